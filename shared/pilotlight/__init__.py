@@ -1,0 +1,1 @@
+"""Pilotlight: pay for GPUs on Kubernetes only while they work."""

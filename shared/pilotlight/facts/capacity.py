@@ -1,0 +1,151 @@
+"""What can be bought, what is there, and what is on its way."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.workload import Finding, GpuRequest, PodDemand
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
+
+CapacityType = Literal["on-demand", "spot", "reserved"]
+Mode = Literal["observe", "advise", "scale-up", "act"]
+
+
+class Taint(msgspec.Struct, frozen=True, kw_only=True):
+    """A taint as nodes carry it."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node offers to pods beside GPUs. ``memory`` and ``ephemeral`` are bytes."""
+
+    cpu_milli: int = 1_000_000_000
+    memory: int = 1 << 62
+    ephemeral: int = 1 << 62
+    pods: int = 1_000_000
+
+
+class Offering(msgspec.Struct, frozen=True, kw_only=True):
+    """Instance type x zone x capacity type, as one pool sells it.
+
+    ``usd_per_hour`` covers the node with its disks and public address. A node is billed at least
+    ``minimum_s`` and then by ``increment_s``. ``resources`` is the predicted allocatable of an empty node,
+    that pool's DaemonSets already taken off. ``slices`` are other device resources a node of it offers
+    (MIG profiles, shared replicas). ``labels`` are those a node of it will carry.
+    """
+
+    pool: str
+    instance_type: str
+    capacity_type: CapacityType
+    gpu_model: str
+    gpus: int
+    usd_per_hour: UsdPerHour
+    zone: str = ""
+    gpu_memory_gib: int = 0
+    minimum_s: Seconds = 60
+    increment_s: Seconds = 1
+    boot_s: Seconds = 180
+    resources: Resources = Resources()
+    slices: dict[str, int] = {}
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    interruptions_per_hour: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """One readable name, unique in a plan: "a100/p4d.24xlarge/us-east-1a/spot"."""
+        return "/".join(p for p in (self.pool, self.instance_type, self.zone, self.capacity_type) if p)
+
+
+class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod on a node. ``blocks`` says why it would stop a drain ("PodDisruptionBudget x"), or is empty."""
+
+    uid: str
+    namespace: str
+    name: str
+    gpu: GpuRequest | None = None
+    daemonset: bool = False
+    blocks: str = ""
+    workload_class: str = ""
+    team: str = ""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
+
+    ``devices`` are the free thousandths of each whole-GPU device; ``slices`` the free counts of other device
+    resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
+    known. ``instance`` is the cloud's id. ``schedulable`` is false when cordoned.
+    """
+
+    name: str
+    pool: str
+    instance_type: str
+    capacity_type: CapacityType
+    created_at: datetime
+    ready: bool
+    devices: tuple[int, ...] = ()
+    slices: dict[str, int] = {}
+    free: Resources = Resources()
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    pods: tuple[BoundPod, ...] = ()
+    zone: str = ""
+    instance: str = ""
+    schedulable: bool = True
+    idle_since: datetime | None = None
+    gpu_model: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """Whole-GPU devices it has."""
+        return len(self.devices)
+
+    @property
+    def gpu_pods(self) -> tuple[BoundPod, ...]:
+        """The pods on it that hold a GPU: only these keep a node alive."""
+        return tuple(p for p in self.pods if p.gpu is not None and not p.daemonset)
+
+    @property
+    def used_milli(self) -> int:
+        """Thousandths of GPUs in use."""
+        return MILLI_PER_GPU * len(self.devices) - sum(self.devices)
+
+
+class Booting(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance the cloud has begun and the cluster does not have yet."""
+
+    instance: str
+    requested_at: datetime
+
+
+class PoolState(msgspec.Struct, frozen=True, kw_only=True):
+    """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way."""
+
+    name: str
+    desired: int
+    booting: tuple[Booting, ...] = ()
+
+
+class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
+    """One read of the cluster: GPU pods that wait, nodes, and pods that no node would help."""
+
+    pending: tuple[PodDemand, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class InFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """Capacity asked for and not yet ready, and the demands (pod uids) it was asked for."""
+
+    decision: str
+    offering: str
+    pool: str
+    count: int
+    requested_at: datetime
+    ready_by: datetime
+    demands: tuple[str, ...] = ()

@@ -1,0 +1,57 @@
+"""The catalogue: instance types and their dated prices, as data with sources."""
+
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import Seconds
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dollars an hour for one node, with where and when they were read."""
+
+    usd_per_hour: Decimal
+    source: str
+    date: str
+
+
+class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One machine a cloud rents. ``memory`` and ``ephemeral`` are Kubernetes quantities of the bare machine.
+
+    ``gpu_memory_gib`` is that of one device. ``gpu_product`` is the label NVIDIA's feature discovery sets.
+    ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
+    ``slices`` are other device resources it offers (MIG profiles, shared replicas).
+    """
+
+    cloud: str
+    gpu_model: str
+    gpus: int
+    gpu_memory_gib: int = 0
+    gpu_product: str = ""
+    cpu: str = "1000000"
+    memory: str = "1Ei"
+    ephemeral: str = "1Ei"
+    pods: int = 110
+    prices: dict[CapacityType, Price]
+    minimum_s: Seconds = 60
+    increment_s: Seconds = 1
+    boot_s: Seconds = 180
+    extra_usd_per_hour: Decimal = Decimal(0)
+    interruptions_per_hour: float = 0.0
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A catalogue file. ``throughput[class][model]`` is relative speed; models not in it do not compare.
+
+    ``as_of`` is when its prices held; a replay's clock starts there.
+    """
+
+    name: str
+    as_of: datetime
+    instance_types: dict[str, InstanceType]
+    throughput: dict[WorkloadClass, dict[str, float]] = {}
+    throughput_source: str = ""
+    notes: str = ""

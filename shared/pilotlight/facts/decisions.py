@@ -1,0 +1,114 @@
+"""What was decided: values with the figures used and the options rejected. Doing nothing is one too."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.workload import Finding
+from pilotlight.units import Seconds, UsdPerHour
+
+Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
+
+
+class Rejected(msgspec.Struct, frozen=True, kw_only=True):
+    """An offering that was not chosen, and why. ``usd_per_useful_hour`` per pod, where it could be worked out."""
+
+    offering: str
+    why: str
+    usd_per_useful_hour: Decimal | None = None
+
+
+class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of pods of one shape. ``where`` is a node, an offering, or empty.
+
+    ``fits``: a ready node has room. ``booting``: capacity on its way will hold them. ``bought``: a purchase of
+    this plan. ``waiting``: allowed, not obtainable now. ``refused``: a cap or rule forbids. ``finding``: mend the pod.
+    """
+
+    verdict: Verdict
+    pods: tuple[str, ...]
+    uids: tuple[str, ...]
+    where: str
+    why: str
+    rejected: tuple[Rejected, ...] = ()
+    usd_per_useful_hour: Decimal | None = None
+    workload_class: str = ""
+    class_reason: str = ""
+
+
+class Buy(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes to ask a pool for: ``count`` more of ``offering``."""
+
+    pool: str
+    offering: str
+    zone: str
+    count: int
+    usd_per_hour: UsdPerHour
+    boot_s: Seconds
+    demands: tuple[str, ...]
+    shapes: tuple[str, ...]
+    why: str
+
+
+class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have."""
+
+    node: str
+    pool: str
+    instance: str
+    verdict: Literal["keep", "release"]
+    why: str
+    usd_per_hour: UsdPerHour
+    idle_s: Seconds = 0
+    break_even_s: Seconds = 0
+    blockers: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision over one view. ``look_again_at`` is when it could change with no new event, if ever."""
+
+    buys: tuple[Buy, ...] = ()
+    pods: tuple[PodGroup, ...] = ()
+    nodes: tuple[NodeVerdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    usd_per_hour_before: UsdPerHour = Decimal(0)
+    usd_per_hour_after: UsdPerHour = Decimal(0)
+    look_again_at: datetime | None = None
+
+    @property
+    def releases(self) -> tuple[NodeVerdict, ...]:
+        """The nodes to give back."""
+        return tuple(n for n in self.nodes if n.verdict == "release")
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be done."""
+        return not self.buys and not self.releases
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a decision and what the cloud answered."""
+
+    call: Literal["grow", "release"]
+    pool: str
+    target: str
+    count: int = 0
+    outcome: str = "planned"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The write-ahead record: written before the first effect, closed after the last. ``schema`` is its version."""
+
+    schema: int = 1
+    id: str
+    cluster: str
+    flow: str
+    trigger: str
+    at: datetime
+    status: Literal["open", "closed"]
+    plan: Plan
+    effects: tuple[Effect, ...]
+    messages: tuple[Outgoing, ...]

@@ -1,0 +1,142 @@
+"""The policy file: the only place for behaviour. Later work only adds keys; unknown keys are refused.
+
+Durations are text as people write them ("90s", "10m", "2h", "1d") or seconds; ``codec.policy`` turns the file
+into these values. Sums of money are ``Decimal``.
+"""
+
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType, Mode, Taint
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import Seconds, UsdPerHour
+
+Cloud = Literal["civo", "gke", "eks", "aks", "world"]
+
+
+class _Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the policy file: unknown keys are refused."""
+
+
+class PoolPolicy(_Keys, frozen=True, kw_only=True):
+    """A node pool that may be lit. ``cluster_pool`` is its name at the cloud (default: its key here).
+
+    ``labels`` and ``taints`` are what its nodes carry, so that a pool at zero can be matched.
+    ``idle_timeout`` in seconds overrides the class's; None means the break-even.
+    ``daemonsets`` is what its DaemonSets take from every node, as Kubernetes quantities.
+    """
+
+    cloud: Cloud = "world"
+    cluster_pool: str = ""
+    instance_type: str
+    zones: tuple[str, ...] = ()
+    capacity_type: CapacityType = "on-demand"
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    min: int = 0
+    max: int = 10
+    warm: int = 0
+    mode: Mode | None = None
+    idle_timeout: Seconds | None = None
+    daemonsets: dict[str, str] = {}
+    slices: dict[str, int] = {}
+
+
+class ClassPolicy(_Keys, frozen=True, kw_only=True):
+    """Rules of one workload class.
+
+    ``capacity_types`` in order of preference; ``fallback`` "allow" lets a pod go on to the next when the first
+    has no capacity. ``idle_timeout`` None means the break-even against relighting. ``gpu_models`` is a list,
+    "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
+    ``wait_usd_per_hour`` is what an hour of one waiting pod is worth: it prices relighting and warm nodes.
+    """
+
+    capacity_types: tuple[CapacityType, ...] = ("on-demand",)
+    fallback: Literal["deny", "allow"] = "deny"
+    idle_timeout: Seconds | None = None
+    max_idle_timeout: Seconds = 3600
+    max_runtime: Seconds = 86_400
+    gpu_models: tuple[str, ...] | Literal["any"] | None = None
+    min_gpu_memory: int = 0
+    wait_usd_per_hour: Decimal = Decimal(0)
+
+
+class Caps(_Keys, frozen=True, kw_only=True):
+    """What may be lit at once over all pools. None is no cap."""
+
+    nodes: int | None = None
+    gpus: int | None = None
+    usd_per_hour: UsdPerHour | None = None
+
+
+class Schedule(_Keys, frozen=True, kw_only=True):
+    """A window in which rules change. ``days`` as "mon".."sun"; ``start``/``end`` local "HH:MM" in ``timezone``.
+
+    A window whose end is not after its start runs over midnight. ``warm`` sets warm minimums by pool, ``max`` the
+    pools' most nodes, ``caps`` the caps, ``capacity_types`` a class's; each only tightens or replaces inside it.
+    """
+
+    name: str
+    timezone: str = "UTC"
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
+        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
+    )  # fmt: skip
+    start: str
+    end: str
+    warm: dict[str, int] = {}
+    max: dict[str, int] = {}
+    caps: Caps | None = None
+    capacity_types: dict[WorkloadClass, tuple[CapacityType, ...]] = {}
+
+
+class Prices(_Keys, frozen=True, kw_only=True):
+    """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h)."""
+
+    files: tuple[str, ...] = ()
+    overrides: dict[str, Decimal] = {}
+    max_age_days: int = 30
+    throughput: dict[str, dict[str, float]] = {}
+
+
+class Channel(_Keys, frozen=True, kw_only=True):
+    """One place alerts go to. ``url_env`` names the environment variable that holds a webhook's secret URL."""
+
+    kind: Literal["console", "webhook"]
+    url_env: str = ""
+    min_severity: Literal["info", "warning", "critical"] = "info"
+
+
+class Alerts(_Keys, frozen=True, kw_only=True):
+    """Channels by name."""
+
+    channels: dict[str, Channel] = {}
+
+
+class Policy(_Keys, frozen=True, kw_only=True):
+    """The whole file."""
+
+    version: Literal[1]
+    pools: dict[str, PoolPolicy] = {}
+    classes: dict[WorkloadClass, ClassPolicy] = {}
+    caps: Caps = Caps()
+    budgets: tuple[dict[str, object], ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    alerts: Alerts = Alerts()
+    prices: Prices = Prices()
+    require_label: bool = False
+    max_stranded_gpus: int | None = None
+    cooldown: Seconds = 0
+
+    def of_class(self, name: WorkloadClass) -> ClassPolicy:
+        """The rules of a class; a class the file does not name has the defaults of its kind."""
+        return self.classes.get(name) or DEFAULT_CLASSES[name]
+
+
+DEFAULT_CLASSES: dict[WorkloadClass, ClassPolicy] = {
+    "training": ClassPolicy(),
+    "serving": ClassPolicy(max_runtime=7 * 86_400),
+    "notebook": ClassPolicy(gpu_models="any"),
+    "batch": ClassPolicy(gpu_models="any"),
+}

@@ -1,0 +1,87 @@
+"""A job of a recorded trace, and what a replay of it measured."""
+
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.units import MILLI_PER_GPU, Seconds
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a trace. ``gpus`` over 8 is a gang of whole 8-GPU nodes; ``gpu_milli`` < 1000 only with 1 GPU.
+
+    ``duration_s`` is known to the world alone: a policy must not look at it before the job ends.
+    """
+
+    job_id: str
+    submit_s: Seconds
+    duration_s: Seconds
+    gpus: int
+    gpu_milli: int = MILLI_PER_GPU
+    models: tuple[str, ...] = ()
+    team: str = ""
+    priority: str = ""
+    group: str = ""
+
+    @property
+    def gpu_seconds(self) -> float:
+        """GPUs x share x run time."""
+        return self.gpus * self.gpu_milli / MILLI_PER_GPU * self.duration_s
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Waiting times in seconds. Percentiles by nearest rank: w[min(n-1, floor(p x n))] of the sorted waits."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @staticmethod
+    def of(waits: list[float]) -> "Spread":
+        """Of no waits: all 0."""
+        if not waits:
+            return Spread(mean=0, p50=0, p95=0, p99=0, max=0)
+        w = sorted(waits)
+
+        def rank(p: float) -> float:
+            return w[min(len(w) - 1, int(p * len(w)))]
+
+        return Spread(mean=sum(w) / len(w), p50=rank(0.50), p95=rank(0.95), p99=rank(0.99), max=w[-1])
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Lower bounds of what a trace costs, in dollars: shares of GPUs, and whole nodes at zero wait."""
+
+    fluid: Decimal
+    integral: Decimal
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What one policy did with one trace."""
+
+    policy: str
+    trace: str
+    jobs: int
+    jobs_done: int
+    cost_usd: Decimal
+    gpu_hours: float
+    gpu_hours_paid: float
+    wait_s: Spread
+    delay_s: Spread
+    launches: int
+    terminations: int
+    interruptions: int
+    lost_gpu_hours: float
+    bound_usd: Bounds
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample of a run over time: GPUs paid for, GPUs in use, dollars so far, jobs that wait."""
+
+    t: Seconds
+    gpus_paid: float
+    gpus_used: float
+    usd: Decimal
+    waiting: int

@@ -1,0 +1,119 @@
+"""What wants to run: a pod's demand in the terms a scheduler decides by."""
+
+import hashlib
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.units import MILLI_PER_GPU, Seconds
+
+WorkloadClass = Literal["training", "serving", "notebook", "batch"]
+
+NVIDIA = "nvidia.com/gpu"
+AMD = "amd.com/gpu"
+SHARED = "nvidia.com/gpu.shared"
+MIG_PREFIX = "nvidia.com/mig-"
+
+
+class GpuRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Devices of one resource name. ``milli`` < 1000 is a share of one device, only with ``count`` 1."""
+
+    count: int
+    milli: int = MILLI_PER_GPU
+    resource: str = NVIDIA
+
+    @property
+    def total_milli(self) -> int:
+        """Thousandths of a device in all."""
+        return self.count * self.milli
+
+    def __str__(self) -> str:
+        """As people say it: "2 GPUs", "0.25 GPU", "1 nvidia.com/mig-1g.10gb"."""
+        if self.resource not in (NVIDIA, AMD):
+            return f"{self.count} {self.resource}"
+        if self.milli < MILLI_PER_GPU:
+            return f"{self.milli / MILLI_PER_GPU:g} GPU"
+        return f"{self.count} GPU{'s' if self.count != 1 else ''}"
+
+
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
+    """One expression of node affinity on a node's labels."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: tuple[str, ...] = ()
+
+
+class Toleration(msgspec.Struct, frozen=True, kw_only=True):
+    """A toleration. Empty ``key`` with Exists tolerates all; empty ``effect`` every effect."""
+
+    key: str = ""
+    operator: Literal["Exists", "Equal"] = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Gang(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods that start together or not at all. ``size`` is the number of pods it needs."""
+
+    key: str
+    size: int
+
+
+class PodShape(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan.
+
+    ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
+    ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
+    ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline.
+    ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
+    """
+
+    gpu: GpuRequest
+    cpu_milli: int = 0
+    memory: int = 0
+    ephemeral: int = 0
+    terms: tuple[tuple[Requirement, ...], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    gpu_models: tuple[str, ...] = ()
+    min_gpu_memory_gib: int = 0
+    workload_class: WorkloadClass = "batch"
+    class_reason: str = ""
+    team: str = ""
+    priority: int = 0
+    max_run_s: Seconds = 0
+    gang: Gang | None = None
+    key: str = ""
+
+
+def shape(**fields: object) -> PodShape:
+    """A PodShape with its ``key`` worked out."""
+    bare = PodShape(**fields)  # type: ignore[arg-type]
+    digest = hashlib.blake2b(msgspec.json.encode(bare), digest_size=8).hexdigest()
+    return msgspec.structs.replace(bare, key=digest)
+
+
+class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train"."""
+
+    uid: str
+    namespace: str
+    name: str
+    shape: PodShape
+    created_at: datetime
+    owner: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """As kubectl takes it: "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a person must mend: no node would help. ``code`` is stable, ``message`` says what to do."""
+
+    subject: str
+    code: str
+    message: str
+    uid: str = ""

@@ -1,0 +1,134 @@
+"""The outside world as the flows see it. Each port has one contract suite over all its adapters.
+
+Errors are those of ``errors.py``: ``Retry`` kinds when asking again can help, ``Denied`` kinds when it cannot.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.units import Seconds
+
+
+class Clock(Protocol):
+    """The time."""
+
+    def now(self) -> datetime:
+        """The aware UTC moment."""
+        ...
+
+
+class Cluster(Protocol):
+    """A Kubernetes cluster."""
+
+    def observe(self) -> ClusterView:
+        """GPU pods that wait, nodes with what is on them, and pods that no node would help."""
+        ...
+
+    def cordon(self, node: str) -> None:
+        """Taint and cordon: nothing new binds. Repeating it is harmless."""
+        ...
+
+    def uncordon(self, node: str) -> None:
+        """Take our taint and the cordon off."""
+        ...
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        """The pods bound to a node now, read from the quorum, after a cordon."""
+        ...
+
+    def drain(self, node: str) -> None:
+        """Evict what is left on a cordoned node, honouring PodDisruptionBudgets."""
+        ...
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        """An Event on the pod, for its owner."""
+        ...
+
+
+class Pools(Protocol):
+    """A cloud's node pools."""
+
+    def describe(self) -> Sequence[PoolState]:
+        """Every pool with its desired size and the instances on their way."""
+        ...
+
+    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+        """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry."""
+        ...
+
+    def release(self, pool: str, instance: str) -> None:
+        """Give one named instance back and lower the desired size by one. Gone already is no error."""
+        ...
+
+
+class Prices(Protocol):
+    """Dated prices."""
+
+    def catalog(self) -> Catalog:
+        """Instance types with their prices."""
+        ...
+
+
+class Stored(NamedTuple):
+    """A value and the version that a compare-and-set names."""
+
+    value: bytes
+    version: int
+
+
+ABSENT = 0
+"""As ``if_version``: only when there is no such key."""
+
+
+class Page(NamedTuple):
+    """A part of a scan: keys in order, and the key to go on after, or empty at the end."""
+
+    items: Sequence[tuple[str, Stored]]
+    next: str
+
+
+class State(Protocol):
+    """A small key-value store with compare-and-set. Keys are paths with ``/``; values up to 300 KB.
+
+    An expired key is absent, even where the backend has not deleted it yet.
+    """
+
+    def get(self, key: str) -> Stored | None:
+        """The value with its version, or None."""
+        ...
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Write, and return the new version.
+
+        ``if_version`` None writes whatever is there, ``ABSENT`` only where nothing is, else only over that version;
+        otherwise raises ``Conflict``. Larger than 300 KB raises ``BadInput``. No ``ttl_s`` keeps it for ever.
+        """
+        ...
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """Delete. Absent is no error without ``if_version``; with it, another version raises ``Conflict``."""
+        ...
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """Live keys that begin with ``prefix`` and are greater than ``after``, in order, at most ``limit``."""
+        ...
+
+
+class Outbox(Protocol):
+    """Where messages go out. Returns only when they are confirmed."""
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        """Send each at least once under its id."""
+        ...
+
+
+class Channel(Protocol):
+    """A place where people read alerts."""
+
+    def deliver(self, alert: Alert) -> None:
+        """Show one alert. Raises ``Retry`` when later may work, ``Denied`` or ``Reject`` when it never will."""
+        ...

@@ -1,0 +1,1 @@
+"""Recorded traces through the front door: the time machine, its peers and its bounds."""

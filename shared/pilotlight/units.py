@@ -1,0 +1,106 @@
+"""Units the whole product speaks: dollars, GPUs, seconds, quantities of Kubernetes, and named ids.
+
+Money is ``Decimal``; times are aware UTC ``datetime``; durations are seconds as ``float``.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import NewType
+
+Usd = Decimal
+"""An amount of US dollars."""
+
+UsdPerHour = Decimal
+"""A price: US dollars for one hour."""
+
+Seconds = float
+"""A duration in seconds."""
+
+DecisionId = NewType("DecisionId", str)
+PoolName = NewType("PoolName", str)
+NodeName = NewType("NodeName", str)
+
+HOUR = 3600.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLI_PER_GPU = 1000
+"""Shares of a GPU are counted in thousandths: 1000 is a whole device."""
+
+_SUFFIX: dict[str, Decimal] = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{s: Decimal(1000) ** (i + 1) for i, s in enumerate(["k", "M", "G", "T", "P", "E"])},
+    **{s: Decimal(1024) ** (i + 1) for i, s in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])},
+}
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_LARGEST = Decimal(2) ** 63 - 1
+"""Kubernetes caps a quantity at 2^63 - 1."""
+
+
+def quantity(text: object) -> Decimal:
+    """The value of a Kubernetes quantity: "32.5Gi", "8", "500m", "1e3", 2, 1e9.
+
+    Raises ``ValueError`` for what is no quantity, is negative, or is above 2^63 - 1.
+    Source of the grammar: apimachinery ``resource.Quantity``.
+    """
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError(f"{text!r} is not a quantity")
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity")
+    number, exponent, suffix = match.groups()
+    try:
+        value = Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a quantity") from None
+    if value < 0:
+        raise ValueError(f"{text!r} is negative")
+    if value > _LARGEST:
+        raise ValueError(f"{text!r} is larger than 2^63 - 1")
+    return value
+
+
+def milli(text: object) -> int:
+    """A quantity in whole thousandths, rounded up: "500m" is 500, "2" is 2000."""
+    return _ceil(quantity(text) * 1000)
+
+
+def whole(text: object) -> int:
+    """A quantity in whole units, rounded up: "1Gi" is 1073741824."""
+    return _ceil(quantity(text))
+
+
+def _ceil(value: Decimal) -> int:
+    floor = int(value)
+    return floor + (value > floor)
+
+
+def per_hour(price: UsdPerHour, seconds: Seconds) -> Usd:
+    """What ``seconds`` at ``price`` dollars an hour cost, exact to the microsecond."""
+    return price * round(seconds * 1_000_000) / Decimal(3_600_000_000)
+
+
+def cents(amount: Usd) -> str:
+    """An amount as people read it: "$1,234.56"."""
+    return f"${amount:,.2f}"
+
+
+def clock_seconds(moment: datetime) -> Seconds:
+    """Seconds from the epoch to an aware moment."""
+    return (moment - EPOCH).total_seconds()
+
+
+def moment(seconds: Seconds) -> datetime:
+    """The aware UTC moment so many seconds after the epoch."""
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def human(seconds: Seconds) -> str:
+    """A duration as people read it: "45 s", "12 min", "3.5 h"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * HOUR:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / HOUR:.1f} h"
