@@ -76,6 +76,21 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     lost_gpu_hours: float
     bound_usd: Bounds
 
+    @property
+    def x_integral(self) -> float | None:
+        """Dollars as a multiple of the integral bound; None where the bound is nothing."""
+        return float(self.cost_usd / self.bound_usd.integral) if self.bound_usd.integral else None
+
+    @property
+    def utilization(self) -> float | None:
+        """GPU-hours of finished jobs over GPU-hours paid; None where none were paid."""
+        return self.gpu_hours / self.gpu_hours_paid if self.gpu_hours_paid else None
+
+    @property
+    def usd_per_gpu_hour(self) -> float | None:
+        """Dollars for one GPU-hour of finished work; None where none was done."""
+        return float(self.cost_usd) / self.gpu_hours if self.gpu_hours else None
+
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One sample of a run over time: GPUs paid for, GPUs in use, dollars so far, jobs that wait."""
@@ -85,3 +100,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     gpus_used: float
     usd: Decimal
     waiting: int
+
+
+class IdleHour(msgspec.Struct, frozen=True, kw_only=True):
+    """One hour of a run, from ``start`` seconds: dollars paid for idle GPUs, and how many idled on average."""
+
+    start: Seconds
+    usd: Decimal
+    gpus: float

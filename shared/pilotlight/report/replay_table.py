@@ -1,0 +1,88 @@
+"""What replays measured, as a table for people and as JSON for programs (shape: the replay's documented report)."""
+
+from collections.abc import Callable, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from pilotlight.facts.trace import Result, Spread
+from pilotlight.units import Seconds, Usd, cents
+
+
+Column = tuple[str, Callable[[Result], str]]
+"""A heading, and what stands below it."""
+
+
+def as_json(result: Result) -> dict[str, object]:
+    """One result as plain JSON values: dollars and hours as numbers, a ratio over nothing as null."""
+    return {
+        "policy": result.policy,
+        "trace": result.trace,
+        "cost_usd": _dollars(result.cost_usd),
+        "cost_per_gpu_hour_usd": result.usd_per_gpu_hour,
+        "gpu_hours": result.gpu_hours,
+        "utilization": result.utilization,
+        "wait_s": _spread(result.wait_s, "mean", "p50", "p95", "p99", "max"),
+        "delay_s": _spread(result.delay_s, "mean", "p95"),
+        "launches": result.launches,
+        "terminations": result.terminations,
+        "interruptions": result.interruptions,
+        "lost_gpu_hours": result.lost_gpu_hours,
+        "bound_usd": {"fluid": _dollars(result.bound_usd.fluid), "integral": _dollars(result.bound_usd.integral)},
+        "x_integral": result.x_integral,
+    }
+
+
+def table(results: Sequence[Result]) -> Table:
+    """The results side by side, in the order given; interruptions only where there were any."""
+    columns = columns_for(results)
+    shown = Table(title=_title(results), title_justify="left", title_style="", header_style="bold", expand=False)
+    for heading, _ in columns:
+        shown.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
+    for i, result in enumerate(results):
+        shown.add_row(*(Text(cell(result)) for _, cell in columns), style="bold" if i == 0 else "")
+    return shown
+
+
+def columns_for(results: Sequence[Result]) -> list[Column]:
+    """The columns that these results need: one list for the terminal and the page."""
+    columns: list[Column] = [
+        ("policy", lambda r: r.policy),
+        ("dollars", lambda r: cents(r.cost_usd)),
+        ("x bound", lambda r: multiple(r.x_integral)),
+        ("utilisation", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
+        ("mean wait", lambda r: wait(r.wait_s.mean)),
+        ("P95 wait", lambda r: wait(r.wait_s.p95)),
+        ("P99 wait", lambda r: wait(r.wait_s.p99)),
+        ("launches", lambda r: f"{r.launches:,}"),
+    ]
+    if any(r.interruptions for r in results):
+        columns.append(("interruptions", lambda r: f"{r.interruptions:,}"))
+    if any(r.jobs_done < r.jobs for r in results):
+        columns.append(("jobs done", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
+    return columns
+
+
+def wait(seconds: Seconds) -> str:
+    """A wait in seconds, so that columns compare: "13.7 s", "189 s", "0 s"."""
+    return f"{seconds:.1f} s" if 0 < seconds < 20 else f"{seconds:,.0f} s"
+
+
+def multiple(ratio: float | None) -> str:
+    """A multiple of the lower bound: "1.145x", or "-" where there is no bound."""
+    return "-" if ratio is None else f"{ratio:.3f}x"
+
+
+def _title(results: Sequence[Result]) -> str:
+    if not results:
+        return "no results"
+    r = results[0]
+    return f"{r.trace}: {r.jobs:,} jobs, {r.gpu_hours:,.0f} GPU-hours; lower bound {cents(r.bound_usd.integral)}"
+
+
+def _dollars(amount: Usd) -> float:
+    return round(float(amount), 6)
+
+
+def _spread(spread: Spread, *names: str) -> dict[str, float]:
+    return {name: getattr(spread, name) for name in names}
