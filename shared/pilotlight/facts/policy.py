@@ -5,15 +5,39 @@ into these values. Sums of money are ``Decimal``.
 """
 
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode, Taint
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import Seconds
 
 Cloud = Literal["civo", "gke", "eks", "aks", "world"]
+
+_TEXT_OR_NUMBER = {"type": ["number", "string"]}
+Duration = Annotated[
+    Seconds,
+    msgspec.Meta(
+        extra={"unit": "duration"},
+        extra_json_schema={**_TEXT_OR_NUMBER, "pattern": r"^[0-9.]+(s|m|h|d)?$", "examples": ["90s", "10m", "2h"]},
+    ),
+]
+"""Seconds, written as "90s", "10m", "2h", "1d" or a number of seconds."""
+Money = Annotated[
+    Decimal,
+    msgspec.Meta(
+        extra={"unit": "dollars"}, extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [12.24]}
+    ),
+]
+"""Dollars, written as a number or as text."""
+GpuMemory = Annotated[
+    int,
+    msgspec.Meta(
+        extra={"unit": "GiB"}, extra_json_schema={"type": ["integer", "string"], "examples": ["40Gi", 40]}
+    ),
+]
+"""Whole GiB of one device, written as "40Gi" or 40."""
 
 
 class _Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +63,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     max: int = 10
     warm: int = 0
     mode: Mode | None = None
-    idle_timeout: Seconds | None = None
+    idle_timeout: Duration | None = None
     daemonsets: dict[str, str] = {}
     slices: dict[str, int] = {}
 
@@ -47,20 +71,20 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
 class ClassPolicy(_Keys, frozen=True, kw_only=True):
     """Rules of one workload class.
 
-    ``capacity_types`` in order of preference; ``fallback`` "allow" lets a pod go on to the next when the first
-    has no capacity. ``idle_timeout`` None means the break-even against relighting. ``gpu_models`` is a list,
+    ``capacity_types`` are those allowed, compared by cost; ``fallback`` "allow" adds on-demand when none of them can be
+    had. ``idle_timeout`` None means the break-even against relighting. ``gpu_models`` is a list,
     "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
     ``wait_usd_per_hour`` is what an hour of one waiting pod is worth: it prices relighting and warm nodes.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
     fallback: Literal["deny", "allow"] = "deny"
-    idle_timeout: Seconds | None = None
-    max_idle_timeout: Seconds = 3600
-    max_runtime: Seconds = 86_400
+    idle_timeout: Duration | None = None
+    max_idle_timeout: Duration = 3600
+    max_runtime: Duration = 86_400
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
-    min_gpu_memory: int = 0
-    wait_usd_per_hour: Decimal = Decimal(0)
+    min_gpu_memory: GpuMemory = 0
+    wait_usd_per_hour: Money = Decimal(0)
 
 
 class Caps(_Keys, frozen=True, kw_only=True):
@@ -68,7 +92,7 @@ class Caps(_Keys, frozen=True, kw_only=True):
 
     nodes: int | None = None
     gpus: int | None = None
-    usd_per_hour: UsdPerHour | None = None
+    usd_per_hour: Money | None = None
 
 
 class Schedule(_Keys, frozen=True, kw_only=True):
@@ -95,7 +119,7 @@ class Prices(_Keys, frozen=True, kw_only=True):
     """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h)."""
 
     files: tuple[str, ...] = ()
-    overrides: dict[str, Decimal] = {}
+    overrides: dict[str, Money] = {}
     max_age_days: int = 30
     throughput: dict[str, dict[str, float]] = {}
 
@@ -127,7 +151,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     prices: Prices = Prices()
     require_label: bool = False
     max_stranded_gpus: int | None = None
-    cooldown: Seconds = 0
+    cooldown: Duration = 0
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

@@ -1,6 +1,7 @@
 """What wants to run: a pod's demand in the terms a scheduler decides by."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -61,12 +62,32 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
+class PodTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod tells of its purpose. ``words`` are its commands and arguments; ``memory`` is bytes.
+
+    ``owner_kind`` is the kind of the object that made it, as "PyTorchJob".
+    """
+
+    labels: dict[str, str] = {}
+    images: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    owner_kind: str = ""
+    gpus: int = 0
+    memory: int = 0
+
+
+Classifier = Callable[[PodTraits], tuple[WorkloadClass, str]]
+"""Tells a pod's class, and the reason in words."""
+
+
 class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan.
 
     ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
-    ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline.
+    ``gpu_models`` ("any",) means that every model will do, whatever the class says.
+    ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
+    seconds between its checkpoints, 0 where it names none.
     ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
     """
 
@@ -83,6 +104,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     team: str = ""
     priority: int = 0
     max_run_s: Seconds = 0
+    checkpoint_s: Seconds = 0
     gang: Gang | None = None
     key: str = ""
 

@@ -1,0 +1,34 @@
+"""Names of labels and annotations, as Kubernetes, the clouds and Pilotlight spell them."""
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+GPU_PRODUCT = "nvidia.com/gpu.product"
+"""Set by NVIDIA's GPU feature discovery, as "Tesla-T4"."""
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+
+POOL = "pilotlight.dev/pool"
+GPU_MODEL = "pilotlight.dev/gpu-model"
+"""The catalogue's name of a model, as "T4"."""
+NODE_NAME = "metadata.name"
+"""Not a label: ``matchFields`` on a node's name are read as a requirement on this key, which every node carries."""
+
+ZONE_ALIASES = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.ebs.csi.aws.com/zone",
+    "topology.gke.io/zone",
+    "topology.disk.csi.azure.com/zone",
+)
+"""Older and CSI drivers' names for a zone: read as ``ZONE``."""
+
+OPT_IN = ("gpu", "on-demand")
+"""The pod label that ``require_label`` asks for."""
+TEAM = ("pilotlight.dev/team", "team")
+WORKLOAD_CLASS = ("pilotlight.dev/workload-class", "workload-type", "workload-class")
+
+GPU_MODELS = "pilotlight.dev/gpu-models"
+MIN_GPU_MEMORY = "pilotlight.dev/min-gpu-memory"
+GPU_SHARE = "pilotlight.dev/gpu-share"
+CHECKPOINT_S = "pilotlight.dev/checkpoint-seconds"
+GANG = "pilotlight.dev/gang"
+GANG_SIZE = "pilotlight.dev/gang-size"
