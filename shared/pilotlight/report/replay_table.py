@@ -8,7 +8,6 @@ from rich.text import Text
 from pilotlight.facts.trace import Result, Spread
 from pilotlight.units import Seconds, Usd, cents
 
-
 Column = tuple[str, Callable[[Result], str]]
 """A heading, and what stands below it."""
 

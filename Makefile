@@ -1,0 +1,61 @@
+# Everything runs from .venv/bin; nothing needs to be exported. `make help` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# A name tried by running it: a version manager's shim may exist for a Python that is not installed.
+PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+EXTRAS := cli,alerts,gcp,aws,kubernetes,dev
+
+.PHONY: help setup check run test serve format lock bench bundle clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv from the lock file (at once when nothing changed)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; install one and run make again" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+check: $(STAMP) ## Format, lint, types, floors, bundle
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory bundle
+
+run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs against the peers
+	$(BIN)/pilotlight plan --pods examples/cluster/pods.json --nodes examples/cluster/nodes.json
+	$(BIN)/pilotlight week
+
+test: $(STAMP) ## Every test (pass ARGS="-k name" for some)
+	$(BIN)/pytest $(ARGS)
+
+serve: $(STAMP) ## Every function on one local port, with the world on the wall clock
+	$(BIN)/pilotlight serve
+
+format: $(STAMP) ## Format and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: ## Resolve the ranges of pyproject.toml anew into requirements.lock
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed" >&2; exit 2; }
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	build/lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	rm -rf build/lock
+
+bench: $(STAMP) ## The measurements of bench/, printed
+	@for f in bench/bench_*.py; do $(BIN)/python "$$f" || exit 1; done
+
+bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
+	$(BIN)/python scripts/bundle.py
+
+clean: ## Remove what make made
+	rm -rf .venv build dist .pilotlight .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,121 @@
+"""A replay as one self-contained HTML page: no script, no font, no request when it is opened."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TypeVar
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from pilotlight.facts.trace import IdleHour, Result
+from pilotlight.report import replay_charts as charts
+from pilotlight.report.replay_table import columns_for, wait
+from pilotlight.units import Seconds, Usd
+
+T = TypeVar("T")
+_ACROSS = 240
+_ACROSS_SMALL = 120
+
+
+def page(
+    results: Sequence[Result],
+    series: charts.Series,
+    waits: Mapping[str, Sequence[Seconds]],
+    idle_hours: Sequence[IdleHour],
+    *,
+    title: str,
+    trace_note: str,
+    notes: Sequence[str] = (),
+) -> str:
+    """The page. Pilotlight's result comes first; ``series`` and ``waits`` are by the results' policy names.
+
+    ``idle_hours`` are Pilotlight's. A policy without samples has no curve; a chart without data is left out.
+    ``trace_note`` says which jobs these are, ``notes`` what else a reader must know to judge the figures.
+    """
+    ours = results[0]
+    columns = columns_for(results)
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return template.from_string(files(__package__).joinpath("replay_page.html").read_text("utf-8")).render(
+        title=title,
+        ours=ours,
+        sentence=sentence(ours),
+        against=against(ours, results[1:]),
+        tiles=_tiles(ours),
+        headings=[heading for heading, _ in columns],
+        rows=[[cell(result) for _, cell in columns] for result in results],
+        curves=_curves(results, series),
+        dollars=_dollars(results, series),
+        waits=charts.waits(_named(results, waits)) if any(waits.values()) else None,
+        idle=charts.idle_hours(idle_hours) if idle_hours else None,
+        bound=_usd(ours.bound_usd.integral),
+        trace_note=trace_note,
+        notes=notes,
+    )
+
+
+def sentence(ours: Result) -> str:
+    """What Pilotlight did, in one sentence."""
+    times = "" if ours.x_integral is None else f", {ours.x_integral:.2f} times the lower bound"
+    return (
+        f"{ours.policy} paid {_usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
+        f"at a mean wait of {wait(ours.wait_s.mean)}."
+    )
+
+
+def against(ours: Result, peers: Sequence[Result]) -> str:
+    """How the peers did beside it: the cheapest, and the one with the shortest mean wait; empty without peers."""
+    if not peers:
+        return ""
+    cheapest = min(peers, key=lambda r: r.cost_usd)
+    quickest = min(peers, key=lambda r: (r.wait_s.mean, r.cost_usd))
+    text = f"Of {len(peers)} peers the cheapest, {cheapest.policy}, {_compared(ours, cheapest)}"
+    if quickest is cheapest:
+        return f"{text}; none waited less."
+    return f"{text}; the one with the shortest waits, {quickest.policy}, {_compared(ours, quickest)}."
+
+
+def _compared(ours: Result, peer: Result) -> str:
+    more = (peer.cost_usd - ours.cost_usd) / ours.cost_usd if ours.cost_usd else 0
+    side = "more" if more >= 0 else "less"
+    return f"paid {_usd(peer.cost_usd)} ({abs(more):.0%} {side}) at a mean wait of {wait(peer.wait_s.mean)}"
+
+
+def _tiles(ours: Result) -> list[tuple[str, str]]:
+    """The figures that matter most, each with its name."""
+    tiles = [
+        (_usd(ours.cost_usd), "paid"),
+        ("-" if ours.x_integral is None else f"{ours.x_integral:.2f}×", "the lower bound"),
+        ("-" if ours.utilization is None else f"{ours.utilization:.0%}", "of paid GPU-hours used"),
+        (wait(ours.wait_s.mean), "mean wait"),
+        (wait(ours.wait_s.p95), "P95 wait"),
+        (f"{ours.launches:,}", "node launches"),
+    ]
+    return [*tiles, (f"{ours.interruptions:,}", "interruptions")] if ours.interruptions else tiles
+
+
+def _curves(results: Sequence[Result], series: charts.Series) -> list[tuple[str, Markup]]:
+    """GPUs over time: Pilotlight's large, each peer's small, all to one scale."""
+    runs = {
+        name: charts.resample(points, _ACROSS_SMALL if i else _ACROSS)
+        for i, (name, points) in enumerate(_named(results, series).items())
+    }
+    drawn = {name: buckets for name, buckets in runs.items() if buckets}
+    top = max((b.paid for buckets in drawn.values() for b in buckets), default=0) * 1.04 or 1
+    return [
+        (name, charts.gpus(name, buckets, top=top, small=name != results[0].policy)) for name, buckets in drawn.items()
+    ]
+
+
+def _dollars(results: Sequence[Result], series: charts.Series) -> Markup | None:
+    runs = {name: charts.resample(points, _ACROSS) for name, points in _named(results, series).items()}
+    drawn = {name: buckets for name, buckets in runs.items() if buckets}
+    return charts.dollars(drawn, results[0].bound_usd.integral) if drawn else None
+
+
+def _named(results: Sequence[Result], values: Mapping[str, T]) -> dict[str, T]:
+    """The values in the results' order, so that a policy keeps its colour from chart to chart."""
+    return {r.policy: values[r.policy] for r in results if r.policy in values}
+
+
+def _usd(amount: Usd) -> str:
+    return f"${amount:,.0f}"
