@@ -72,6 +72,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     blocks: str = ""
     workload_class: str = ""
     team: str = ""
+    gang: str = ""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,6 +51,7 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
     demands: tuple[str, ...]
     shapes: tuple[str, ...]
     why: str
+    workload_class: str = ""
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):

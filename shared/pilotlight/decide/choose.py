@@ -1,0 +1,231 @@
+"""Which offering for which pod: who may run where, and what it costs by the one objective."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from pilotlight.decide.bins import GPU_MODEL
+from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
+from pilotlight.decide.fit import pods_that_fit, selects, untolerated
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Rejected
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import ClassPolicy, Policy
+from pilotlight.facts.workload import MIG_PREFIX, SHARED, PodShape
+from pilotlight.units import MILLI_PER_GPU, cents
+
+NAMES_A_GPU = frozenset(
+    {
+        GPU_MODEL,
+        "nvidia.com/gpu.product",
+        "node.kubernetes.io/instance-type",
+        "cloud.google.com/gke-accelerator",
+        "pilotlight.dev/pool",
+        "karpenter.k8s.aws/instance-gpu-name",
+    }
+)
+"""Labels by which a pod's own selector says which GPU it wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offering a shape may run on: ``per_node`` pods of it fit an empty node."""
+
+    offering: Offering
+    per_node: int
+    throughput: float
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can."""
+
+    candidates: tuple[Candidate, ...]
+    rejected: tuple[Rejected, ...]
+    finding: tuple[str, str] | None = None
+
+
+def misfit(shape: PodShape, offering: Offering) -> tuple[str, str] | None:
+    """Why a shape can never run on an offering, as (code, reason), or None."""
+    if not selects(offering.labels, shape.terms):
+        return "selector", "the pod's node selector or affinity does not match its labels"
+    taint = untolerated(offering.taints, shape.tolerations)
+    if taint is not None:
+        return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
+    if shape.gpu_models and offering.gpu_model not in shape.gpu_models:
+        return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
+    if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
+        return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
+    if not pods_that_fit(shape, (MILLI_PER_GPU,) * offering.gpus, offering.slices, offering.resources):
+        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
+    return None
+
+
+def _lack(shape: PodShape, offering: Offering) -> str:
+    have = offering.resources
+    if shape.gpu.resource.startswith(MIG_PREFIX) or shape.gpu.resource == SHARED:
+        if offering.slices.get(shape.gpu.resource, 0) < shape.gpu.count:
+            return f"needs {shape.gpu}, a node offers {offering.slices.get(shape.gpu.resource, 0)}"
+    elif offering.gpus < shape.gpu.count:
+        return f"needs {shape.gpu}, a node has {offering.gpus}"
+    if shape.cpu_milli > have.cpu_milli:
+        return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
+    if shape.memory > have.memory:
+        return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
+    return "too little ephemeral storage or pod slots"
+
+
+def eligible(
+    shape: PodShape,
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    memory: Memory,
+    now: datetime,
+) -> Eligible:
+    """The offerings a shape may be bought now; class rules, quarantines and back-offs taken into account."""
+    rules = policy.of_class(shape.workload_class)
+    rejected: list[Rejected] = []
+    codes: set[str] = set()
+    able: list[Offering] = []
+    for offering in offerings:
+        wrong = misfit(shape, offering) or _against_class(shape, offering, rules)
+        if wrong:
+            codes.add(wrong[0])
+            rejected.append(Rejected(offering=offering.name, why=wrong[1]))
+        else:
+            able.append(offering)
+    if not able:
+        return Eligible((), tuple(rejected), _no_pool(shape, codes))
+    if _model_unsaid(shape, rules, able):
+        message = (
+            f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
+            f"pilotlight.dev/gpu-models, a node selector, or classes.{shape.workload_class}.gpu_models"
+        )
+        return Eligible((), tuple(rejected), ("which-gpu", message))
+    speeds, unknown = _speeds(shape, rules, able, throughput)
+    rejected += [Rejected(offering=o.name, why=why) for o, why in unknown]
+    free: list[Offering] = []
+    for offering in able:
+        if offering.gpu_model in speeds:
+            why = _not_now(shape, offering, memory, now)
+            if why:
+                rejected.append(Rejected(offering=offering.name, why=why))
+            else:
+                free.append(offering)
+    preferred = [o for o in free if o.capacity_type in rules.capacity_types]
+    chosen = preferred or (free if rules.fallback == "allow" else [])
+    candidates = tuple(
+        Candidate(o, pods_that_fit(shape, (MILLI_PER_GPU,) * o.gpus, o.slices, o.resources), speeds[o.gpu_model])
+        for o in chosen
+    )
+    return Eligible(candidates, tuple(rejected))
+
+
+def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[str, str] | None:
+    kind = offering.capacity_type
+    if kind == "spot" and shape.workload_class == "serving":
+        return "class", "serving never runs on spot"
+    if kind not in rules.capacity_types and not (rules.fallback == "allow" and kind == "on-demand"):
+        return (
+            "class",
+            f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
+        )
+    if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
+        return "class", f"class {shape.workload_class} may use only {', '.join(rules.gpu_models)}"
+    if offering.gpu_memory_gib < rules.min_gpu_memory:
+        return "class", f"class {shape.workload_class} needs {rules.min_gpu_memory} GiB a GPU"
+    return None
+
+
+def _no_pool(shape: PodShape, codes: set[str]) -> tuple[str, str]:
+    if codes <= {"selector"}:
+        return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
+    if codes <= {"selector", "toleration"}:
+        return "toleration", (
+            "label/toleration mismatch: the pod does not tolerate the taint of any pool it selects; add the toleration"
+        )
+    if "class" in codes:
+        return "class", f"the rules of class {shape.workload_class} leave no pool for it"
+    return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
+
+
+def _model_unsaid(shape: PodShape, rules: ClassPolicy, able: Sequence[Offering]) -> bool:
+    if rules.gpu_models is not None or shape.gpu_models or len({o.gpu_model for o in able}) == 1:
+        return False
+    return not any(r.key in NAMES_A_GPU and r.operator in ("In", "Exists") for t in shape.terms for r in t)
+
+
+def _speeds(
+    shape: PodShape, rules: ClassPolicy, able: Sequence[Offering], throughput: Mapping[str, Mapping[str, float]]
+) -> tuple[dict[str, float], list[tuple[Offering, str]]]:
+    """Relative speed by model among comparable ones, and those left out. Notebooks take the cheapest at any speed."""
+    models = sorted({o.gpu_model for o in able})
+    if len(models) == 1 or shape.workload_class == "notebook":
+        return dict.fromkeys(models, 1.0), []
+    table = throughput.get(shape.workload_class, {})
+    known = {m: table[m] for m in models if table.get(m, 0) > 0}
+    if not known:
+        order = [m for m in (shape.gpu_models or rules.gpu_models or ()) if m in models] or models
+        known = {order[0]: 1.0}
+    why = "no throughput figure for {} beside {}: not interchangeable (prices.throughput)"
+    left = [(o, why.format(o.gpu_model, ", ".join(known))) for o in able if o.gpu_model not in known]
+    return known, left
+
+
+def _not_now(shape: PodShape, offering: Offering, memory: Memory, now: datetime) -> str:
+    quarantine = memory.quarantined(shape.key, offering.pool, now)
+    if quarantine:
+        return f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
+    backoff = memory.backing_off(offering.name, now)
+    return f"not before {backoff.until:%H:%M:%S}: {backoff.why}" if backoff else ""
+
+
+def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) -> Decimal:
+    """Dollars per useful hour of one of ``count`` pods, those that share a node of this candidate.
+
+    A slower model takes longer for the same work: its price is divided by its relative throughput.
+    """
+    offering = candidate.offering
+    run_s = min(shape.max_run_s or TYPICAL_RUN_S, TYPICAL_RUN_S)
+    idle_s = rules.idle_timeout
+    if idle_s is None:
+        idle_s = min(
+            break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour), rules.max_idle_timeout
+        )
+    return usd_per_useful_hour(offering, min(count, candidate.per_node), run_s, idle_s, candidate.throughput)
+
+
+def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:
+    """Candidates, the cheapest for ``count`` pods first; ties by fewest stranded GPUs, then by name."""
+    rules = policy.of_class(shape.workload_class)
+
+    def key(pair: tuple[Decimal, Candidate]) -> tuple[Decimal, int, str]:
+        return pair[0], stranded_gpus(pair[1], shape, count), pair[1].offering.name
+
+    pairs = [
+        (cost(c, shape, count, rules), c)
+        for c in eligible_.candidates
+        if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
+    ]
+    return sorted(pairs, key=key)
+
+
+def stranded_gpus(candidate: Candidate, shape: PodShape, count: int) -> int:
+    """Whole GPUs of a new node that ``count`` pods of a shape would leave unused."""
+    used = -(-min(count, candidate.per_node) * shape.gpu.total_milli // MILLI_PER_GPU)
+    return max(0, candidate.offering.gpus - used)
+
+
+def dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
+    """Why each but the first of a ranking was not taken."""
+    best = pairs[0][0]
+    return [
+        Rejected(
+            offering=c.offering.name,
+            why=f"{cents(usd)} per useful hour and pod, the choice {cents(best)}",
+            usd_per_useful_hour=usd,
+        )
+        for usd, c in pairs[1:]
+    ]

@@ -1,0 +1,52 @@
+"""The one objective, and what relighting costs: all sums of money the decisions weigh."""
+
+from decimal import Decimal
+
+from pilotlight.facts.capacity import Offering
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour
+
+TYPICAL_RUN_S = 3600.0
+"""The run a purchase is judged by where the pod names no shorter deadline."""
+
+CHECKPOINT_S, RESTORE_S = 600.0, 60.0
+"""What an interruption costs beside a new boot: half a checkpoint interval, and a restore."""
+
+
+def billed(offering: Offering, seconds: Seconds) -> Usd:
+    """What a node costs that lives so long: at least its minimum, then whole increments."""
+    return per_hour(offering.usd_per_hour, billed_seconds(offering, seconds))
+
+
+def billed_seconds(offering: Offering, seconds: Seconds) -> Seconds:
+    """The seconds a life of ``seconds`` is billed as."""
+    step = offering.increment_s
+    return max(offering.minimum_s, -(-seconds // step) * step)
+
+
+def usd_per_useful_hour(
+    offering: Offering, pods: int, run_s: Seconds, idle_tail_s: Seconds, throughput: float = 1.0
+) -> Decimal:
+    """Expected dollars per useful hour of one of ``pods`` equal pods that share a new node.
+
+    The node is paid for its boot, the run (longer on a slower model, and by what interruptions take back) and the
+    idle tail; GPUs that no pod uses are charged to the pods that strand them, because only ``pods`` share the bill.
+    First-order interruption model: each costs half a checkpoint interval, a restore and a boot (Daly 2006, eq. 1).
+    """
+    lost_s = CHECKPOINT_S / 2 + RESTORE_S + offering.boot_s
+    run = run_s / throughput * (1 + offering.interruptions_per_hour * lost_s / HOUR)
+    life = offering.boot_s + run + idle_tail_s
+    return billed(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
+
+
+def break_even_s(boot_s: Seconds, price: UsdPerHour, wait_usd_per_hour: Decimal) -> Seconds:
+    """The idle time whose cost equals relighting: the boot is paid at ``price``, and a pod waits through it.
+
+    Keeping a node this long and no longer costs at most twice what the best choice in hindsight would have cost
+    (ski rental; Karlin et al. 1988). Where a wait is worth nothing it is the boot time itself.
+    """
+    return boot_s * (1 + float(wait_usd_per_hour / price)) if price > 0 else boot_s
+
+
+def paid_until_s(offering: Offering, age_s: Seconds) -> Seconds:
+    """Seconds from a node's launch up to which it is paid already, when it is ``age_s`` old."""
+    return billed_seconds(offering, max(age_s, 0.001))

@@ -1,0 +1,148 @@
+"""One decision over one view: what to buy, what to keep, what to put out, and why."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from pilotlight.decide.bins import Bin, of_node, of_offering
+from pilotlight.decide.provision import Headroom, Provisioner
+from pilotlight.decide.scale_down import verdicts
+from pilotlight.decide.schedule import effective
+from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+
+BOOT_PATIENCE_S = 1800.0
+"""A node that is not ready counts as capacity on its way for so long; after that it is no capacity at all."""
+
+
+def plan_cluster(
+    view: ClusterView,
+    pools: Sequence[PoolState],
+    offerings: Sequence[Offering],
+    policy: Policy,
+    memory: Memory,
+    now: datetime,
+    *,
+    throughput: Mapping[str, Mapping[str, float]],
+    releases: bool = True,
+    explain: bool = True,
+) -> Plan:
+    """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
+
+    ``releases`` False leaves nodes alone (a pod-pending event only ever adds). ``explain`` False leaves out the
+    verdicts of busy nodes, which a reconcile of a thousand nodes has no use for.
+    """
+    policy = effective(policy, now)
+    by_pool = _first_by_pool(offerings)
+    ready, booting, headroom = _room(view.nodes, pools, by_pool, policy, now)
+    run = Provisioner(
+        offerings=sorted(offerings, key=lambda o: o.name),
+        policy=policy,
+        throughput=throughput,
+        memory=memory,
+        headroom=headroom,
+        ready=ready,
+        booting=booting,
+        now=now,
+    )
+    before = headroom.usd_per_hour
+    if view.pending:
+        run.run(view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
+    buys = run.buys() + _warm_buys(run, by_pool, policy)
+    nodes: list[NodeVerdict] = []
+    look_again = None
+    if releases:
+        nodes, look_again = verdicts(view.nodes, by_pool, policy, memory, _reserved(ready), now, explain)
+    released = sum((n.usd_per_hour for n in nodes if n.verdict == "release"), Decimal(0))
+    return Plan(
+        buys=buys,
+        pods=tuple(run.outcomes),
+        nodes=tuple(nodes),
+        findings=(*view.findings, *run.findings),
+        usd_per_hour_before=before,
+        usd_per_hour_after=headroom.usd_per_hour - released,
+        look_again_at=look_again,
+    )
+
+
+def _first_by_pool(offerings: Sequence[Offering]) -> dict[str, Offering]:
+    """One offering a pool: those of a pool differ by zone alone."""
+    by_pool: dict[str, Offering] = {}
+    for offering in sorted(offerings, key=lambda o: o.name):
+        by_pool.setdefault(offering.pool, offering)
+    return by_pool
+
+
+def _room(
+    nodes: Sequence[Node], pools: Sequence[PoolState], by_pool: Mapping[str, Offering], policy: Policy, now: datetime
+) -> tuple[list[Bin], list[Bin], Headroom]:
+    """Free room of ready nodes (fullest first), room on its way, and what the caps leave."""
+    headroom = Headroom(policy)
+    ready: list[tuple[float, str, Node]] = []
+    booting: list[Bin] = []
+    registered: Counter[str] = Counter()
+    for node in nodes:
+        registered[node.pool] += 1
+        if not node.ready:
+            young = (now - node.created_at).total_seconds() < BOOT_PATIENCE_S
+            if young and node.schedulable and node.pool in by_pool:
+                booting.append(of_offering(by_pool[node.pool], "booting", node.name))
+        elif node.schedulable and (any(node.devices) or any(node.slices.values())):
+            ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))
+    for state in sorted(pools, key=lambda p: p.name):
+        offering = by_pool.get(state.name)
+        if offering is not None:
+            coming = max(0, state.desired - registered[state.name])
+            booting += [of_offering(offering, "booting", offering.name) for _ in range(coming)]
+            registered[state.name] += coming
+    for name, count in registered.items():
+        if name in by_pool:
+            headroom.add(by_pool[name], count)
+    ready.sort(key=lambda r: r[:2])
+    return [of_node(node) for _, _, node in ready], booting, headroom
+
+
+def _running_gangs(nodes: Sequence[Node]) -> Counter[str]:
+    return Counter(p.gang for n in nodes for p in n.pods if p.gang)
+
+
+def _reserved(ready: Sequence[Bin]) -> dict[str, str]:
+    """Nodes whose free room planned pods will take."""
+    return {b.where: f"{sum(n for _, n in b.taken)} waiting pod(s) will bind to it" for b in ready if b.taken}
+
+
+def _warm_buys(run: Provisioner, by_pool: Mapping[str, Offering], policy: Policy) -> tuple[Buy, ...]:
+    """Nodes to reach each pool's warm and least numbers, as far as the caps allow."""
+    buys: list[Buy] = []
+    for name, pool in sorted(policy.pools.items()):
+        offering = by_pool.get(name)
+        if offering is None or not (pool.warm or pool.min):
+            continue
+        empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
+        short = max(pool.warm - empty, pool.min - run.headroom.by_pool[name])
+        count = min(short, max(0, run.headroom.room(offering)[0]))
+        if count > 0:
+            run.headroom.add(offering, count)
+            buys.append(_warm_buy(offering, count, f"warm minimum: {pool.warm} idle, at least {pool.min} lit"))
+    return tuple(buys)
+
+
+def _untouched(bin_: Bin, offering: Offering) -> bool:
+    return not bin_.taken and bin_.devices == [1000] * offering.gpus
+
+
+def _warm_buy(offering: Offering, count: int, why: str) -> Buy:
+    return Buy(
+        pool=offering.pool,
+        offering=offering.name,
+        zone=offering.zone,
+        count=count,
+        usd_per_hour=offering.usd_per_hour,
+        boot_s=offering.boot_s,
+        demands=(),
+        shapes=(),
+        why=why,
+    )

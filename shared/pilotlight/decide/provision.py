@@ -1,0 +1,347 @@
+"""Which capacity to ask for, for the pods that wait: free room first, then room on its way, then the cheapest.
+
+A demand already in flight is never bought for again. Pods of one shape are planned together. A gang is placed whole
+or not at all. Nothing here takes the plan over a cap.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from pilotlight.decide.bins import Allowed, Bin, fill, of_offering
+from pilotlight.decide.choose import Candidate, Eligible, dearer, eligible, ranked
+from pilotlight.facts.capacity import InFlight, Offering
+from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding, PodDemand, PodShape
+from pilotlight.units import UsdPerHour, cents
+
+
+@dataclass(slots=True)
+class Group:
+    """Pods of one shape that still wait."""
+
+    shape: PodShape
+    pods: list[PodDemand]
+
+
+@dataclass(slots=True)
+class Headroom:
+    """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes."""
+
+    policy: Policy
+    nodes: int = 0
+    gpus: int = 0
+    usd_per_hour: UsdPerHour = Decimal(0)
+    by_pool: Counter[str] = field(default_factory=Counter)
+
+    def add(self, offering: Offering, nodes: int) -> None:
+        """Count nodes as lit."""
+        self.nodes += nodes
+        self.gpus += nodes * offering.gpus
+        self.usd_per_hour += nodes * offering.usd_per_hour
+        self.by_pool[offering.pool] += nodes
+
+    def room(self, offering: Offering) -> tuple[int, str]:
+        """How many more nodes of an offering the caps allow, and which cap is the tightest, in figures."""
+        caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
+        limits: list[tuple[int, str]] = []
+        if pool is not None:
+            have = self.by_pool[offering.pool]
+            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes"))
+        if caps.nodes is not None:
+            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit"))
+        if caps.gpus is not None and offering.gpus:
+            left = (caps.gpus - self.gpus) // offering.gpus
+            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit"))
+        if caps.usd_per_hour is not None:
+            after = self.usd_per_hour + offering.usd_per_hour
+            left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
+            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent"))
+        return min(limits, default=(1 << 30, ""))
+
+
+@dataclass(slots=True)
+class Purchase:
+    """Nodes of one offering bought so far in this plan, for whom."""
+
+    offering: Offering
+    bins: list[Bin] = field(default_factory=list)
+    demands: list[str] = field(default_factory=list)
+    shapes: set[str] = field(default_factory=set)
+    workload_class: str = ""
+
+
+class Provisioner:
+    """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``."""
+
+    def __init__(
+        self,
+        *,
+        offerings: Sequence[Offering],
+        policy: Policy,
+        throughput: Mapping[str, Mapping[str, float]],
+        memory: Memory,
+        headroom: Headroom,
+        ready: list[Bin],
+        booting: list[Bin],
+        now: datetime,
+    ) -> None:
+        self.offerings = offerings
+        self.policy = policy
+        self.throughput = throughput
+        self.memory = memory
+        self.headroom = headroom
+        self.ready = ready
+        self.booting = booting
+        self.now = now
+        self.allowed = Allowed()
+        self.outcomes: list[PodGroup] = []
+        self.findings: list[Finding] = []
+        self.purchases: dict[str, Purchase] = {}
+
+    def run(self, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
+        """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
+        waiting = self._covered_by_flight(pending)
+        for gang, groups in _units(waiting):
+            if gang is None:
+                self._place(groups[0])
+            else:
+                self._place_gang(gang, groups, gang_members)
+
+    def _covered_by_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
+        """Pods whose capacity is on its way take their room in it; the rest are returned."""
+        flight = {uid: entry for entry in self.memory.in_flight for uid in entry.demands}
+        if not flight:
+            return list(pending)
+        rest: list[PodDemand] = []
+        covered: dict[tuple[str, str], tuple[InFlight, list[PodDemand]]] = {}
+        for pod in pending:
+            entry = flight.get(pod.uid)
+            if entry is None:
+                rest.append(pod)
+            else:
+                covered.setdefault((entry.decision, pod.shape.key), (entry, []))[1].append(pod)
+        for entry, pods in covered.values():
+            fill(pods[0].shape, len(pods), (b for b in self.booting if b.pool == entry.pool), self.allowed)
+            why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
+            self._tell("booting", Group(pods[0].shape, pods), entry.offering, why)
+        return rest
+
+    def _place(self, group: Group) -> int:
+        """Free room, then room on its way, then purchases. Returns how many pods found a place."""
+        shape, placed = group.shape, 0
+        for bins, verdict, why in (
+            (self._usable(shape, self.ready), "fits", "a ready node has room; the scheduler will bind it"),
+            (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
+            (self._bought_bins(), "bought", "shares a node that this plan buys"),
+        ):
+            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
+                pods = group.pods[placed : placed + count]
+                placed += count
+                self._tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
+                if verdict == "bought":
+                    self._charge(self.purchases[bin_.where], shape, pods)
+        left = group.pods[placed:]
+        return placed + (self._buy(Group(shape, left)) if left else 0)
+
+    def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
+        if not self.memory.quarantines:
+            return bins
+        return [b for b in bins if self.memory.quarantined(shape.key, b.pool, self.now) is None]
+
+    def _bought_bins(self) -> list[Bin]:
+        return [b for purchase in self.purchases.values() for b in purchase.bins]
+
+    def _buy(self, group: Group) -> int:
+        shape = group.shape
+        able = eligible(shape, self.offerings, self.policy, self.throughput, self.memory, self.now)
+        if not able.candidates:
+            self._cannot(group, able)
+            return 0
+        done = 0
+        while done < len(group.pods):
+            left = Group(shape, group.pods[done:])
+            count, capped = self._buy_best(left, able)
+            if not count:
+                self._refuse(left, able, capped)
+                break
+            done += count
+        return done
+
+    def _buy_best(self, group: Group, able: Eligible) -> tuple[int, str]:
+        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed, or the cap's figures."""
+        order = ranked(able, group.shape, len(group.pods), self.policy)
+        capped = "" if order else "every offering would strand more GPUs than max_stranded_gpus allows"
+        blocked: list[Rejected] = []
+        for index, (usd, candidate) in enumerate(order):
+            room, figures = self.headroom.room(candidate.offering)
+            if room <= 0:
+                capped = capped or figures
+                blocked.append(Rejected(offering=candidate.offering.name, why=figures, usd_per_useful_hour=usd))
+                continue
+            nodes = min(max(1, len(group.pods) // candidate.per_node), room)
+            pods = group.pods[: nodes * candidate.per_node]
+            self._open(candidate, nodes, Group(group.shape, pods))
+            why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
+            rejected = (*blocked, *dearer(order[index:]), *able.rejected)
+            self._tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
+            return len(pods), ""
+        return 0, capped
+
+    def _open(self, candidate: Candidate, nodes: int, group: Group) -> None:
+        offering = candidate.offering
+        purchase = self.purchases.setdefault(offering.name, Purchase(offering))
+        self.headroom.add(offering, nodes)
+        fresh = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
+        purchase.bins += fresh
+        fill(group.shape, len(group.pods), fresh, self.allowed)
+        self._charge(purchase, group.shape, group.pods)
+
+    def _charge(self, purchase: Purchase, shape: PodShape, pods: Sequence[PodDemand]) -> None:
+        purchase.demands += [p.uid for p in pods]
+        purchase.shapes.add(shape.key)
+        purchase.workload_class = shape.workload_class
+
+    def _place_gang(self, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
+        size = groups[0].shape.gang.size if groups[0].shape.gang else 0
+        here = sum(len(g.pods) for g in groups) + running.get(gang, 0)
+        if here < size:
+            for group in groups:
+                self._tell(
+                    "waiting", group, "", f"gang {gang}: {here} of its {size} pods exist; none is bought for yet"
+                )
+            return
+        undo = self._savepoint()
+        if all(self._place(group) == len(group.pods) for group in groups):
+            return
+        reasons = [o.why for o in self.outcomes[undo.outcomes :] if o.verdict in ("refused", "waiting", "finding")]
+        rejected = tuple(r for o in self.outcomes[undo.outcomes :] for r in o.rejected)
+        findings = self.findings[undo.findings :]
+        undo.restore(self)
+        self.findings += findings
+        why = f"gang {gang}: all {size} pods or none; {reasons[0] if reasons else 'not all can be held'}"
+        for group in groups:
+            self._tell("finding" if findings else "refused", group, "", why, rejected)
+
+    def _savepoint(self) -> "_Savepoint":
+        return _Savepoint(self)
+
+    def _cannot(self, group: Group, able: Eligible) -> None:
+        if able.finding is not None:
+            code, message = able.finding
+            for pod in group.pods:
+                self.findings.append(Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid))
+            self._tell("finding", group, "", message, able.rejected)
+        else:
+            why = "nothing it may run on can be had now: " + "; ".join(
+                f"{r.offering}: {r.why}" for r in able.rejected if r.why.startswith(("not before", "quarantined"))
+            )
+            self._tell("waiting", group, "", why, able.rejected)
+
+    def _refuse(self, group: Group, able: Eligible, figures: str) -> None:
+        self._tell("refused", group, "", figures, able.rejected)
+
+    def _tell(
+        self,
+        verdict: Verdict,
+        group: Group,
+        where: str,
+        why: str,
+        rejected: tuple[Rejected, ...] = (),
+        usd: Decimal | None = None,
+    ) -> None:
+        self.outcomes.append(
+            PodGroup(
+                verdict=verdict,
+                pods=tuple(p.full_name for p in group.pods),
+                uids=tuple(p.uid for p in group.pods),
+                where=where,
+                why=why,
+                rejected=rejected,
+                usd_per_useful_hour=usd,
+                workload_class=group.shape.workload_class,
+                class_reason=group.shape.class_reason,
+            )
+        )
+
+    def buys(self) -> tuple[Buy, ...]:
+        """The purchases of the plan, one an offering."""
+        return tuple(
+            Buy(
+                pool=p.offering.pool,
+                offering=p.offering.name,
+                zone=p.offering.zone,
+                count=len(p.bins),
+                usd_per_hour=p.offering.usd_per_hour,
+                boot_s=p.offering.boot_s,
+                demands=tuple(p.demands),
+                shapes=tuple(sorted(p.shapes)),
+                workload_class=p.workload_class,
+                why=f"{len(p.demands)} waiting pod{'s' if len(p.demands) != 1 else ''} without room",
+            )
+            for _, p in sorted(self.purchases.items())
+            if p.bins
+        )
+
+
+class _Savepoint:
+    """What a gang's placement may have to give back: it is all restored, or kept."""
+
+    def __init__(self, run: Provisioner) -> None:
+        self.outcomes = len(run.outcomes)
+        self.findings = len(run.findings)
+        h = run.headroom
+        self._lit = (h.nodes, h.gpus, h.usd_per_hour, Counter(h.by_pool))
+        self._bins = [(b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken))
+                      for b in (*run.ready, *run.booting, *run._bought_bins())]  # fmt: skip
+        self._bought = {n: (list(p.bins), list(p.demands), set(p.shapes)) for n, p in run.purchases.items()}
+
+    def restore(self, run: Provisioner) -> None:
+        """Put everything back as it was."""
+        del run.outcomes[self.outcomes :]
+        del run.findings[self.findings :]
+        h = run.headroom
+        h.nodes, h.gpus, h.usd_per_hour, h.by_pool = self._lit
+        for b, devices, slices, cpu, memory, ephemeral, pods, taken in self._bins:
+            b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
+            b.ephemeral, b.pods = ephemeral, pods
+            del b.taken[taken:]
+        for name in [n for n in run.purchases if n not in self._bought]:
+            del run.purchases[name]
+        for name, (bins, demands, shapes) in self._bought.items():
+            p = run.purchases[name]
+            p.bins, p.demands, p.shapes = bins, demands, shapes
+
+
+def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
+    """Pods as units to place, in order: by priority, gangs first, the largest first, the oldest first.
+
+    The order of ``pods`` does not matter: ties go by the shape's key.
+    """
+    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
+    for pod in pods:
+        by_shape[pod.shape.key].append(pod)
+    groups = [Group(same[0].shape, sorted(same, key=_age)) for same in by_shape.values()]
+    gangs: dict[str, list[Group]] = defaultdict(list)
+    units: list[tuple[str | None, list[Group]]] = []
+    for group in sorted(groups, key=_order):
+        if group.shape.gang is None:
+            units.append((None, [group]))
+        else:
+            if group.shape.gang.key not in gangs:
+                units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
+            gangs[group.shape.gang.key].append(group)
+    return units
+
+
+def _age(pod: PodDemand) -> tuple[datetime, str]:
+    return pod.created_at, pod.uid
+
+
+def _order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
+    s = group.shape
+    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)

@@ -1,0 +1,197 @@
+"""Which nodes to put out: those whose keeping costs more than relighting. Never because nothing is pending.
+
+A node goes when no GPU pod is on it or bound to it, nothing planned needs its room, it has been idle for its
+break-even (or the policy's ``idle_timeout``), its paid billing step is nearly used up, the pool keeps its warm and
+least number, and the pool's cooldown after a purchase is over.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pilotlight.decide.economics import break_even_s, paid_until_s
+from pilotlight.decide.warm import worth_keeping
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.units import Seconds, cents, clock_seconds, human
+
+PAID_MARGIN_S = 120.0
+"""A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How long a node of a pool may idle, and why so long."""
+
+    seconds: Seconds
+    why: str
+
+
+def allowance(offering: Offering, policy: Policy, memory: Memory) -> Allowance:
+    """The idle time a node of an offering may have: the policy's word, else the break-even against relighting."""
+    pool = policy.pools.get(offering.pool)
+    if pool is not None and pool.idle_timeout is not None:
+        return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
+    name = memory.pool_class.get(offering.pool, "batch")
+    rules = policy.of_class(name)
+    if rules.idle_timeout is not None:
+        return Allowance(rules.idle_timeout, f"classes.{name}.idle_timeout")
+    even = break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour)
+    worth = f"a wait at {cents(rules.wait_usd_per_hour)}/h" if rules.wait_usd_per_hour else "no price on waiting"
+    return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth}")
+
+
+def verdicts(
+    nodes: Sequence[Node],
+    offerings: Mapping[str, Offering],
+    policy: Policy,
+    memory: Memory,
+    reserved: Mapping[str, str],
+    now: datetime,
+    explain: bool,
+) -> tuple[list[NodeVerdict], datetime | None]:
+    """What becomes of each node, and the next moment an idle one could fall due.
+
+    ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
+    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept.
+    """
+    out: list[NodeVerdict] = []
+    due: list[datetime] = []
+    idle: dict[str, list[Node]] = defaultdict(list)
+    lit: dict[str, int] = defaultdict(int)
+    for node in nodes:
+        lit[node.pool] += 1
+        if node.pool not in offerings:
+            if explain:
+                out.append(_keep(node, None, "not in any pool of the policy: not ours to release"))
+        elif any(p.gpu is not None and not p.daemonset for p in node.pods):
+            if explain:
+                out.append(_keep(node, offerings[node.pool], _busy(node)))
+        elif node.ready:
+            idle[node.pool].append(node)
+        elif explain:
+            out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
+    for pool in sorted(idle):
+        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool])
+        for verdict, moment in judge.judge(idle[pool]):
+            out.append(verdict)
+            if moment is not None:
+                due.append(moment)
+    return out, min(due, default=None)
+
+
+class _Judge:
+    """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
+
+    def __init__(
+        self,
+        offering: Offering,
+        policy: Policy,
+        memory: Memory,
+        reserved: Mapping[str, str],
+        now: datetime,
+        lit: int,
+    ) -> None:
+        self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
+        self.may = allowance(offering, policy, memory)
+        pool = policy.pools.get(offering.pool)
+        self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
+        rules = policy.of_class(memory.pool_class.get(offering.pool, "batch"))
+        self.learned = worth_keeping(
+            memory.hits.get(offering.pool), clock_seconds(now), offering.boot_s, offering.usd_per_hour,
+            rules.wait_usd_per_hour,
+        )  # fmt: skip
+        bought = memory.last_buy.get(offering.pool)
+        self.cool = bought + timedelta(seconds=policy.cooldown) if bought is not None else None
+
+    def judge(self, nodes: list[Node]) -> list[tuple[NodeVerdict, datetime | None]]:
+        """A verdict for each, and when it could change."""
+        out = []
+        left = len(nodes)
+        for node in sorted(nodes, key=self._since):
+            verdict, due = self._one(node, left)
+            left -= verdict.verdict == "release"
+            out.append((verdict, due))
+        return out
+
+    def _since(self, node: Node) -> tuple[datetime, str]:
+        return node.idle_since or self.memory.idle_since.get(node.name) or self.now, node.name
+
+    def _one(self, node: Node, idle_left: int) -> tuple[NodeVerdict, datetime | None]:
+        since = self._since(node)[0]
+        idle_s = (self.now - since).total_seconds()
+        blockers = tuple(f"{p.namespace}/{p.name}: {p.blocks}" for p in node.pods if p.blocks)
+
+        def keep(why: str, at: datetime | None = None) -> tuple[NodeVerdict, datetime | None]:
+            return _keep(node, self.offering, why, idle_s, self.may.seconds, blockers), at
+
+        if node.name in self.reserved:
+            return keep(self.reserved[node.name])
+        if blockers:
+            return keep(f"idle, but {blockers[0]} stops the drain: {cents(self.offering.usd_per_hour)}/h")
+        if idle_left <= self.warm or self.lit <= self.least:
+            return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
+        if idle_left <= self.learned:
+            at = self.now + timedelta(seconds=600)
+            return keep(f"kept warm: {self.learned} of this pool are taken often enough to pay for themselves", at)
+        if idle_s < self.may.seconds:
+            due = since + timedelta(seconds=self.may.seconds)
+            return keep(f"idle for {human(idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
+        if self.cool is not None and self.now < self.cool:
+            return keep("the pool was added to just now (cooldown)", self.cool)
+        paid = self._paid_until(node)
+        if paid is not None and self.now < paid:
+            return keep(
+                f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
+            )
+        self.lit -= 1
+        return self._release(node, idle_s), None
+
+    def _paid_until(self, node: Node) -> datetime | None:
+        """When a node that is billed in long steps should go, or None where steps are short."""
+        if self.offering.increment_s <= 2 * PAID_MARGIN_S:
+            return None
+        age = (self.now - node.created_at).total_seconds()
+        return node.created_at + timedelta(seconds=paid_until_s(self.offering, age) - PAID_MARGIN_S)
+
+    def _release(self, node: Node, idle_s: Seconds) -> NodeVerdict:
+        return NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance,
+            verdict="release",
+            why=f"idle for {human(idle_s)}, longer than {human(self.may.seconds)} ({self.may.why})",
+            usd_per_hour=self.offering.usd_per_hour,
+            idle_s=idle_s,
+            break_even_s=self.may.seconds,
+        )
+
+
+def _busy(node: Node) -> str:
+    pods = node.gpu_pods
+    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return f"busy: {pods[0].namespace}/{pods[0].name}{more} hold GPUs"
+
+
+def _keep(
+    node: Node,
+    offering: Offering | None,
+    why: str,
+    idle_s: Seconds = 0,
+    break_even: Seconds = 0,
+    blockers: tuple[str, ...] = (),
+) -> NodeVerdict:
+    return NodeVerdict(
+        node=node.name,
+        pool=node.pool,
+        instance=node.instance,
+        verdict="keep",
+        why=why,
+        usd_per_hour=offering.usd_per_hour if offering is not None else 0,  # type: ignore[arg-type]
+        idle_s=idle_s,
+        break_even_s=break_even,
+        blockers=blockers,
+    )

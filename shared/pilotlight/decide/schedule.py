@@ -1,0 +1,56 @@
+"""Windows of a policy: at a moment, the policy as its schedules make it."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from pilotlight.facts.policy import Caps, Policy, Schedule
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def in_window(schedule: Schedule, now: datetime) -> bool:
+    """Whether a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
+
+    A window over midnight belongs to the day it begins on.
+    """
+    local = now.astimezone(ZoneInfo(schedule.timezone))
+    clock, today = local.strftime("%H:%M"), _DAYS[local.weekday()]
+    if schedule.start < schedule.end:
+        return today in schedule.days and schedule.start <= clock < schedule.end
+    yesterday = _DAYS[(local - timedelta(days=1)).weekday()]
+    return (today in schedule.days and clock >= schedule.start) or (yesterday in schedule.days and clock < schedule.end)
+
+
+def effective(policy: Policy, now: datetime) -> Policy:
+    """The policy with every schedule that holds now applied in order; the same object when none does."""
+    for schedule in policy.schedules:
+        if in_window(schedule, now):
+            policy = _apply(policy, schedule)
+    return policy
+
+
+def _apply(policy: Policy, schedule: Schedule) -> Policy:
+    pools = {
+        name: msgspec.structs.replace(
+            pool, warm=schedule.warm.get(name, pool.warm), max=schedule.max.get(name, pool.max)
+        )
+        for name, pool in policy.pools.items()
+    }
+    classes = dict(policy.classes)
+    for name, types in schedule.capacity_types.items():
+        classes[name] = msgspec.structs.replace(policy.of_class(name), capacity_types=types)
+    return msgspec.structs.replace(
+        policy, pools=pools, classes=classes, caps=_merged(policy.caps, schedule.caps), schedules=policy.schedules
+    )
+
+
+def _merged(caps: Caps, window: Caps | None) -> Caps:
+    if window is None:
+        return caps
+    return Caps(
+        nodes=caps.nodes if window.nodes is None else window.nodes,
+        gpus=caps.gpus if window.gpus is None else window.gpus,
+        usd_per_hour=caps.usd_per_hour if window.usd_per_hour is None else window.usd_per_hour,
+    )

@@ -1,0 +1,62 @@
+"""What a cluster's decisions remember of earlier ones. Small: it is one record of the state store, under the lease."""
+
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import Seconds
+
+
+class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool that was lit for a shape and did not help it: never again for that shape until ``until``."""
+
+    shape: str
+    pool: str
+    until: datetime
+    why: str
+
+
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+    """An offering that the cloud just refused. ``tries`` refusals in a row make ``until`` move away."""
+
+    offering: str
+    until: datetime
+    why: str
+    tries: int = 1
+
+
+class Hits(msgspec.Struct, frozen=True, kw_only=True):
+    """How often the k-th warm node of a pool would have been taken, in hits an hour, faded over time.
+
+    ``recent`` are seconds (from the epoch) of the demands of the last boot window; ``rates[k-1]`` belongs to the
+    k-th node; all as of ``at``.
+    """
+
+    at: Seconds
+    recent: tuple[Seconds, ...] = ()
+    rates: tuple[float, ...] = ()
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
+
+    ``last_buy`` is by pool; ``pool_class`` is the class a pool was last lit for.
+    """
+
+    quarantines: tuple[Quarantine, ...] = ()
+    backoffs: tuple[Backoff, ...] = ()
+    idle_since: dict[str, datetime] = {}
+    last_buy: dict[str, datetime] = {}
+    pool_class: dict[str, WorkloadClass] = {}
+    hits: dict[str, Hits] = {}
+    in_flight: tuple[InFlight, ...] = ()
+
+    def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
+        """The live quarantine of a shape in a pool, if any."""
+        return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
+
+    def backing_off(self, offering: str, now: datetime) -> Backoff | None:
+        """The live back-off of an offering, if any."""
+        return next((b for b in self.backoffs if b.offering == offering and b.until > now), None)
