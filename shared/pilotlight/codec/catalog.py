@@ -1,0 +1,110 @@
+"""The catalogue file (YAML) -> ``Catalog``. Every refusal is one line that names the file and the key."""
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.units import quantity
+
+_TABLES: dict[type, tuple[str, type]] = {Catalog: ("instance_types", InstanceType), InstanceType: ("prices", Price)}
+"""Tables with free keys, which msgspec's own paths do not name."""
+
+_PLAIN = (
+    (r"Object contains unknown field `(.+)`", r"unknown key \1"),
+    (r"Object missing required field `(.+)`", r"\1 is missing"),
+    (r"Expected `int`, got `str`", "must be a whole number"),
+    (r"Expected `float`, got `str`|Invalid decimal string", "must be a number"),
+    (r"Expected `(?:object|array)`, got `.+`|Expected `object.*", "must be a table of keys and values"),
+    (r"Invalid RFC3339 encoded datetime", "must be a time with its zone, as 2026-07-01T00:00:00Z"),
+)
+
+
+def read_catalog(text: str | bytes, where: str) -> Catalog:
+    """The catalogue in ``text``; ``where`` is what its errors call it. Raises ``BadInput``."""
+    document = _document(text, where)
+    try:
+        # Not strict: the document holds only strings, so that no price passes through a binary float.
+        catalog = msgspec.convert(document, Catalog, strict=False)
+    except msgspec.ValidationError:
+        raise BadInput(f"{where}: {_explain(document, Catalog, '')}") from None
+    for problem in _problems(catalog):
+        raise BadInput(f"{where}: {problem}")
+    return catalog
+
+
+def _document(text: str | bytes, where: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.load(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+    except yaml.MarkedYAMLError as error:
+        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise BadInput(f"{where}{line}: not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise BadInput(f"{where}: not YAML: it holds bytes that are not UTF-8 text") from None
+
+
+def _explain(value: Any, kind: type, path: str) -> str:
+    """The first thing in ``value`` that keeps it from being a ``kind``, by its full path."""
+    table, inner = _TABLES.get(kind, ("", kind))
+    entries = value.get(table) if isinstance(value, dict) else None
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        try:
+            msgspec.convert(entry, inner, strict=False)
+        except msgspec.ValidationError:
+            return _explain(entry, inner, f"{path}{table}.{name}.")
+    try:
+        msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        return _plain(str(error), path)
+    return f"{path}{table} holds an unknown key"
+
+
+def _plain(message: str, path: str) -> str:
+    reason, _, place = message.partition(" - at ")
+    keys = (path + place.rpartition("$")[2].strip("`").lstrip(".")).rstrip(".")
+    for pattern, words in _PLAIN:
+        reason = re.sub(pattern, words, reason)
+    return f"{keys}: {reason}" if keys else reason
+
+
+def _problems(catalog: Catalog) -> Iterator[str]:
+    """What types alone do not rule out."""
+    if catalog.as_of.tzinfo is None:
+        yield "as_of: must be a time with its zone, as 2026-07-01T00:00:00Z"
+    if not catalog.instance_types:
+        yield "instance_types: there is none"
+    for name, offered in catalog.instance_types.items():
+        yield from (f"instance_types.{name}.{problem}" for problem in _type_problems(offered))
+    for workload, speeds in catalog.throughput.items():
+        for model, speed in speeds.items():
+            if not (math.isfinite(speed) and speed > 0):
+                yield f"throughput.{workload}.{model}: must be a positive number"
+
+
+def _type_problems(offered: InstanceType) -> Iterator[str]:
+    if offered.gpus < 1:
+        yield "gpus: must be 1 or more"
+    for capacity, price in offered.prices.items():
+        if not (price.usd_per_hour.is_finite() and 0 < price.usd_per_hour < 1_000_000):
+            yield f"prices.{capacity}.usd_per_hour: must be a positive number of dollars, not {price.usd_per_hour}"
+        try:
+            date.fromisoformat(price.date)
+        except ValueError:
+            yield f"prices.{capacity}.date: must be a day as 2026-07-01, not {price.date!r}"
+    for key in ("cpu", "memory", "ephemeral"):
+        try:
+            quantity(getattr(offered, key))
+        except ValueError as error:
+            yield f"{key}: {error}"
+    for key in ("gpu_memory_gib", "pods", "minimum_s", "increment_s", "boot_s", "interruptions_per_hour"):
+        if not (math.isfinite(getattr(offered, key)) and getattr(offered, key) >= 0):
+            yield f"{key}: must be 0 or more"
+    if not (offered.extra_usd_per_hour.is_finite() and offered.extra_usd_per_hour >= 0):
+        yield "extra_usd_per_hour: must be 0 or more dollars"
