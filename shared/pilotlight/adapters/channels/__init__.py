@@ -1,0 +1,1 @@
+"""The Channel port: where people read alerts."""

@@ -1,0 +1,1 @@
+"""The Outbox port: where messages go out."""

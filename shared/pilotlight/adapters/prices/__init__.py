@@ -1,0 +1,1 @@
+"""The Prices port: instance types with dated prices."""

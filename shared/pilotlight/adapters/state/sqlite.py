@@ -1,0 +1,122 @@
+"""State in one SQLite file, safe between threads and processes."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pilotlight.adapters.state import refuse_large
+from pilotlight.errors import BadInput, Conflict, Unavailable
+from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.units import Seconds, clock_seconds
+
+# WAL with NORMAL loses at most the last commits on a power cut, never the file; a busy writer is waited for; seldom
+# checkpoints (every 16 MB) write a page that changed often only once.
+PRAGMAS = ("journal_mode = WAL", "synchronous = NORMAL", "busy_timeout = 5000", "wal_autocheckpoint = 4000")
+
+_CREATE = """CREATE TABLE IF NOT EXISTS state
+    (key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, expires REAL)"""
+_LIVE = "(expires IS NULL OR expires > :now)"
+_GET = f"SELECT value, version FROM state WHERE key = :key AND {_LIVE}"
+_PUT = """INSERT INTO state VALUES (:key, :value, :version, :expires) ON CONFLICT (key)
+    DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires"""
+_PUT_ABSENT = f"{_PUT} WHERE expires <= :now"
+_PUT_OVER = f"""UPDATE state SET value = :value, version = :version, expires = :expires
+    WHERE key = :key AND version = :over AND {_LIVE}"""
+_DELETE = "DELETE FROM state WHERE key = :key"
+_DELETE_OVER = f"{_DELETE} AND version = :over AND {_LIVE}"
+_SCAN = f"""SELECT key, value, version FROM state
+    WHERE key >= :first AND key > :after AND key < :end AND {_LIVE} ORDER BY key LIMIT :limit"""
+_PURGE = "DELETE FROM state WHERE expires <= :now"
+
+
+class SqliteState:
+    """One connection a thread and process; each operation is one statement, so it is atomic by itself."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+        self._mine = threading.local()
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection().execute(_CREATE)
+            self._connection().execute(_PURGE, {"now": self._now()})
+
+    def get(self, key: str) -> Stored | None:
+        with self._explained():
+            row = self._connection().execute(_GET, {"key": key, "now": self._now()}).fetchone()
+        return Stored(*row) if row else None
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        refuse_large(key, value)
+        now = self._now()
+        version = _new_version()
+        statement = _PUT if if_version is None else _PUT_ABSENT if if_version == ABSENT else _PUT_OVER
+        row = {
+            "key": key,
+            "value": value,
+            "version": version,
+            "expires": None if ttl_s is None else now + ttl_s,
+            "over": if_version,
+            "now": now,
+        }
+        self._change(key, statement, row, must=if_version is not None)
+        return version
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        statement = _DELETE if if_version is None else _DELETE_OVER
+        self._change(key, statement, {"key": key, "over": if_version, "now": self._now()}, must=if_version is not None)
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        bounds = {"first": prefix, "after": after, "end": _end_of(prefix), "now": self._now(), "limit": limit + 1}
+        with self._explained():
+            rows = self._connection().execute(_SCAN, bounds).fetchall()
+        items = [(key, Stored(value, version)) for key, value, version in rows[:limit]]
+        return Page(items, items[-1][0] if len(rows) > limit else "")
+
+    def _change(self, key: str, statement: str, row: dict[str, object], *, must: bool) -> None:
+        with self._explained():
+            changed = self._connection().execute(statement, row).rowcount
+        if must and changed != 1:
+            raise Conflict(f"state {key}: another version is there")
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; a forked child opens its own."""
+        mine = self._mine
+        if getattr(mine, "pid", None) != os.getpid():
+            mine.connection = sqlite3.connect(self.path, isolation_level=None, timeout=5)
+            for pragma in PRAGMAS:
+                mine.connection.execute(f"PRAGMA {pragma}")
+            mine.pid = os.getpid()
+        connection: sqlite3.Connection = mine.connection
+        return connection
+
+    def _now(self) -> Seconds:
+        return clock_seconds(self._clock.now())
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise Unavailable(
+                f"state file {self.path}: {error}; check that the disk has room and is writable"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise BadInput(f"state file {self.path}: {error}; move it away to start with an empty one") from None
+        except OSError as error:
+            raise Unavailable(
+                f"state file {self.path}: {error.strerror}; choose another with PILOTLIGHT_STATE"
+            ) from None
+
+
+def _new_version() -> int:
+    # Drawn, not counted: a key deleted and made again must not match an old version. os.urandom, because a forked
+    # worker would repeat the draws of a seeded generator.
+    return int.from_bytes(os.urandom(8)) >> 2 | 1
+
+
+def _end_of(prefix: str) -> str:
+    return prefix + chr(0x10FFFF)

@@ -1,0 +1,109 @@
+"""What is around an event: JSON, CloudEvents and typed shapes, read so that only ``BadEvent`` can come out."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from cloudevents.exceptions import GenericException
+from cloudevents.http import CloudEvent
+
+from pilotlight.errors import BadEvent
+from pilotlight.facts.messages import Message
+
+T = TypeVar("T")
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone, as RFC 3339 text."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+"""The name of a Kubernetes object."""
+
+
+class Ignored(msgspec.Struct, frozen=True, kw_only=True):
+    """A valid event that asks for nothing: it is acknowledged and counted."""
+
+    reason: str
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as it came in: what it says, the id it was delivered under, and whether it only asks."""
+
+    message: Message | Ignored
+    id: str = ""
+    dryrun: bool = False
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """An event before its data is understood. ``path`` is where in the body it was, for errors.
+
+    ``type`` is the CloudEvent type, empty for plain JSON. ``attributes`` are its other CloudEvent attributes, or
+    those of the Pub/Sub message around it. ``cluster`` holds where the event names none.
+    """
+
+    data: Any
+    cluster: str
+    type: str = ""
+    id: str = ""
+    at: datetime | None = None
+    attributes: Mapping[str, Any] = {}
+    path: str = ""
+
+    def within(self, key: str, data: Any) -> "Envelope":
+        """The same event, one step further in."""
+        return msgspec.structs.replace(self, data=data, path=join(self.path, key))
+
+
+def join(path: str, key: str) -> str:
+    """A path one step on: ``a`` and ``b`` are ``a.b``, ``a`` and ``[0]`` are ``a[0]``."""
+    return path + key if key.startswith("[") or not path else f"{path}.{key}"
+
+
+def parse(body: bytes | str, path: str = "") -> Any:
+    """Strict JSON: no NaN, no trailing text, valid UTF-8."""
+    try:
+        return msgspec.json.decode(body)
+    except RecursionError:
+        raise BadEvent("nested too deeply", path) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise BadEvent(f"not JSON: {error}", path) from None
+
+
+def shaped(data: object, shape: type[T], path: str = "") -> T:
+    """``data`` as a typed shape; what does not fit is named by its path."""
+    try:
+        return msgspec.convert(data, shape)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `")
+        inner = where.rstrip("`").removeprefix("$").removeprefix(".")
+        raise BadEvent(reason, join(path, inner) if inner else path) from None
+
+
+def from_cloudevent(around: Envelope, attributes: Mapping[str, Any], data: Any) -> Envelope:
+    """The event that CloudEvent attributes describe. Attribute names are read in any case."""
+    try:
+        event = CloudEvent(dict(attributes), data)
+    except (GenericException, TypeError) as error:
+        raise BadEvent(f"not a CloudEvent: {error}", around.path) from None
+    head = shaped({**event.get_attributes(), "id": _id_of(attributes)}, _Head, around.path)
+    return msgspec.structs.replace(
+        around,
+        data=data,
+        type=head.type,
+        id=head.id,
+        at=head.time if "time" in attributes else None,
+        attributes=event.get_attributes(),
+    )
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The CloudEvent attributes that are read here."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    type: Annotated[str, msgspec.Meta(min_length=1)]
+    time: Moment | None = None
+
+
+def _id_of(attributes: Mapping[str, Any]) -> Any:
+    # The package invents an id where there is none; an invented one would make every delivery look new.
+    return next((value for key, value in attributes.items() if key.lower() == "id"), None)

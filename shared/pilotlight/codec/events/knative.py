@@ -1,0 +1,60 @@
+"""Knative sources: ApiServerSource in resource and reference mode, and PingSource as a tick.
+
+ApiServerSource draws a new random id for every send, so an event is known by its object's uid and version.
+"""
+
+import msgspec
+
+from pilotlight.codec.events import kubernetes
+from pilotlight.codec.events.envelope import Envelope, Ignored, Name, shaped
+from pilotlight.facts.messages import PodPending, Tick
+
+PING = "dev.knative.sources.ping"
+RESOURCE = "dev.knative.apiserver.resource."
+REFERENCE = "dev.knative.apiserver.ref."
+
+
+class _Reference(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    name: Name
+    namespace: str = ""
+
+
+class _Object(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+
+
+def sends(event_type: str) -> bool:
+    """Whether a CloudEvent type is one of Knative's that are read here."""
+    return event_type == PING or event_type.startswith((RESOURCE, REFERENCE))
+
+
+def read(envelope: Envelope) -> PodPending | Tick | Ignored:
+    """A tick, an Event or Pod in full, or the name of a Pod to look at."""
+    if envelope.type == PING:
+        return Tick(cluster=envelope.cluster, identity=envelope.id, at=envelope.at)
+    if envelope.type.endswith(".delete"):
+        return Ignored(reason="an object was deleted")
+    if envelope.type.startswith(REFERENCE):
+        return _reference(envelope)
+    match shaped(envelope.data, _Object, envelope.path).kind:
+        case "Event":
+            return kubernetes.read_event(envelope)
+        case "Pod":
+            return kubernetes.read_pod(envelope)
+        case kind:
+            return Ignored(reason=f"a Kubernetes {kind} asks for nothing here")
+
+
+def _reference(envelope: Envelope) -> PodPending | Ignored:
+    """A reference says only that the Pod changed: the hint is passed on, the cluster tells the rest."""
+    about = shaped(envelope.data, _Reference, envelope.path)
+    if about.kind != "Pod":
+        return Ignored(reason=f"a reference to a {about.kind} does not name a pod")
+    return PodPending(
+        cluster=envelope.cluster,
+        namespace=about.namespace or "default",
+        name=about.name,
+        identity=envelope.id,
+        at=envelope.at,
+    )

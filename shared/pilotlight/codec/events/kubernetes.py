@@ -1,0 +1,118 @@
+"""core/v1 Events and Pods: FailedScheduling of either recorder, kubernetes-event-exporter, and Pods themselves.
+
+kube-scheduler writes by the events API (``eventTime``, ``series``), older components by the old recorder
+(``count``, ``lastTimestamp``). The exporter inlines the Event and adds ``clusterName``.
+"""
+
+from typing import Any
+
+import msgspec
+
+from pilotlight.codec.events.envelope import Envelope, Ignored, Moment, Name, shaped
+from pilotlight.facts.messages import PodPending
+
+REASON = "FailedScheduling"
+
+
+class _Meta(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+
+
+class _About(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Series(msgspec.Struct, frozen=True, kw_only=True):
+    lastObservedTime: Moment | None = None
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    involvedObject: _About
+    metadata: _Meta = _Meta()
+    reason: str = ""
+    clusterName: str = ""
+    eventTime: Moment | None = None
+    lastTimestamp: Moment | None = None
+    series: _Series | None = None
+
+
+class _Of(msgspec.Struct, frozen=True, kw_only=True):
+    namespace: Name
+    name: Name
+    uid: str = ""
+
+
+class _Condition(msgspec.Struct, frozen=True, kw_only=True):
+    type: str
+    status: str
+    reason: str = ""
+    lastTransitionTime: Moment | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, kw_only=True):
+    conditions: list[_Condition] | None = None
+
+
+class _PodMeta(msgspec.Struct, frozen=True, kw_only=True):
+    name: Name
+    namespace: Name = "default"
+    uid: str = ""
+    resourceVersion: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: _PodMeta
+    status: _Status = _Status()
+
+
+def read_event(envelope: Envelope) -> PodPending | Ignored:
+    """A FailedScheduling Event about a Pod; every other Event asks for nothing."""
+    event = shaped(envelope.data, _Event, envelope.path)
+    if event.reason != REASON or event.involvedObject.kind != "Pod":
+        return Ignored(reason=f"{event.reason or 'an Event'} about a {event.involvedObject.kind or 'thing'}")
+    pod = shaped(msgspec.to_builtins(event.involvedObject), _Of, envelope.within("involvedObject", None).path)
+    seen = event.series.lastObservedTime if event.series else None
+    return PodPending(
+        cluster=event.clusterName or envelope.cluster,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        identity=identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id,
+        at=seen or event.lastTimestamp or event.eventTime or envelope.at,
+    )
+
+
+def read_pod(envelope: Envelope) -> PodPending | Ignored:
+    """A Pod that the scheduler has called Unschedulable; every other Pod asks for nothing."""
+    pod = shaped(envelope.data, _Pod, envelope.path)
+    unschedulable = [c for c in pod.status.conditions or () if _says_unschedulable(c)]
+    if not unschedulable:
+        return Ignored(reason=f"pod {pod.metadata.namespace}/{pod.metadata.name} is not Unschedulable")
+    return PodPending(
+        cluster=envelope.cluster,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        identity=identity(pod.metadata.uid, pod.metadata.resourceVersion) or envelope.id,
+        at=unschedulable[0].lastTransitionTime or envelope.at,
+        pod=_plain(envelope.data),
+    )
+
+
+def identity(uid: str, resource_version: str) -> str:
+    """One state of one object, whoever delivers it and however often; empty where either is unknown."""
+    return f"{uid}/{resource_version}" if uid and resource_version else ""
+
+
+def _says_unschedulable(condition: _Condition) -> bool:
+    return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+
+
+def _plain(data: Any) -> dict[str, object]:
+    return dict(data)
