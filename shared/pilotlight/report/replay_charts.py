@@ -91,7 +91,7 @@ def dollars(runs: Mapping[str, Sequence[Bucket]], bound: Decimal) -> Markup:
     A policy that ends at more than twice the next one leaves the frame, and its label says where it went:
     drawn to scale it would press all others together.
     """
-    frame = Frame(960, 390, 64, 740, 28, 354)
+    frame = Frame(960, 390, 64, 690, 28, 354)
     ends = {name: run[-1].usd for name, run in runs.items()}
     top = max(float(bound), _framed([*ends.values()])) * 1.04
     begin, finish = min(r[0].start for r in runs.values()), max(r[-1].end for r in runs.values())
@@ -125,7 +125,7 @@ def dollars(runs: Mapping[str, Sequence[Bucket]], bound: Decimal) -> Markup:
 
 def waits(by_policy: Mapping[str, Sequence[Seconds]]) -> Markup:
     """For every policy the share of jobs (y) that waited no longer than so many seconds (x, log of 1 + s)."""
-    frame = Frame(960, 390, 64, 740, 28, 354)
+    frame = Frame(960, 390, 64, 690, 28, 354)
     ordered = {name: sorted(w) for name, w in by_policy.items() if w}
     longest = max(60.0, *(w[-1] for w in ordered.values()))
     low = math.floor(min(_share(w, 0) for w in ordered.values()) * 10) / 10
@@ -147,7 +147,7 @@ def waits(by_policy: Mapping[str, Sequence[Seconds]]) -> Markup:
         _label(f"{name} {_share(w, 0):.0%} at once", i, frame.right, labels[i])
         for i, (name, w) in enumerate(ordered.items())
     ]
-    share_ticks = [(low + i * (1 - low) / 5, f"{low + i * (1 - low) / 5:.0%}") for i in range(6)]
+    share_ticks = [(1 - below, f"{1 - below:.0%}") for below in round_ticks(1 - low)]
     return drawing(
         frame,
         "Share of jobs that waited at most so long",

@@ -57,7 +57,7 @@ def sentence(ours: Result) -> str:
     """What Pilotlight did, in one sentence."""
     times = "" if ours.x_integral is None else f", {ours.x_integral:.2f} times the lower bound"
     return (
-        f"{ours.policy} paid {_usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
+        f"Pilotlight paid {_usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
         f"at a mean wait of {wait(ours.wait_s.mean)}."
     )
 
@@ -75,9 +75,14 @@ def against(ours: Result, peers: Sequence[Result]) -> str:
 
 
 def _compared(ours: Result, peer: Result) -> str:
-    more = (peer.cost_usd - ours.cost_usd) / ours.cost_usd if ours.cost_usd else 0
-    side = "more" if more >= 0 else "less"
-    return f"paid {_usd(peer.cost_usd)} ({abs(more):.0%} {side}) at a mean wait of {wait(peer.wait_s.mean)}"
+    return f"paid {_usd(peer.cost_usd)} ({_beside(ours, peer)}) at a mean wait of {wait(peer.wait_s.mean)}"
+
+
+def _beside(ours: Result, peer: Result) -> str:
+    ratio = float(peer.cost_usd / ours.cost_usd) if ours.cost_usd else 1.0
+    if ratio >= 2:
+        return f"{ratio:.1f} times as much"
+    return f"{abs(ratio - 1):.1%} {'more' if ratio >= 1 else 'less'}"
 
 
 def _tiles(ours: Result) -> list[tuple[str, str]]:
