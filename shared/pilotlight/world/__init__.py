@@ -1,1 +1,1 @@
-"""A working cloud and cluster with a clock, behind the ports: the embedded default, the replay and the tests' fake."""
+"""A working cluster and cloud with a clock: the embedded default, the replay's world, and the tests' one fake."""

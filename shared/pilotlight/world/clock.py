@@ -1,0 +1,55 @@
+"""Two clocks for the world: one that moves when told to, and one that runs beside the wall's."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from pilotlight.units import Seconds
+
+
+class WorldClock(Protocol):
+    """A Clock that also counts seconds since the world began."""
+
+    start: datetime
+
+    def now(self) -> datetime:
+        """The aware UTC moment."""
+        ...
+
+    def elapsed_s(self) -> Seconds:
+        """Seconds since ``start``."""
+        ...
+
+
+class VirtualClock:
+    """Stands still until ``advance``; never goes back."""
+
+    def __init__(self, start: datetime) -> None:
+        self.start = start
+        self._elapsed_s: Seconds = 0.0
+
+    def now(self) -> datetime:
+        return self.start + timedelta(seconds=self._elapsed_s)
+
+    def elapsed_s(self) -> Seconds:
+        return self._elapsed_s
+
+    def advance(self, to_s: Seconds) -> None:
+        """Move to ``to_s`` seconds after the start; an earlier moment changes nothing."""
+        if to_s > self._elapsed_s:
+            self._elapsed_s = to_s
+
+
+class WallClock:
+    """Begins at ``start`` and runs ``speed`` times as fast as the wall's clock."""
+
+    def __init__(self, start: datetime, speed: float = 1.0) -> None:
+        self.start = start
+        self._speed = speed
+        self._began = time.monotonic()
+
+    def now(self) -> datetime:
+        return self.start + timedelta(seconds=self.elapsed_s())
+
+    def elapsed_s(self) -> Seconds:
+        return (time.monotonic() - self._began) * self._speed

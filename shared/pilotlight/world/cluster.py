@@ -1,0 +1,104 @@
+"""The world's cluster behind the Cluster port."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pilotlight.errors import BadRequest, Busy
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.labels import HOSTNAME
+from pilotlight.facts.workload import PodDemand
+from pilotlight.world.nodes import WorldNode
+from pilotlight.world.world import World
+
+TOLD = 1000
+"""How many Events on pods are kept."""
+
+
+class WorldCluster:
+    """What an API server would show of the world. An instance that still boots is no node yet."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.told: deque[tuple[datetime, str, str, str]] = deque(maxlen=TOLD)
+        """(when, "namespace/pod", reason, message) of the Events written on pods."""
+
+    def observe(self) -> ClusterView:
+        with self._world.call("observe"):
+            pending = tuple(d for job in self._world.pending.values() for d in job.demands)
+            nodes = tuple(self._value(n) for n in self._world.nodes.values() if n.joined)
+        return ClusterView(pending=pending, nodes=nodes)
+
+    def cordon(self, node: str) -> None:
+        with self._world.call("cordon"):
+            self._world.cordon(self._node(node).id)
+
+    def uncordon(self, node: str) -> None:
+        with self._world.call("uncordon"):
+            self._world.cordon(self._node(node).id, on=False)
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        with self._world.call("bound"):
+            return tuple(_bound(self._node(node)))
+
+    def drain(self, node: str) -> None:
+        """The world's pods all hold GPUs, and those are never evicted: raises ``Busy`` while there are any."""
+        with self._world.call("drain"):
+            found = self._node(node)
+            if not found.cordoned:
+                raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
+            if found.jobs:
+                raise Busy(f"node {node} has {len(found.jobs)} GPU pods bound: they are not evicted")
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        with self._world.call("tell"):
+            self.told.append((self._world.clock.now(), f"{namespace}/{pod}", reason, message))
+
+    def _node(self, name: str) -> WorldNode:
+        node = self._world.nodes.get(name)
+        if node is None or not node.joined:
+            raise BadRequest(f"node {name} is not in the cluster")
+        return node
+
+    def _value(self, node: WorldNode) -> Node:
+        if node.value is None:
+            node.value = self._frozen(node)
+        return node.value
+
+    def _frozen(self, node: WorldNode) -> Node:
+        idle = node.idle_since_s
+        return Node(
+            name=node.id,
+            instance=node.id,
+            pool=node.pool,
+            instance_type=node.instance_type,
+            capacity_type=node.capacity_type,
+            created_at=self._world.moment(node.launched_s),
+            ready=node.ready,
+            devices=tuple(node.devices),
+            slices=dict(node.slices),
+            free=node.free,
+            labels={HOSTNAME: node.id, **node.labels},
+            taints=node.machine.pool.taints,
+            pods=tuple(_bound(node)),
+            zone=node.zone,
+            schedulable=not node.cordoned,
+            idle_since=None if idle is None else self._world.moment(idle),
+            gpu_model=node.model,
+        )
+
+
+def _bound(node: WorldNode) -> Iterator[BoundPod]:
+    for job in node.jobs.values():
+        yield from (_pod(p.demand) for p in job.placement if p.node is node)
+
+
+def _pod(demand: PodDemand) -> BoundPod:
+    return BoundPod(
+        uid=demand.uid,
+        namespace=demand.namespace,
+        name=demand.name,
+        gpu=demand.shape.gpu,
+        workload_class=demand.shape.workload_class,
+        team=demand.shape.team,
+    )

@@ -1,0 +1,29 @@
+"""What can go wrong in the world, said before it begins."""
+
+import msgspec
+
+from pilotlight.errors import PilotlightError
+from pilotlight.units import Seconds
+
+
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
+    """The world's unkindness.
+
+    ``boot_s`` overrides the catalogue's; ``gpu_lag_s`` passes between a node's registration and its GPUs.
+    ``shortage`` is the share of its hours in which a type has no capacity. ``quota_nodes`` caps live nodes.
+    ``reclaim`` draws a life for every spot node, exponential at its type's interruptions an hour;
+    ``notice_s`` warns so long before. Jobs keep a checkpoint every ``checkpoint_s`` of run time and
+    take ``restore_s`` at the start after an interruption. ``replace_lost`` makes pools replace nodes
+    that were taken, as cloud groups do. ``api_errors`` are (port method, error) pairs, each raised once, in order.
+    """
+
+    boot_s: Seconds | None = None
+    gpu_lag_s: Seconds = 0.0
+    shortage: float = 0.0
+    quota_nodes: int | None = None
+    reclaim: bool = True
+    checkpoint_s: Seconds = 600.0
+    restore_s: Seconds = 60.0
+    notice_s: Seconds = 0.0
+    replace_lost: bool = False
+    api_errors: tuple[tuple[str, PilotlightError], ...] = ()

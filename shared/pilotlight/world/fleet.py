@@ -1,0 +1,79 @@
+"""The cloud: pools, the nodes that are paid for, and what they have cost."""
+
+from collections.abc import Sequence
+
+from pilotlight.errors import BadRequest, NoCapacity, QuotaExceeded
+from pilotlight.facts.catalog import Catalog
+from pilotlight.units import Seconds, Usd
+from pilotlight.world.cloud import Fate, Ledger
+from pilotlight.world.faults import Faults
+from pilotlight.world.nodes import Machine, WorldNode, WorldPool
+
+
+class Fleet:
+    """Live nodes by id, in the order of their launch, and each pool's ``desired`` size."""
+
+    def __init__(self, catalog: Catalog, pools: Sequence[WorldPool], faults: Faults, seed: int) -> None:
+        self.pools = {p.name: p for p in pools}
+        self.nodes: dict[str, WorldNode] = {}
+        self.desired: dict[str, int] = dict.fromkeys(self.pools, 0)
+        self.launches = 0
+        self.terminations = 0
+        self.gpus_paid = 0
+        self._catalog = catalog
+        self._faults = faults
+        self._fate = Fate(seed, faults.shortage)
+        self._ledger = Ledger()
+        self._machines: dict[tuple[str, str], Machine] = {}
+
+    def machine(self, pool: str, zone: str = "") -> Machine:
+        """What a node of a pool is like. Raises ``BadRequest`` for a pool that is not there."""
+        spec = self.pools.get(pool)
+        if spec is None:
+            raise BadRequest(f"pool {pool!r} is not there: the world has {', '.join(self.pools) or 'none'}")
+        key = (pool, zone or spec.zone)
+        if key not in self._machines:
+            self._machines[key] = Machine.of(spec, self._catalog.instance_types[spec.instance_type], key[1])
+        return self._machines[key]
+
+    def begin(self, machine: Machine, now_s: Seconds) -> WorldNode:
+        """A new node, booting. Raises ``NoCapacity`` or ``QuotaExceeded``."""
+        self._admit(machine, now_s)
+        self.launches += 1
+        node = WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self._faults.gpu_lag_s)
+        self.nodes[node.id] = node
+        self.gpus_paid += node.gpus
+        return node
+
+    def end(self, node: WorldNode, now_s: Seconds) -> None:
+        """Stop paying for a node."""
+        del self.nodes[node.id]
+        self.terminations += 1
+        self.gpus_paid -= node.gpus
+        self._ledger.close(node, now_s)
+
+    def boot_s(self, machine: Machine) -> Seconds:
+        """From the request until the node registers."""
+        return machine.boot_s if self._faults.boot_s is None else self._faults.boot_s
+
+    def taken_at_s(self, node: WorldNode) -> Seconds | None:
+        """When the cloud takes a node just launched back, or None."""
+        life_s = self._fate.life_s(node.machine)
+        return node.launched_s + life_s if life_s is not None and self._faults.reclaim else None
+
+    def cost(self, now_s: Seconds) -> Usd:
+        """Dollars for every node up to now."""
+        return self._ledger.cost(self.nodes.values(), now_s)
+
+    def gpu_seconds(self, now_s: Seconds) -> float:
+        """GPU-seconds paid for up to now."""
+        return self._ledger.gpu_seconds(self.nodes.values(), now_s)
+
+    def _admit(self, machine: Machine, now_s: Seconds) -> None:
+        pool, quota = machine.pool, self._faults.quota_nodes
+        if quota is not None and len(self.nodes) >= quota:
+            raise QuotaExceeded(f"the account's quota is {quota} nodes: ask for more, or release some")
+        if pool.max is not None and sum(n.pool == pool.name for n in self.nodes.values()) >= pool.max:
+            raise QuotaExceeded(f"pool {pool.name} is at its maximum of {pool.max} nodes: raise it at the cloud")
+        if self._fate.out_of_stock(pool.instance_type, now_s):
+            raise NoCapacity(f"{pool.instance_type} is out of stock: try another type, or again within the hour")

@@ -1,0 +1,268 @@
+"""What the world is made of: pools, nodes with their devices, and jobs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType, Node, Resources, Taint
+from pilotlight.facts.catalog import InstanceType
+from pilotlight.facts.labels import CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
+from pilotlight.facts.workload import PodDemand
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
+
+
+class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node."""
+
+    name: str
+    instance_type: str
+    capacity_type: CapacityType = "on-demand"
+    max: int | None = None
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    zone: str = ""
+    slices: dict[str, int] = {}
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool in one zone with all that its catalogue entry says: what every such node is like."""
+
+    key: str
+    pool: WorldPool
+    zone: str
+    gpus: int
+    gpu_model: str
+    price: UsdPerHour
+    resources: Resources
+    slices: dict[str, int]
+    labels: dict[str, str]
+    minimum_s: Seconds
+    increment_s: Seconds
+    boot_s: Seconds
+    interruptions_per_hour: float
+
+    @staticmethod
+    def of(pool: WorldPool, kind: InstanceType, zone: str) -> "Machine":
+        """The pool's machine; its labels are those a cloud, Karpenter and NVIDIA's discovery would set."""
+        facts = {
+            INSTANCE_TYPE: pool.instance_type,
+            POOL: pool.name,
+            GPU_MODEL: kind.gpu_model,
+            GPU_PRODUCT: kind.gpu_product,
+            CAPACITY_TYPE: pool.capacity_type,
+            ZONE: zone,
+        }
+        return Machine(
+            key=f"{pool.name}/{zone}",
+            pool=pool,
+            zone=zone,
+            gpus=kind.gpus,
+            gpu_model=kind.gpu_model,
+            price=kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour,
+            resources=Resources(
+                cpu_milli=milli(kind.cpu), memory=whole(kind.memory), ephemeral=whole(kind.ephemeral), pods=kind.pods
+            ),
+            slices=pool.slices,
+            labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
+            minimum_s=kind.minimum_s,
+            increment_s=kind.increment_s,
+            boot_s=kind.boot_s,
+            interruptions_per_hour=kind.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
+        )
+
+
+class Room(NamedTuple):
+    """What is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
+
+    devices: tuple[int, ...]
+    slices: tuple[tuple[str, int], ...]
+    free: Resources
+
+
+class Placement(NamedTuple):
+    """One pod on one node. ``devices`` are indexes; empty when the pod holds slices."""
+
+    node: "WorldNode"
+    demand: PodDemand
+    devices: tuple[int, ...]
+
+
+class WorldJob:
+    """One pod, or the pods of one gang, that run ``run_s`` seconds once all are placed.
+
+    ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started.
+    """
+
+    __slots__ = (
+        "demands",
+        "finish_s",
+        "first_start_s",
+        "id",
+        "order",
+        "original",
+        "placement",
+        "priority",
+        "restore_s",
+        "run_s",
+        "saved_s",
+        "start_s",
+        "starts",
+        "submit_s",
+    )
+
+    def __init__(self, id: str, demands: Sequence[PodDemand], run_s: Seconds, submit_s: Seconds, order: int) -> None:
+        self.id = id
+        self.original = self.demands = tuple(demands)
+        self.run_s = run_s
+        self.submit_s = submit_s
+        self.order = order
+        self.priority = self.demands[0].shape.priority
+        self.placement: list[Placement] = []
+        self.first_start_s: Seconds | None = None
+        self.start_s: Seconds = 0.0
+        self.finish_s: Seconds | None = None
+        self.saved_s: Seconds = 0.0
+        self.restore_s: Seconds = 0.0
+        self.starts = 0
+
+    @property
+    def milli(self) -> int:
+        """Thousandths of GPUs it holds while it runs."""
+        return sum(d.shape.gpu.total_milli for d in self.demands)
+
+    @property
+    def wait_s(self) -> Seconds:
+        """From submit to the first start; 0 before that."""
+        return 0.0 if self.first_start_s is None else self.first_start_s - self.submit_s
+
+    @property
+    def delay_s(self) -> Seconds:
+        """How much later it finished than a run at submit would have; 0 before that."""
+        return 0.0 if self.finish_s is None else self.finish_s - self.submit_s - self.run_s
+
+    @property
+    def due_s(self) -> Seconds:
+        """When the current run ends if nothing takes its nodes."""
+        return self.start_s + self.restore_s + self.run_s - self.saved_s
+
+    def begin(self, now_s: Seconds, placement: list[Placement], restore_s: Seconds) -> None:
+        """Start on these nodes; after an interruption the restore comes first."""
+        self.placement = placement
+        self.start_s = now_s
+        self.restore_s = restore_s if self.starts else 0.0
+        self.starts += 1
+        if self.first_start_s is None:
+            self.first_start_s = now_s
+
+    def interrupt(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
+        """Stop before the end: keep the last checkpoint, and tell the seconds lost (run time since it, restore)."""
+        elapsed_s = now_s - self.start_s
+        restored_s = min(elapsed_s, self.restore_s)
+        reached_s = self.saved_s + elapsed_s - restored_s
+        self.saved_s = max(self.saved_s, reached_s // checkpoint_s * checkpoint_s)
+        return reached_s - self.saved_s + restored_s
+
+    def respawn(self, now: datetime) -> None:
+        """New pods for those that were stopped, as a job controller makes them: new uids and names."""
+        suffix = f"r{self.starts}"
+        self.demands = tuple(
+            msgspec.structs.replace(d, uid=f"{d.uid}-{suffix}", name=f"{d.name}-{suffix}", created_at=now)
+            for d in self.original
+        )
+
+
+class WorldNode:
+    """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
+
+    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
+    """
+
+    __slots__ = (
+        "cordoned",
+        "devices",
+        "free",
+        "id",
+        "idle_since_s",
+        "jobs",
+        "joined",
+        "launched_s",
+        "machine",
+        "ready",
+        "ready_s",
+        "room",
+        "seq",
+        "slices",
+        "value",
+    )
+
+    def __init__(self, seq: int, machine: Machine, launched_s: Seconds, ready_s: Seconds) -> None:
+        self.id = f"n{seq}"
+        self.seq = seq
+        self.machine = machine
+        self.launched_s = launched_s
+        self.ready_s = ready_s
+        self.joined = False
+        self.ready = False
+        self.cordoned = False
+        self.idle_since_s: Seconds | None = None
+        self.devices = [MILLI_PER_GPU] * machine.gpus
+        self.slices = dict(machine.slices)
+        self.free = machine.resources
+        self.jobs: dict[str, WorldJob] = {}
+        self.value: Node | None = None
+        """The frozen value last shown to an observer; None after a change."""
+        self.room = Room((), (), self.free)
+        self.changed()
+
+    @property
+    def pool(self) -> str:
+        """Its pool's name."""
+        return self.machine.pool.name
+
+    @property
+    def zone(self) -> str:
+        """Its zone."""
+        return self.machine.zone
+
+    @property
+    def instance_type(self) -> str:
+        """Its type's name in the catalogue."""
+        return self.machine.pool.instance_type
+
+    @property
+    def capacity_type(self) -> CapacityType:
+        """How it is bought."""
+        return self.machine.pool.capacity_type
+
+    @property
+    def model(self) -> str:
+        """Its GPU model."""
+        return self.machine.gpu_model
+
+    @property
+    def gpus(self) -> int:
+        """Whole devices it has."""
+        return self.machine.gpus
+
+    @property
+    def price(self) -> Decimal:
+        """Dollars an hour."""
+        return self.machine.price
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self.machine.labels
+
+    @property
+    def used_milli(self) -> int:
+        """Thousandths of GPUs in use."""
+        return MILLI_PER_GPU * len(self.devices) - sum(self.devices)
+
+    def changed(self) -> None:
+        """Work out its room anew after a pod came or went, or its state changed."""
+        self.room = Room(tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
+        self.value = None

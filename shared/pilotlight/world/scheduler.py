@@ -1,0 +1,166 @@
+"""The cluster's scheduler: where a pod binds. Nodes of equal room are one bucket, so a choice looks at few."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+import msgspec
+
+from pilotlight.decide.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
+from pilotlight.facts.capacity import Resources
+from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.units import MILLI_PER_GPU
+from pilotlight.world.nodes import Machine, Placement, Room, WorldNode
+
+
+class Need:
+    """What a shape needs of a node: shapes that differ only in team, class or gang share one. Answers are kept."""
+
+    __slots__ = ("_allowed", "_fits", "shape")
+
+    def __init__(self, shape: PodShape) -> None:
+        self.shape = shape
+        self._allowed: dict[str, bool] = {}
+        self._fits: dict[Room, bool] = {}
+
+    def allows(self, machine: Machine) -> bool:
+        """Whether such a pod may run on such a machine at all: affinity, taints, GPU model."""
+        known = self._allowed.get(machine.key)
+        if known is None:
+            known = self._allowed[machine.key] = _allows(self.shape, machine)
+        return known
+
+    def fits(self, room: Room) -> bool:
+        """Whether one such pod fits so much room."""
+        known = self._fits.get(room)
+        if known is None:
+            known = pods_that_fit(self.shape, room.devices, dict(room.slices), room.free) > 0
+            self._fits[room] = known
+        return known
+
+
+class Scheduler:
+    """Ready, schedulable nodes by machine and room.
+
+    A pod binds to the node with the largest share of GPUs in use that it fits (the least when ``spread``),
+    then the cheapest, then the oldest, among those its affinity, tolerations and GPU models allow.
+    """
+
+    def __init__(self, *, spread: bool = False) -> None:
+        self._sign = 1 if spread else -1
+        self._machines: dict[str, Machine] = {}
+        self._rooms: dict[str, dict[Room, list[int]]] = {}
+        self._nodes: dict[int, WorldNode] = {}
+        self._needs: dict[PodShape, Need] = {}
+        self._need_of: dict[str, Need] = {}
+
+    def need(self, shape: PodShape) -> Need:
+        """The shared Need of a shape."""
+        known = self._need_of.get(shape.key)
+        if known is None:
+            bare = msgspec.structs.replace(
+                shape, workload_class="batch", class_reason="", team="", priority=0, max_run_s=0.0, gang=None, key=""
+            )
+            known = self._need_of[shape.key] = self._needs.setdefault(bare, Need(bare))
+        return known
+
+    def add(self, node: WorldNode) -> None:
+        """Let pods bind to a node."""
+        self._nodes[node.seq] = node
+        machine = node.machine
+        self._machines[machine.key] = machine
+        insort(self._rooms.setdefault(machine.key, {}).setdefault(node.room, []), node.seq)
+
+    def remove(self, node: WorldNode) -> None:
+        """Let no more pods bind to a node; one that is not there is no error."""
+        if self._nodes.pop(node.seq, None) is None:
+            return
+        rooms = self._rooms[node.machine.key]
+        alike = rooms[node.room]
+        del alike[bisect_left(alike, node.seq)]
+        if not alike:
+            del rooms[node.room]
+
+    def has(self, node: WorldNode) -> bool:
+        """Whether pods may bind to a node."""
+        return node.seq in self._nodes
+
+    def choose(self, need: Need) -> WorldNode | None:
+        """The node that such a pod binds to now, or None."""
+        best: tuple[float, float, int] | None = None
+        for key, rooms in self._rooms.items():
+            machine = self._machines[key]
+            if not need.allows(machine):
+                continue
+            for room, alike in rooms.items():
+                if need.fits(room):
+                    rank = (self._sign * _used_share(room), float(machine.price), alike[0])
+                    if best is None or rank < best:
+                        best = rank
+        return None if best is None else self._nodes[best[2]]
+
+    def place(self, demands: Iterable[PodDemand]) -> list[Placement] | None:
+        """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
+        done: list[Placement] = []
+        for demand in demands:
+            node = self.choose(self.need(demand.shape))
+            if node is None:
+                for placement in done:
+                    self.free(placement)
+                return None
+            done.append(self._take(node, demand))
+        return done
+
+    def _take(self, node: WorldNode, demand: PodDemand) -> Placement:
+        self.remove(node)
+        devices = _occupy(node, demand.shape)
+        node.changed()
+        self.add(node)
+        return Placement(node, demand, devices)
+
+    def free(self, placement: Placement) -> None:
+        """Give back what a placement holds."""
+        node, demand, devices = placement
+        here = self.has(node)
+        self.remove(node)
+        gpu = demand.shape.gpu
+        for index in devices:
+            node.devices[index] += gpu.milli
+        if not devices:
+            node.slices[gpu.resource] += gpu.count
+        node.free = _moved(node.free, demand.shape, 1)
+        node.changed()
+        if here:
+            self.add(node)
+
+
+def _allows(shape: PodShape, machine: Machine) -> bool:
+    return (
+        selects(machine.labels, shape.terms)
+        and untolerated(machine.pool.taints, shape.tolerations) is None
+        and (not shape.gpu_models or machine.gpu_model in shape.gpu_models)
+    )
+
+
+def _used_share(room: Room) -> float:
+    total = MILLI_PER_GPU * len(room.devices)
+    return (total - sum(room.devices)) / total if total else 0.0
+
+
+def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
+    node.free = _moved(node.free, shape, -1)
+    if shape.gpu.resource not in WHOLE_DEVICES:
+        node.slices[shape.gpu.resource] -= shape.gpu.count
+        return ()
+    devices = device_for(shape.gpu, node.devices) or []
+    for index in devices:
+        node.devices[index] -= shape.gpu.milli
+    return tuple(devices)
+
+
+def _moved(free: Resources, shape: PodShape, sign: int) -> Resources:
+    return Resources(
+        cpu_milli=free.cpu_milli + sign * shape.cpu_milli,
+        memory=free.memory + sign * shape.memory,
+        ephemeral=free.ephemeral + sign * shape.ephemeral,
+        pods=free.pods + sign,
+    )
