@@ -6,8 +6,11 @@ from typing import Literal
 
 from pilotlight.decide.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
+from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU
+
+ANY_MODEL = "any"
 
 
 @dataclass(slots=True)
@@ -107,13 +110,14 @@ class Allowed:
             known = self._known[key] = (
                 selects(bin_.labels, shape.terms)
                 and untolerated(bin_.taints, shape.tolerations) is None
-                and (not shape.gpu_models or bin_.labels.get(GPU_MODEL, "") in shape.gpu_models)
+                and model_allowed(shape, bin_.labels.get(GPU_MODEL, ""))
             )
         return known
 
 
-GPU_MODEL = "pilotlight.dev/gpu-model"
-"""The label that names a node's GPU in the catalogue's words."""
+def model_allowed(shape: PodShape, model: str) -> bool:
+    """Whether the pod's own annotation allows a GPU model; none named, or "any", allows all."""
+    return not shape.gpu_models or ANY_MODEL in shape.gpu_models or model in shape.gpu_models
 
 
 def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> list[tuple[Bin, int]]:

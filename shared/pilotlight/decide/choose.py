@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.bins import GPU_MODEL
+from pilotlight.decide.bins import model_allowed
 from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.fit import pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Rejected
+from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import MIG_PREFIX, SHARED, PodShape
@@ -18,10 +19,10 @@ from pilotlight.units import MILLI_PER_GPU, cents
 NAMES_A_GPU = frozenset(
     {
         GPU_MODEL,
-        "nvidia.com/gpu.product",
-        "node.kubernetes.io/instance-type",
+        GPU_PRODUCT,
+        INSTANCE_TYPE,
+        POOL,
         "cloud.google.com/gke-accelerator",
-        "pilotlight.dev/pool",
         "karpenter.k8s.aws/instance-gpu-name",
     }
 )
@@ -53,7 +54,7 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[str, str] | None:
     taint = untolerated(offering.taints, shape.tolerations)
     if taint is not None:
         return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
-    if shape.gpu_models and offering.gpu_model not in shape.gpu_models:
+    if not model_allowed(shape, offering.gpu_model):
         return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
     if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
         return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"

@@ -1,11 +1,11 @@
 """What a flow works with: one cluster's ports and policy, and what it answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
-from pilotlight.facts.capacity import Mode
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Clock, Cluster, Outbox, Pools, State
@@ -13,7 +13,10 @@ from pilotlight.ports import Clock, Cluster, Outbox, Pools, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """One cluster's ports, and the policy with its catalogue. ``mode`` holds where a pool names none."""
+    """One cluster's ports, and the policy with the offerings it and the catalogue make.
+
+    ``mode`` holds where a pool names none. ``throughput[class][model]`` is relative speed.
+    """
 
     name: str
     cluster: Cluster
@@ -22,7 +25,8 @@ class Deps:
     outbox: Outbox
     clock: Clock
     policy: Policy
-    catalog: Catalog
+    offerings: tuple[Offering, ...]
+    throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
 
 

@@ -1,0 +1,86 @@
+"""What a reconcile settles before it decides: capacity that came or never came, and which idle nodes were taken."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.warm import seen
+from pilotlight.facts.capacity import InFlight, Node
+from pilotlight.facts.memory import Hits, Memory, Quarantine
+from pilotlight.flow import ledger
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.sight import Sight
+from pilotlight.units import clock_seconds
+
+BIND_GRACE_S = 120.0
+"""The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
+
+QUARANTINE_S = 6 * 3600.0
+
+
+def settle(deps: Deps, sight: Sight) -> Sight:
+    """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
+    memory = _idle(_fresh(sight.memory, sight.now), sight.view.nodes, deps, sight.now)
+    live = {(e.decision, e.offering) for e in sight.memory.in_flight}
+    pending = {p.uid: p.shape.key for p in sight.view.pending} if sight.flights else {}
+    for key, entry in sight.flights:
+        if (entry.decision, entry.offering) in live:
+            continue
+        unserved = {pending[uid] for uid in entry.demands if uid in pending}
+        if unserved and not ledger.overdue(entry, sight.now, BIND_GRACE_S):
+            continue
+        for shape in sorted(unserved):
+            memory = _quarantine(memory, shape, entry, sight.now)
+        deps.state.delete(key)
+    if memory != sight.memory:
+        ledger.remember(deps.state, deps.name, memory)
+    return replace(sight, memory=memory)
+
+
+def _fresh(memory: Memory, now: datetime) -> Memory:
+    """Without quarantines that are over, and without back-offs so old that their count of tries means nothing."""
+    if not memory.quarantines and not memory.backoffs:
+        return memory
+    return msgspec.structs.replace(
+        memory,
+        quarantines=tuple(q for q in memory.quarantines if q.until > now),
+        backoffs=tuple(b for b in memory.backoffs if now - b.until < timedelta(hours=1)),
+    )
+
+
+def _idle(memory: Memory, nodes: tuple[Node, ...], deps: Deps, now: datetime) -> Memory:
+    """Remember since when nodes are idle, and count those that were idle at the last look and were taken since."""
+    was = memory.idle_since
+    idle: dict[str, datetime] = {}
+    taken: Counter[str] = Counter()
+    for node in nodes:
+        if not node.ready or any(p.gpu is not None and not p.daemonset for p in node.pods):
+            if node.name in was:
+                taken[node.pool] += 1
+            continue
+        since = node.idle_since or was.get(node.name) or now
+        idle[node.name] = since
+        if node.name in was and since > was[node.name]:
+            taken[node.pool] += 1
+    if idle == was:
+        return memory
+    return msgspec.structs.replace(memory, idle_since=idle, hits=_hits(memory, taken, deps, now))
+
+
+def _hits(memory: Memory, taken: Counter[str], deps: Deps, now: datetime) -> dict[str, Hits]:
+    boots = {o.pool: o.boot_s for o in deps.offerings if o.pool in taken}
+    return {
+        **memory.hits,
+        **{
+            pool: seen(memory.hits.get(pool), taken[pool], clock_seconds(now), boot_s) for pool, boot_s in boots.items()
+        },
+    }
+
+
+def _quarantine(memory: Memory, shape: str, entry: InFlight, now: datetime) -> Memory:
+    why = f"a node bought for it by decision {entry.decision} was ready and the pod still could not be scheduled"
+    fresh = Quarantine(shape=shape, pool=entry.pool, until=now + timedelta(seconds=QUARANTINE_S), why=why)
+    others = tuple(q for q in memory.quarantines if (q.shape, q.pool) != (shape, entry.pool))
+    return msgspec.structs.replace(memory, quarantines=(*others, fresh))
