@@ -1,0 +1,46 @@
+"""Rules of the house that no linter knows: sentences on tests, short functions, no drawers for odds and ends."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+FUNCTIONS = sorted((ROOT / "functions").glob("*/main.py"))
+SOURCES = [path for room in ("shared", "functions", "scripts", "bench") for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=_name)
+def test_every_test_says_its_behaviour(path: Path) -> None:
+    """Each test function has a docstring that is a sentence."""
+    silent = [
+        f"{node.name} (line {node.lineno})"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if not (ast.get_docstring(node) or "").split("\n\n")[0].rstrip().endswith((".", "?"))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("path", FUNCTIONS, ids=_name)
+def test_a_function_is_a_door_and_nothing_more(path: Path) -> None:
+    """A main.py is at most 25 lines and holds one function."""
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 25
+    assert sum(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(text))) == 1
+
+
+def test_there_is_no_drawer_for_odds_and_ends() -> None:
+    """No file or package is named for having no subject."""
+    drawers = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
+    assert [_name(path) for path in SOURCES if drawers & {path.stem, path.parent.name}] == []
+
+
+def test_no_file_outgrows_a_sitting() -> None:
+    """No source file passes 300 lines."""
+    assert {_name(path): n for path in SOURCES if (n := len(path.read_text("utf-8").splitlines())) > 300} == {}

@@ -1,0 +1,170 @@
+"""The report page: what it says, and that it opens without a network."""
+
+import re
+import shutil
+import struct
+import subprocess
+import threading
+import zlib
+from collections.abc import Callable
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pilotlight.facts.trace import IdleHour, Point, Result, Spread
+from pilotlight.report.replay_page import against, page, sentence
+
+USED = (0xC2, 0x41, 0x0C)
+"""The colour of GPUs in use, in light mode."""
+BROWSERS_OWN = ("clients2.google.com", "update.googleapis.com", "accounts.google.com")
+"""Whom Chromium asks for itself as it starts, whatever page it opens."""
+Maker = Callable[..., Result]
+
+
+@pytest.fixture
+def drawn(result: Maker, run: list[Point]) -> Callable[..., str]:
+    """A maker of pages of two policies."""
+    return lambda **changes: _page(result, run, **changes)
+
+
+def _page(result: Maker, run: list[Point], **changes: object) -> str:
+    results = [result(), result("keda", cost_usd=Decimal("165.2"))]
+    waits = {"pilotlight": [0.0, 0.0, 190.0, 190.0], "keda": [0.0, 190.0, 190.0, 190.0]}
+    idle = [IdleHour(start=3600.0, usd=Decimal("65.54"), gpus=16)]
+    said: dict[str, object] = {"title": "A replay", "trace_note": "Four jobs made by hand.", "notes": ["Boots: 180 s."]}
+    return page(results, {"pilotlight": run, "keda": run}, waits, idle, **(said | changes))  # type: ignore[arg-type]
+
+
+def test_the_first_sentence_says_dollars_multiple_and_wait(result: Maker) -> None:
+    """A reader who stops after one sentence knows what was paid, how near the bound, and who waited."""
+    assert sentence(result()) == "Pilotlight paid $120 for 4 jobs, 1.20 times the lower bound, at a mean wait of 95 s."
+
+
+@pytest.mark.parametrize(
+    ("peers", "said"),
+    [
+        pytest.param([], "", id="without peers nothing is said"),
+        pytest.param(
+            [{"cost_usd": Decimal(150)}],
+            "Of 1 peers the cheapest, peer0, paid $150 (25.0% more) at a mean wait of 95 s; none waited less.",
+            id="one peer is cheapest and quickest",
+        ),
+        pytest.param(
+            [{"cost_usd": Decimal(90)}, {"cost_usd": Decimal(840), "wait_s": Spread.of([0.0])}],
+            "Of 2 peers the cheapest, peer0, paid $90 (25.0% less) at a mean wait of 95 s; the one with the shortest "
+            "waits, peer1, paid $840 (7.0 times as much) at a mean wait of 0 s.",
+            id="a peer that beats Pilotlight is said to beat it",
+        ),
+    ],
+)
+def test_peers_are_compared_in_plain_words(result: Maker, peers: list[dict[str, object]], said: str) -> None:
+    """The cheapest and the quickest peer are named with their figures, better or worse."""
+    assert against(result(), [result(f"peer{i}", **change) for i, change in enumerate(peers)]) == said
+
+
+def test_the_page_says_what_a_reader_must_know(drawn: Callable[..., str]) -> None:
+    """Which jobs, how the bound is defined, what affinity presumes, and the notes given are on the page."""
+    text = re.sub(r"\s+", " ", drawn())
+    for words in ("Four jobs made by hand.", "Lower bound.", "node affinity to pods at admission", "Boots: 180 s."):
+        assert words in text
+
+
+def test_text_from_outside_is_shown_and_not_run(drawn: Callable[..., str]) -> None:
+    """A title or a note with markup in it appears as written."""
+    text = drawn(title="<script>alert(1)</script>", notes=["<img src=x>"])
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_the_page_names_no_address_to_fetch(drawn: Callable[..., str]) -> None:
+    """No script, image, style sheet or font is referred to, and the page forbids them to itself."""
+    text = drawn().replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?://|@import|url\(|<script|src=", text)
+    assert "default-src 'none'" in text
+
+
+def test_a_replay_without_samples_leaves_its_charts_out(result: Maker) -> None:
+    """With nothing but results the page still opens, with the table and the notes."""
+    text = page([result()], {}, {}, [], title="A replay", trace_note="Four jobs.")
+    assert "<svg" not in text
+    assert "$120.00" in text
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_a_browser_draws_the_charts_and_asks_nobody(drawn: Callable[..., str], tmp_path: Path) -> None:
+    """Opened in a browser whose every request reaches our proxy, the page is drawn and the proxy hears nothing."""
+    picture, asked = _opened(drawn(), tmp_path)
+    assert asked == []
+    assert _pixels(picture).count(bytes(USED)) > 10_000
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_a_page_that_did_ask_would_be_heard(tmp_path: Path) -> None:
+    """The same listening hears a page that fetches a picture."""
+    assert _opened("<img src='http://elsewhere.test/x.png'>", tmp_path)[1] == ["http://elsewhere.test/x.png"]
+
+
+def _opened(text: str, folder: Path) -> tuple[bytes, list[str]]:
+    """A screenshot of the page, and the addresses that it (not the browser for itself) asked for."""
+    (folder / "report.html").write_text(text, "utf-8")
+    asked: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _listener(asked)) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        picture = _screenshot(folder, f"127.0.0.1:{proxy.server_port}")
+        proxy.shutdown()
+    return picture, [address for address in asked if not any(host in address for host in BROWSERS_OWN)]
+
+
+def _listener(asked: list[str]) -> type[BaseHTTPRequestHandler]:
+    class Listener(BaseHTTPRequestHandler):
+        """A proxy that notes what it is asked for and answers 404."""
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_CONNECT = do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    return Listener
+
+
+def _screenshot(folder: Path, proxy: str) -> bytes:
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+    flags += ["--disable-component-update", "--no-first-run", "--disable-sync", f"--user-data-dir={folder}/profile"]
+    flags += [f"--proxy-server={proxy}", "--window-size=1200,2400", f"--screenshot={folder}/page.png"]
+    subprocess.run(
+        ["chromium", *flags, (folder / "report.html").as_uri()], check=True, capture_output=True, timeout=120
+    )
+    return (folder / "page.png").read_bytes()
+
+
+def _pixels(png: bytes) -> list[bytes]:
+    """The RGB values of an 8-bit PNG (RGB or RGBA, not interlaced), undoing its row filters."""
+    width, height, _, kind = struct.unpack(">IIBB", png[16:26])
+    size = {2: 3, 6: 4}[kind]
+    packed, at = b"", 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        packed += png[at + 8 : at + 8 + length] if png[at + 4 : at + 8] == b"IDAT" else b""
+        at += length + 12
+    raw, stride = zlib.decompress(packed), width * size
+    pixels, above = [], bytearray(stride)
+    for row in range(height):
+        begin = row * (stride + 1)
+        above = _unfiltered(raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride]), above, size)
+        pixels += [bytes(above[i : i + 3]) for i in range(0, stride, size)]
+    return pixels
+
+
+def _unfiltered(how: int, row: bytearray, above: bytearray, size: int) -> bytearray:
+    for i in range(len(row)):
+        left, up, corner = row[i - size] if i >= size else 0, above[i], above[i - size] if i >= size else 0
+        nearest = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
+        row[i] = (row[i] + (0, left, up, (left + up) // 2, nearest)[how]) & 255
+    return row
