@@ -85,7 +85,6 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
 
     ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
-    ``gpu_models`` ("any",) means that every model will do, whatever the class says.
     ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
     seconds between its checkpoints, 0 where it names none.
     ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.

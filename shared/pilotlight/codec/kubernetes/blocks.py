@@ -1,0 +1,61 @@
+"""What would stop a pod's eviction, by the rules that cluster autoscalers follow."""
+
+from collections.abc import Mapping
+
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.objects import Expression, Pod, Selector
+from pilotlight.codec.kubernetes.pods import is_daemon, is_mirror
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+
+
+def blocks_drain(pod: Pod, objects: Objects) -> str:
+    """Why a pod on a node would stop its drain, or empty. DaemonSet and mirror pods never do."""
+    if is_daemon(pod) or is_mirror(pod):
+        return ""
+    annotations = pod.metadata.annotations
+    if annotations.get(SAFE_TO_EVICT) == "false":
+        return f"annotation {SAFE_TO_EVICT}=false"
+    if annotations.get(DO_NOT_DISRUPT) == "true":
+        return f"annotation {DO_NOT_DISRUPT}=true"
+    budget = _exhausted_budget(pod, objects)
+    if budget:
+        return f"PodDisruptionBudget {budget} allows no disruption"
+    if annotations.get(SAFE_TO_EVICT) != "true" and _has_local_storage(pod):
+        return "local storage (emptyDir or hostPath)"
+    return ""
+
+
+def _has_local_storage(pod: Pod) -> bool:
+    return any(v.host_path is not None or (v.empty_dir and v.empty_dir.medium != "Memory") for v in pod.spec.volumes)
+
+
+def _exhausted_budget(pod: Pod, objects: Objects) -> str:
+    for budget in objects.budgets.values():
+        same = budget.metadata.namespace == pod.metadata.namespace
+        selector = budget.spec.selector
+        if same and selector and budget.status.disruptions_allowed < 1 and _covers(selector, pod.metadata.labels):
+            return budget.metadata.name
+    return ""
+
+
+def _covers(selector: Selector, labels: Mapping[str, str]) -> bool:
+    return all(labels.get(k) == v for k, v in selector.match_labels.items()) and all(
+        _holds(e, labels) for e in selector.match_expressions
+    )
+
+
+def _holds(expression: Expression, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression.key)
+    match expression.operator:
+        case "In":
+            return value in expression.values
+        case "NotIn":
+            return value not in expression.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False

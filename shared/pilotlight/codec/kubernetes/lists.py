@@ -1,0 +1,133 @@
+"""Files of Kubernetes objects: a List, a PodList of the raw API, or a single object.
+
+Errors are ``BadInput`` naming the file and the path: "pods.json: items[3].spec.containers: ...".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from pilotlight.codec.kubernetes.objects import (
+    Claim,
+    DisruptionBudget,
+    KubeNode,
+    Metadata,
+    Namespace,
+    PersistentVolume,
+    Pod,
+    PodGroup,
+    StorageClass,
+)
+from pilotlight.errors import BadInput
+
+T = TypeVar("T")
+
+
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects beside pods and nodes, by name. Namespaced ones have "namespace/name" as key.
+
+    ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
+    """
+
+    claims: dict[str, Claim] = {}
+    volumes: dict[str, PersistentVolume] = {}
+    storage_classes: dict[str, StorageClass] = {}
+    budgets: dict[str, DisruptionBudget] = {}
+    pod_groups: dict[str, PodGroup] = {}
+    namespaces: dict[str, Namespace] = {}
+    storage_known: bool = False
+
+
+class _Head(msgspec.Struct, frozen=True):
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
+    "PersistentVolumeClaim": ("claims", Claim),
+    "PersistentVolume": ("volumes", PersistentVolume),
+    "StorageClass": ("storage_classes", StorageClass),
+    "PodDisruptionBudget": ("budgets", DisruptionBudget),
+    "PodGroup": ("pod_groups", PodGroup),
+    "Namespace": ("namespaces", Namespace),
+}
+_CLUSTER_SCOPED = ("volumes", "storage_classes", "namespaces")
+
+
+def read_pods(text: bytes, where: str) -> tuple[Pod, ...]:
+    """The pods of ``kubectl get pods -A -o json``. Raises BadInput."""
+    return _all_of("Pod", Pod, text, where)
+
+
+def read_nodes(text: bytes, where: str) -> tuple[KubeNode, ...]:
+    """The nodes of ``kubectl get nodes -o json``. Raises BadInput."""
+    return _all_of("Node", KubeNode, text, where)
+
+
+def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
+    """Claims, volumes, storage classes, budgets, pod groups and namespaces of ``(text, where)`` files.
+
+    Other kinds are skipped. Raises BadInput.
+    """
+    found: dict[str, dict[str, object]] = {field: {} for field, _ in _OTHER_KINDS.values()}
+    storage_known = False
+    for text, where in files:
+        members = list(_members(text, where))
+        storage_known = storage_known or not members
+        for kind, raw, path in members:
+            if kind not in _OTHER_KINDS:
+                continue
+            field, model = _OTHER_KINDS[kind]
+            value: Any = _decode(raw, model, where, path)
+            meta: Metadata = value.metadata
+            name = meta.name if field in _CLUSTER_SCOPED else f"{meta.namespace}/{meta.name}"
+            found[field][name] = value
+            storage_known = storage_known or field == "claims"
+    return Objects(**found, storage_known=storage_known)  # type: ignore[arg-type]
+
+
+def _all_of(kind: str, model: type[T], text: bytes, where: str) -> tuple[T, ...]:
+    return tuple(_decode(raw, model, where, path) for raw, path in _of_kind(kind, text, where))
+
+
+def _of_kind(kind: str, text: bytes, where: str) -> Iterator[tuple[msgspec.Raw, str]]:
+    for found, raw, path in _members(text, where):
+        if found != kind:
+            at = f"{path}: " if path else ""
+            article = "an object without kind" if not found else f"a {found}"
+            raise BadInput(
+                f"{where}: {at}{article} where a {kind} should be; give `kubectl get {kind.lower()}s -A -o json`"
+            )
+        yield raw, path
+
+
+def _members(text: bytes, where: str) -> Iterator[tuple[str, msgspec.Raw, str]]:
+    """Kind, object and path of each object in a file."""
+    if not text.strip():
+        raise BadInput(f"{where}: is empty; give what `kubectl get ... -o json` prints")
+    head = _decode(msgspec.Raw(text), _Head, where, "")
+    if head.items is None:
+        yield head.kind, msgspec.Raw(text), ""
+        return
+    common = head.kind.removesuffix("List")
+    for i, raw in enumerate(head.items):
+        path = f"items[{i}]"
+        yield _decode(raw, _Head, where, path).kind or common, raw, path
+
+
+def _decode(raw: msgspec.Raw, model: type[T], where: str, path: str) -> T:
+    try:
+        return msgspec.json.decode(raw, type=model)
+    except msgspec.ValidationError as error:
+        reason, _, inner = str(error).partition(" - at `$")
+        place = (path + inner.rstrip("`")).lstrip(".") or "the top"
+        raise BadInput(f"{where}: {place}: {_plain(reason)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{where}: is not JSON ({error}); give what `kubectl get ... -o json` prints") from None
+
+
+def _plain(reason: str) -> str:
+    reason = re.sub(r"Object missing required field `(\w+)`", r"\1 is missing", reason)
+    return re.sub(r"Expected `([^`]+)`, got `([^`]+)`", r"is \2, not \1", reason)

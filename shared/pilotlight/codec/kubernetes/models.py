@@ -1,0 +1,59 @@
+"""What a node's labels say of its machine, in one vocabulary over the clouds.
+
+Sources: NVIDIA GPU feature discovery, Karpenter, GKE, EKS, AKS and Civo node labels.
+"""
+
+import re
+from collections.abc import Mapping
+
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import CapacityType
+
+_POOLS = (
+    labels.POOL,
+    "kubernetes.civo.com/civo-node-pool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+)
+_CAPACITY: Mapping[tuple[str, str], CapacityType] = {
+    (labels.CAPACITY_TYPE, "on-demand"): "on-demand",
+    (labels.CAPACITY_TYPE, "spot"): "spot",
+    (labels.CAPACITY_TYPE, "reserved"): "reserved",
+    ("cloud.google.com/gke-spot", "true"): "spot",
+    ("cloud.google.com/gke-preemptible", "true"): "spot",
+    ("eks.amazonaws.com/capacityType", "ON_DEMAND"): "on-demand",
+    ("eks.amazonaws.com/capacityType", "SPOT"): "spot",
+    ("eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"): "reserved",
+    ("kubernetes.azure.com/scalesetpriority", "spot"): "spot",
+}
+_BRANDS = re.compile(r"^(?:NVIDIA|AMD|Tesla|Quadro|Instinct|GeForce)[-_ ]", re.IGNORECASE)
+_MODEL = re.compile(r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])", re.IGNORECASE)
+
+
+def pool_label(node_labels: Mapping[str, str]) -> str:
+    """The name of a node's pool as its labels give it, ours first, or empty."""
+    return next((node_labels[name] for name in _POOLS if node_labels.get(name)), "")
+
+
+def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:
+    """On-demand, spot or reserved, or None where no label says."""
+    return next((kind for (name, value), kind in _CAPACITY.items() if node_labels.get(name) == value), None)
+
+
+def gpu_model(product: str) -> str:
+    """A product label as the catalogue names models: "NVIDIA-A100-SXM4-40GB" is "A100", "Tesla-T4" is "T4".
+
+    Products without such a name keep theirs, less the brand: "NVIDIA-GeForce-RTX-3090" is "RTX-3090".
+    """
+    name = product
+    while (shorter := _BRANDS.sub("", name)) != name:
+        name = shorter
+    match = _MODEL.match(name)
+    return match.group().upper() if match else name
+
+
+def instance_id(provider_id: str) -> str:
+    """The cloud's id of an instance: the last part of "aws:///us-east-1a/i-0abc"."""
+    return provider_id.rpartition("/")[2]

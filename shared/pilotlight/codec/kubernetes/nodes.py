@@ -1,0 +1,141 @@
+"""Nodes to facts: what is free on each, what is on it, and what would stop its drain."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from pilotlight.codec.kubernetes.blocks import blocks_drain
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.models import capacity_type, gpu_model, instance_id, pool_label
+from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
+from pilotlight.codec.kubernetes.requests import Request, read_amounts, whole_units
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, SHARED, Classifier, GpuRequest
+from pilotlight.units import MILLI_PER_GPU
+
+WHOLE = (NVIDIA, AMD)
+
+
+class Onboard(NamedTuple):
+    """The pods of one node: those that hold a place, and those that are done."""
+
+    live: Sequence[Asked]
+    finished: Sequence[Asked]
+
+
+def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, classify: Classifier) -> Node | None:
+    """A GPU node as a fact, or None for a node without GPUs.
+
+    A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable where its
+    allocatable cannot be read.
+    """
+    meta = node.metadata
+    room = read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable")
+    devices, slices = _devices(room)
+    pool = pool_of(meta.labels, policy)
+    if not (devices or slices or pool in policy.pools or labels.GPU_PRODUCT in meta.labels):
+        return None
+    known = policy.pools.get(pool)
+    model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
+    ready_since = _ready_since(node)
+    holding = [a for a in onboard.live if a.holds_gpu]
+    working = any(not is_daemon(a.pod) for a in holding)
+    return Node(
+        name=meta.name,
+        pool=pool,
+        instance_type=meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else ""),
+        capacity_type=capacity_type(meta.labels) or (known.capacity_type if known else "on-demand"),
+        created_at=meta.created_at,
+        ready=ready_since is not None and bool(devices or slices),
+        devices=_free_devices(devices, holding),
+        slices=_free_slices(slices, holding),
+        free=_free(room, [a.request for a in onboard.live]),
+        labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
+        taints=node.spec.taints,
+        pods=tuple(bound_pod(a, objects, classify, blocks_drain(a.pod, objects)) for a in onboard.live),
+        zone=meta.labels.get(labels.ZONE, ""),
+        instance=instance_id(node.spec.provider_id),
+        schedulable=not node.spec.unschedulable,
+        idle_since=None if working else _latest_end(onboard.finished, ready_since),
+        gpu_model=model,
+    )
+
+
+def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
+    """The policy's name of a node's pool, else the cloud's, else empty."""
+    name = pool_label(node_labels)
+    if name in policy.pools:
+        return name
+    return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool == name), name)
+
+
+def _devices(room: Request) -> tuple[int, dict[str, int]]:
+    """Whole GPUs, and other device resources by name."""
+    slices = {n: int(a) for n, a in room.items() if a >= 1 and (n == SHARED or n.startswith(MIG_PREFIX))}
+    return min(sum(int(room.get(name, 0)) for name in WHOLE), 1024), slices
+
+
+def _ready_since(node: KubeNode) -> datetime | None:
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is None or ready.status != "True":
+        return None
+    return ready.last_transition_time or node.metadata.created_at
+
+
+def _latest_end(finished: Iterable[Asked], ready_since: datetime | None) -> datetime | None:
+    """When the node fell idle: its last GPU pod's end, or when it became ready."""
+    ends = [end for a in finished if a.gpu and (end := _end(a.pod))]
+    return max([*ends, *([ready_since] if ready_since else [])], default=None)
+
+
+def _end(pod: Pod) -> datetime | None:
+    ends = [s.state.terminated.finished_at for s in pod.status.container_statuses if s.state.terminated]
+    return max((end for end in ends if end), default=None)
+
+
+def _free_devices(count: int, holding: Sequence[Asked]) -> tuple[int, ...]:
+    """Free thousandths of each device: whole requests first, then shares on the fullest device with room.
+
+    Which device a pod holds is not in the API: this packing is the best that can be true.
+    """
+    free = [MILLI_PER_GPU] * count
+    requests = sorted((_held(a, count) for a in holding), key=lambda g: (-g.total_milli, g.resource))
+    for gpu in requests:
+        if gpu.resource not in WHOLE:
+            continue
+        fitting = sorted((room, i) for i, room in enumerate(free) if room >= gpu.milli)
+        for _, i in fitting[: gpu.count]:
+            free[i] -= gpu.milli
+    return tuple(free)
+
+
+def _held(asked: Asked, count: int) -> GpuRequest:
+    """What a pod holds; one that cannot be read holds all."""
+    return asked.gpu or GpuRequest(count=max(1, count))
+
+
+def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for asked in holding:
+        if asked.gpu:
+            used[asked.gpu.resource] = used.get(asked.gpu.resource, 0) + asked.gpu.count
+    return {name: max(0, count - used.get(name, 0)) for name, count in slices.items()}
+
+
+def _free(room: Request, requests: Sequence[Request]) -> Resources:
+    def left(name: str, scale: int = 1, default: int = 0) -> int:
+        if name not in room:
+            return default
+        taken = sum((r.get(name, Decimal(0)) for r in requests), Decimal(0))
+        return max(0, int(room[name] * scale) - whole_units(taken, scale))
+
+    return Resources(
+        cpu_milli=left("cpu", 1000),
+        memory=left("memory"),
+        ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
+        pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
+    )

@@ -1,0 +1,323 @@
+"""The fields of Kubernetes objects that matter here, as typed structs. Everything else in an object is skipped.
+
+Field names and meanings: the Kubernetes API reference, v1.36.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.capacity import Taint
+from pilotlight.units import EPOCH
+
+
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object: unknown fields are skipped."""
+
+
+class OwnerReference(_Wire, frozen=True):
+    """Who made an object."""
+
+    kind: str
+    name: str
+    controller: bool = False
+
+
+class Metadata(_Wire, frozen=True):
+    """An object's name and what is attached to it."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made; the epoch where it does not say."""
+        return self.creation_timestamp or EPOCH
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The controller that made it, or the only owner it names."""
+        owners = [o for o in self.owner_references if o.controller] or self.owner_references
+        return owners[0] if owners else None
+
+
+class ResourceLists(_Wire, frozen=True):
+    """Requests and limits: quantities as they stand in the object."""
+
+    requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class Container(_Wire, frozen=True):
+    """A container. ``restart_policy`` Always makes an init container a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    resources: ResourceLists = ResourceLists()
+    restart_policy: str = ""
+
+
+class Expression(_Wire, frozen=True):
+    """One requirement of a node selector term."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: tuple[str, ...] = ()
+
+
+class Term(_Wire, frozen=True):
+    """Requirements that must all hold."""
+
+    match_expressions: tuple[Expression, ...] = ()
+    match_fields: tuple[Expression, ...] = ()
+
+
+class NodeSelector(_Wire, frozen=True):
+    """Terms, any of which will do."""
+
+    node_selector_terms: tuple[Term, ...] = ()
+
+
+class NodeAffinity(_Wire, frozen=True):
+    """Only what is required at scheduling."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(_Wire, frozen=True):
+    """Only node affinity is read."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class WireToleration(_Wire, frozen=True):
+    """A toleration as written: every field may be absent."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class ClaimVolume(_Wire, frozen=True):
+    """A volume that is a PersistentVolumeClaim."""
+
+    claim_name: str
+
+
+class EmptyDir(_Wire, frozen=True):
+    """Local storage; ``medium`` Memory is none."""
+
+    medium: str = ""
+
+
+class Volume(_Wire, frozen=True):
+    """A pod's volume; only the kinds that matter are kept."""
+
+    persistent_volume_claim: ClaimVolume | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: dict[str, object] | None = None
+
+
+class PodSpec(_Wire, frozen=True):
+    """What a pod asks for."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, str | int | float] = {}
+    resources: ResourceLists = ResourceLists()
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[WireToleration, ...] = ()
+    priority: int = 0
+    active_deadline_seconds: float = 0
+    scheduling_gates: tuple[dict[str, str], ...] = ()
+    resource_claims: tuple[dict[str, object], ...] = ()
+    volumes: tuple[Volume, ...] = ()
+
+
+class Condition(_Wire, frozen=True):
+    """A condition of a pod or node."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class Terminated(_Wire, frozen=True):
+    """How a container ended."""
+
+    finished_at: datetime | None = None
+
+
+class ContainerState(_Wire, frozen=True):
+    """Only the end is read."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_Wire, frozen=True):
+    """Only the state is read."""
+
+    state: ContainerState = ContainerState()
+
+
+class PodStatus(_Wire, frozen=True):
+    """What became of a pod."""
+
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(_Wire, frozen=True):
+    """A pod."""
+
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def name(self) -> str:
+        """As kubectl takes it: "namespace/name"."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def node(self) -> str:
+        """The node it holds a place on: where it is bound, or where preemption makes room for it."""
+        return self.spec.node_name or self.status.nominated_node_name
+
+
+class NodeSpec(_Wire, frozen=True):
+    """How a node is marked."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeStatus(_Wire, frozen=True):
+    """What a node has."""
+
+    capacity: dict[str, str | int | float] = {}
+    allocatable: dict[str, str | int | float] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class KubeNode(_Wire, frozen=True):
+    """A node."""
+
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ClaimSpec(_Wire, frozen=True):
+    """What a claim asks for."""
+
+    storage_class_name: str | None = None
+    volume_name: str = ""
+
+
+class ClaimStatus(_Wire, frozen=True):
+    """Whether a claim has its volume."""
+
+    phase: str = "Pending"
+
+
+class Claim(_Wire, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Metadata
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class VolumeAffinity(_Wire, frozen=True):
+    """From where a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(_Wire, frozen=True):
+    """Only its reach is read."""
+
+    node_affinity: VolumeAffinity | None = None
+
+
+class PersistentVolume(_Wire, frozen=True):
+    """A PersistentVolume."""
+
+    metadata: Metadata
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class StorageClass(_Wire, frozen=True):
+    """A StorageClass."""
+
+    metadata: Metadata
+    volume_binding_mode: str = "Immediate"
+
+
+class Selector(_Wire, frozen=True):
+    """A label selector."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Expression, ...] = ()
+
+
+class BudgetSpec(_Wire, frozen=True):
+    """Whom a PodDisruptionBudget covers."""
+
+    selector: Selector | None = None
+
+
+class BudgetStatus(_Wire, frozen=True):
+    """How many may go now."""
+
+    disruptions_allowed: int = 0
+
+
+class DisruptionBudget(_Wire, frozen=True):
+    """A PodDisruptionBudget."""
+
+    metadata: Metadata
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class PodGroupSpec(_Wire, frozen=True):
+    """How many pods start together."""
+
+    min_member: int = 1
+
+
+class PodGroup(_Wire, frozen=True):
+    """A PodGroup, of Volcano or of the scheduler plugins."""
+
+    metadata: Metadata
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class Namespace(_Wire, frozen=True):
+    """A namespace: its labels may name a team."""
+
+    metadata: Metadata

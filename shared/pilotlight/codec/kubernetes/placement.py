@@ -1,0 +1,53 @@
+"""Where a pod may run: selector, required node affinity, the reach of its volumes, tolerations."""
+
+from collections.abc import Iterable
+from itertools import product
+
+from pilotlight.codec.kubernetes.objects import Expression, NodeSelector, Pod, WireToleration
+from pilotlight.facts.labels import NODE_NAME, ZONE, ZONE_ALIASES
+from pilotlight.facts.workload import Requirement, Toleration
+
+Terms = tuple[tuple[Requirement, ...], ...]
+"""Alternatives (OR) of requirements that must all hold (AND); empty means anywhere."""
+
+NOWHERE: Terms = ((Requirement(key=NODE_NAME, operator="In"),),)
+"""As in Kubernetes, a selector with no usable term matches no node."""
+
+
+def pod_terms(pod: Pod, reach: Iterable[Terms] = ()) -> Terms:
+    """``nodeSelector`` and required node affinity together, and the ``reach`` of each of its volumes."""
+    selector = tuple(_requirement(key, (value,)) for key, value in sorted(pod.spec.node_selector.items()))
+    parts: list[Terms] = [(selector,)] if selector else []
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    if affinity and affinity.required:
+        parts.append(selector_terms(affinity.required))
+    parts.extend(terms for terms in reach if terms)
+    return tuple(tuple(r for term in combination for r in term) for combination in product(*parts)) if parts else ()
+
+
+def selector_terms(selector: NodeSelector) -> Terms:
+    """The terms of a node selector; ``matchFields`` on the name are requirements on ``metadata.name``."""
+    terms = tuple(
+        tuple(_of(e) for e in (*term.match_expressions, *term.match_fields))
+        for term in selector.node_selector_terms
+        if term.match_expressions or term.match_fields
+    )
+    return terms or NOWHERE
+
+
+def tolerations(wire: Iterable[WireToleration]) -> tuple[Toleration, ...]:
+    """Tolerations as facts. An operator other than Exists and Equal (newer than v1.36) tolerates nothing here."""
+    return tuple(
+        Toleration(key=t.key, operator="Exists" if t.operator == "Exists" else "Equal", value=t.value, effect=t.effect)
+        for t in wire
+        if t.operator in ("Exists", "Equal", "")
+    )
+
+
+def _of(expression: Expression) -> Requirement:
+    key = ZONE if expression.key in ZONE_ALIASES else expression.key
+    return Requirement(key=key, operator=expression.operator, values=tuple(sorted(expression.values)))
+
+
+def _requirement(key: str, values: tuple[str, ...]) -> Requirement:
+    return Requirement(key=ZONE if key in ZONE_ALIASES else key, operator="In", values=values)

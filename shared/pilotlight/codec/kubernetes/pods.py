@@ -1,0 +1,208 @@
+"""Pods to facts: a demand, a finding, a pod on a node, or nothing."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pilotlight.codec.kubernetes.gangs import gang_key
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.objects import Container, Pod
+from pilotlight.codec.kubernetes.placement import Terms, pod_terms, tolerations
+from pilotlight.codec.kubernetes.requests import Request, Unreadable, effective_request, gpu_request, whole_units
+from pilotlight.codec.kubernetes.storage import reach_of
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.workload import Classifier, Finding, Gang, GpuRequest, PodDemand, PodTraits, Requirement, shape
+from pilotlight.units import quantity
+
+MIRROR = "kubernetes.io/config.mirror"
+ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
+"""The annotation's "any": every model will do, as long as the node has one."""
+
+
+class Asked(NamedTuple):
+    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read."""
+
+    pod: Pod
+    request: Request
+    gpu: GpuRequest | None
+    problem: Unreadable | None = None
+
+    @property
+    def holds_gpu(self) -> bool:
+        """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
+        return bool(self.gpu or self.problem or self.pod.spec.resource_claims)
+
+
+def read_request(pod: Pod) -> Asked:
+    """What a pod asks for; never raises."""
+    request: Request = {}
+    try:
+        request = effective_request(pod.spec)
+        return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
+    except Unreadable as problem:
+        return Asked(pod, request, None, problem)
+
+
+def waits(pod: Pod) -> bool:
+    """Whether a node could help: not finished, deleted, placed, mirrored or a DaemonSet's."""
+    return not (pod.finished or pod.metadata.deletion_timestamp or pod.node or is_mirror(pod) or is_daemon(pod))
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made it: every node has one of its kind."""
+    owner = pod.metadata.owner
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether it mirrors a kubelet's static pod."""
+    return MIRROR in pod.metadata.annotations
+
+
+def demand_of(
+    asked: Asked, objects: Objects, classify: Classifier, gang: Gang | None, *, require_label: bool
+) -> PodDemand | Finding | None:
+    """The demand of a waiting pod, a finding where no node would help, or None where it wants no GPU."""
+    pod = asked.pod
+    try:
+        if not _wants_gpu(asked):
+            return None
+        _may_be_scheduled(pod, require_label)
+        terms = pod_terms(pod, reach_of(pod, objects))
+        return _demand(asked, terms, objects, classify, gang)
+    except Unreadable as problem:
+        return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
+
+
+def _wants_gpu(asked: Asked) -> bool:
+    """Raises what makes the request unreadable; claims for devices are refused, never ignored."""
+    if asked.pod.spec.resource_claims:
+        raise Unreadable(
+            "dra-claim", "asks for devices by ResourceClaim (DRA), which Pilotlight does not read: buy by hand"
+        )
+    if asked.problem is not None:
+        raise asked.problem
+    return asked.gpu is not None
+
+
+def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
+    """Raise what keeps the scheduler from even trying."""
+    if require_label and pod.metadata.labels.get(labels.OPT_IN[0]) != labels.OPT_IN[1]:
+        key, value = labels.OPT_IN
+        raise Unreadable("not-opted-in", f"has no label {key}={value}, which require_label asks for: add it to opt in")
+    scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+    reason = scheduled.reason if scheduled is not None and scheduled.status == "False" else ""
+    gates = ", ".join(gate.get("name", "?") for gate in pod.spec.scheduling_gates)
+    if gates or reason == "SchedulingGated":
+        raise Unreadable(
+            "scheduling-gated", f"is held by scheduling gate {gates or '(unnamed)'}: it waits for that, not a node"
+        )
+    if reason not in ("", "Unschedulable"):
+        raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
+
+
+def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, gang: Gang | None) -> PodDemand:
+    pod, request, meta = asked.pod, asked.request, asked.pod.metadata
+    models = _models(meta.annotations)
+    if models == ("any",):
+        models = ()
+        terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
+    workload_class, reason = classify(traits_of(asked))
+    owner = meta.owner
+    return PodDemand(
+        uid=meta.uid or pod.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        created_at=meta.created_at,
+        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        shape=shape(
+            gpu=asked.gpu,
+            cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
+            memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
+            ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
+            terms=terms,
+            tolerations=tolerations(pod.spec.tolerations),
+            gpu_models=models,
+            min_gpu_memory_gib=_gib(meta.annotations),
+            workload_class=workload_class,
+            class_reason=reason,
+            team=team_of(pod, objects),
+            priority=pod.spec.priority,
+            max_run_s=pod.spec.active_deadline_seconds,
+            checkpoint_s=_seconds(meta.annotations),
+            gang=gang,
+        ),
+    )
+
+
+def bound_pod(asked: Asked, objects: Objects, classify: Classifier, blocks: str) -> BoundPod:
+    """A pod on a node."""
+    pod = asked.pod
+    gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
+    return BoundPod(
+        uid=pod.metadata.uid or pod.name,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        gpu=gpu,
+        daemonset=is_daemon(pod) or is_mirror(pod),
+        blocks=blocks,
+        workload_class=classify(traits_of(asked))[0] if gpu else "",
+        team=team_of(pod, objects) if gpu else "",
+        gang=gang_key(pod) if gpu else "",
+    )
+
+
+def traits_of(asked: Asked) -> PodTraits:
+    """What a pod tells of its purpose. The class may be an annotation too; the label wins."""
+    meta, spec = asked.pod.metadata, asked.pod.spec
+    key = labels.WORKLOAD_CLASS[0]
+    explicit = {key: meta.annotations[key]} if key in meta.annotations else {}
+    return PodTraits(
+        labels={**explicit, **meta.labels},
+        images=tuple(c.image for c in spec.containers),
+        words=tuple(word for c in spec.containers for word in _words(c)),
+        owner_kind=meta.owner.kind if meta.owner else "",
+        gpus=asked.gpu.count if asked.gpu else 0,
+        memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
+    )
+
+
+def team_of(pod: Pod, objects: Objects) -> str:
+    """Its team label, else its namespace's, else the namespace's name."""
+    namespace = objects.namespaces.get(pod.metadata.namespace)
+    for source in (pod.metadata.labels, namespace.metadata.labels if namespace else {}):
+        found = next((source[name] for name in labels.TEAM if source.get(name)), "")
+        if found:
+            return found
+    return pod.metadata.namespace
+
+
+def _words(container: Container) -> tuple[str, ...]:
+    return (*container.command, *container.args)
+
+
+def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    text = annotations.get(labels.GPU_MODELS, "")
+    models = tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
+    return ("any",) if "any" in (m.lower() for m in models) else models
+
+
+def _gib(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(labels.MIN_GPU_MEMORY)
+    if text is None:
+        return 0
+    try:
+        amount = quantity(text)
+    except ValueError as error:
+        raise Unreadable("bad-annotation", f"{labels.MIN_GPU_MEMORY}: {error}: give a quantity, as 40Gi") from None
+    return whole_units(amount if text.isdigit() else amount / 2**30)
+
+
+def _seconds(annotations: Mapping[str, str]) -> float:
+    text = annotations.get(labels.CHECKPOINT_S)
+    if text is None:
+        return 0
+    try:
+        return float(quantity(text))
+    except ValueError as error:
+        raise Unreadable("bad-annotation", f"{labels.CHECKPOINT_S}: {error}: give seconds, as 600") from None

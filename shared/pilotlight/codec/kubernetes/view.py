@@ -1,0 +1,88 @@
+"""One read of a cluster from its objects: the GPU pods that wait, the GPU nodes, and what a person must mend."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes import Onboard, node_of
+from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.pods import Asked, demand_of, read_request, waits
+from pilotlight.codec.kubernetes.requests import Unreadable
+from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Classifier, Finding, PodDemand
+
+
+def view_of(
+    pods: Sequence[Pod],
+    nodes: Sequence[KubeNode],
+    objects: Objects,
+    *,
+    policy: Policy,
+    classify: Classifier,
+) -> ClusterView:
+    """The ClusterView of a cluster's objects. Pure; whatever is wrong with one object is a finding, not an error.
+
+    Nodes without GPUs are left out. Selectors and taints that no pool meets are the planner's to find.
+    """
+    asked = [read_request(pod) for pod in pods]
+    pending, pod_findings = _pending(asked, objects, policy, classify)
+    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)
+    return ClusterView(pending=tuple(pending), nodes=tuple(gpu_nodes), findings=(*pod_findings, *node_findings))
+
+
+def _pending(
+    asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier
+) -> tuple[list[PodDemand], list[Finding]]:
+    live = [a for a in asked if not a.pod.finished]
+    gangs = gang_sizes(((a.pod, a.gpu is not None) for a in live), objects.pod_groups)
+    pending: list[PodDemand] = []
+    findings: list[Finding] = []
+    for a in live:
+        if not waits(a.pod):
+            continue
+        gang = gangs.get(gang_key(a.pod))
+        outcome = demand_of(a, objects, classify, gang, require_label=policy.require_label)
+        if isinstance(outcome, PodDemand):
+            pending.append(outcome)
+        elif outcome is not None:
+            findings.append(outcome)
+    return pending, findings
+
+
+def _nodes(
+    asked: Iterable[Asked], nodes: Iterable[KubeNode], objects: Objects, policy: Policy, classify: Classifier
+) -> tuple[list[Node], list[Finding]]:
+    live: dict[str, list[Asked]] = defaultdict(list)
+    finished: dict[str, list[Asked]] = defaultdict(list)
+    for a in asked:
+        if a.pod.node:
+            (finished if a.pod.finished else live)[a.pod.node].append(a)
+    found: list[Node] = []
+    findings: list[Finding] = []
+    for node in nodes:
+        name = node.metadata.name
+        onboard = Onboard(live[name], finished[name])
+        try:
+            fact = node_of(node, onboard, policy, objects, classify)
+        except Unreadable as problem:
+            findings.append(Finding(subject=name, code=problem.code, message=str(problem)))
+            continue
+        if fact is not None:
+            found.append(fact)
+            findings += _unreadable_pods(onboard.live)
+    return found, findings
+
+
+def _unreadable_pods(live: Iterable[Asked]) -> list[Finding]:
+    return [
+        Finding(
+            subject=a.pod.name,
+            code=a.problem.code,
+            message=f"{a.problem}; until then its node counts as in use",
+            uid=a.pod.metadata.uid,
+        )
+        for a in live
+        if a.problem is not None and not a.request
+    ]
