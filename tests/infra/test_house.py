@@ -39,8 +39,3 @@ def test_there_is_no_drawer_for_odds_and_ends() -> None:
     """No file or package is named for having no subject."""
     drawers = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
     assert [_name(path) for path in SOURCES if drawers & {path.stem, path.parent.name}] == []
-
-
-def test_no_file_outgrows_a_sitting() -> None:
-    """No source file passes 300 lines."""
-    assert {_name(path): n for path in SOURCES if (n := len(path.read_text("utf-8").splitlines())) > 300} == {}

@@ -137,7 +137,7 @@ def _listener(asked: list[str]) -> type[BaseHTTPRequestHandler]:
 def _screenshot(folder: Path, proxy: str) -> bytes:
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
     flags += ["--disable-component-update", "--no-first-run", "--disable-sync", f"--user-data-dir={folder}/profile"]
-    flags += [f"--proxy-server={proxy}", "--window-size=1200,2400", f"--screenshot={folder}/page.png"]
+    flags += [f"--proxy-server={proxy}", "--window-size=1000,1500", f"--screenshot={folder}/page.png"]
     subprocess.run(
         ["chromium", *flags, (folder / "report.html").as_uri()], check=True, capture_output=True, timeout=120
     )
@@ -163,8 +163,13 @@ def _pixels(png: bytes) -> list[bytes]:
 
 
 def _unfiltered(how: int, row: bytearray, above: bytearray, size: int) -> bytearray:
-    for i in range(len(row)):
+    if how == 2:
+        return bytearray((a + b) & 255 for a, b in zip(row, above, strict=True))
+    for i in range(len(row) if how else 0):
         left, up, corner = row[i - size] if i >= size else 0, above[i], above[i - size] if i >= size else 0
-        nearest = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
-        row[i] = (row[i] + (0, left, up, (left + up) // 2, nearest)[how]) & 255
+        row[i] = (row[i] + (left if how == 1 else _average_or_nearest(how, left, up, corner))) & 255
     return row
+
+
+def _average_or_nearest(how: int, left: int, up: int, corner: int) -> int:
+    return (left + up) // 2 if how == 3 else min((left, up, corner), key=lambda v: abs(left + up - corner - v))
