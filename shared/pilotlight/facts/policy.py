@@ -15,7 +15,8 @@ from pilotlight.units import Seconds
 
 Cloud = Literal["civo", "gke", "eks", "aks", "world"]
 
-_TEXT_OR_NUMBER = {"type": ["number", "string"]}
+_TEXT_OR_NUMBER = {"written": ["number", "string"]}
+"""``codec.policy`` puts this in the place of the schema's ``type``."""
 Duration = Annotated[
     Seconds,
     msgspec.Meta(
@@ -33,9 +34,7 @@ Money = Annotated[
 """Dollars, written as a number or as text."""
 GpuMemory = Annotated[
     int,
-    msgspec.Meta(
-        extra={"unit": "GiB"}, extra_json_schema={"type": ["integer", "string"], "examples": ["40Gi", 40]}
-    ),
+    msgspec.Meta(extra={"unit": "GiB"}, extra_json_schema={"written": ["integer", "string"], "examples": ["40Gi", 40]}),
 ]
 """Whole GiB of one device, written as "40Gi" or 40."""
 

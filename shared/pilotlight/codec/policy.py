@@ -1,0 +1,90 @@
+"""The policy file (YAML) -> ``Policy``. All problems are found at once, each one line that names file and key."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from pilotlight.codec.policy_rules import contradictions
+from pilotlight.codec.policy_values import DROPPED, Problems, read_value
+from pilotlight.errors import BadPolicy
+from pilotlight.facts.policy import Policy
+
+SCHEMA_ID = "https://pilotlight.dev/schemas/policy-1.json"
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML as people mean it: a key twice is an error, and 18:00 is text, not base-60 arithmetic."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = key_node.value
+            if key_node.tag != "tag:yaml.org,2002:merge" and isinstance(key, str):
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"key {key} twice", problem_mark=key_node.start_mark
+                    )
+                seen.add(key)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NUMBERS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+"""Numbers stay text until the key they stand under says what they are: no price passes through a binary float."""
+
+
+def read_policy(text: str | bytes, where: str) -> Policy:
+    """The policy in ``text``; ``where`` is what its errors call it. Raises ``BadPolicy`` with all problems found."""
+    document = _document(text, where)
+    problems: Problems = []
+    clean = read_value(document, msgspec.inspect.type_info(Policy), "", problems)
+    policy = None
+    if clean is not DROPPED:
+        try:
+            policy = msgspec.convert(clean, Policy)
+        except msgspec.ValidationError as error:
+            if not problems:
+                problems.append(("", str(error)))
+    if policy is not None:
+        problems += contradictions(policy)
+    if problems or policy is None:
+        raise BadPolicy([f"{where}: {path}: {reason}" if path else f"{where}: {reason}" for path, reason in problems])
+    return policy
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the policy file, for editors."""
+    (reference,), components = msgspec.json.schema_components(
+        [Policy], schema_hook=lambda _: {"description": "any value"}, ref_template="#/$defs/{name}"
+    )
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, "title": "Pilotlight policy"}
+    schema: dict[str, Any] = _as_written({**head, **reference, "$defs": components})
+    return schema
+
+
+def _as_written(node: Any) -> Any:
+    """The schema of what stands in the file: some numbers may be text there ("10m"), see ``facts.policy``."""
+    if isinstance(node, list):
+        return [_as_written(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    clean = {key: _as_written(value) for key, value in node.items() if key != "written"}
+    return {**clean, "type": node["written"]} if "written" in node else clean
+
+
+def _document(text: str | bytes, where: str) -> Any:
+    try:
+        document = yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise BadPolicy([f"{where}{line}: not YAML: {error.problem or error.context}"]) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        raise BadPolicy([f"{where}: not YAML: it holds what is no UTF-8 text, or is nested too deep"]) from None
+    if document is None:
+        raise BadPolicy([f"{where}: is empty: begin with version: 1"])
+    return document

@@ -1,0 +1,140 @@
+"""What a policy must not say although every value is well-formed: limits that cross, names that name nothing."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from zoneinfo import ZoneInfo
+
+from pilotlight.codec.policy_values import amount_problem, suggestion
+from pilotlight.facts.policy import Caps, ClassPolicy, Policy, PoolPolicy, Schedule
+
+Problem = tuple[str, str]
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+CAPACITY_TYPES = ("on-demand", "spot", "reserved")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+
+
+def contradictions(policy: Policy) -> list[Problem]:
+    """Every contradiction, as path and reason."""
+    found: list[Problem] = []
+    for name, pool in policy.pools.items():
+        found += _pool(f"pools.{name}", pool)
+    found += _shared_cluster_pools(policy)
+    for name, rules in policy.classes.items():
+        found += _class(f"classes.{name}", name, rules)
+    found += _caps("caps", policy.caps)
+    for i, schedule in enumerate(policy.schedules):
+        found += _schedule(f"schedules[{i}]", schedule, policy)
+    found += _prices(policy)
+    for name, channel in policy.alerts.channels.items():
+        if channel.kind == "webhook" and not channel.url_env:
+            found.append((f"alerts.channels.{name}.url_env", "is missing: name the variable that holds the URL"))
+    if policy.max_stranded_gpus is not None and policy.max_stranded_gpus < 0:
+        found.append(("max_stranded_gpus", "must be 0 or more"))
+    return found
+
+
+def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
+    yield from _least(path, {"min": pool.min, "max": pool.max, "warm": pool.warm})
+    if pool.min > pool.max:
+        yield f"{path}.min", f"{pool.min} is more than max {pool.max}"
+    if pool.warm > pool.max:
+        yield f"{path}.warm", f"{pool.warm} is more than max {pool.max}"
+    if not pool.instance_type:
+        yield f"{path}.instance_type", "is empty"
+    for i, taint in enumerate(pool.taints):
+        if taint.effect not in EFFECTS:
+            yield f"{path}.taints[{i}].effect", f"{taint.effect!r} is not one of {', '.join(EFFECTS)}"
+    for key, amount in pool.daemonsets.items():
+        if amount_problem(amount):
+            yield f"{path}.daemonsets.{key}", amount_problem(amount)
+    yield from _least(f"{path}.slices", pool.slices)
+    if len(set(pool.zones)) < len(pool.zones):
+        yield f"{path}.zones", "names a zone twice"
+
+
+def _shared_cluster_pools(policy: Policy) -> Iterator[Problem]:
+    """Two pools of one node group would each think it theirs."""
+    owner: dict[tuple[str, str], str] = {}
+    for name, pool in policy.pools.items():
+        first = owner.setdefault((pool.cloud, pool.cluster_pool or name), name)
+        if first != name:
+            yield f"pools.{name}.cluster_pool", f"is that of pool {first} too: one node pool has one owner"
+
+
+def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:
+    if not rules.capacity_types:
+        yield f"{path}.capacity_types", "is empty: name at least one"
+    if name == "serving" and "spot" in rules.capacity_types:
+        yield f"{path}.capacity_types", "serving never runs on spot: leave spot out"
+    if rules.fallback == "allow" and "on-demand" in rules.capacity_types:
+        yield f"{path}.fallback", "allow changes nothing: on-demand is among capacity_types already"
+    if rules.gpu_models == ():
+        yield f"{path}.gpu_models", "is empty: name models, or write any"
+    if rules.idle_timeout is not None and rules.idle_timeout > rules.max_idle_timeout:
+        yield f"{path}.idle_timeout", "is more than max_idle_timeout"
+    if rules.max_runtime <= 0:
+        yield f"{path}.max_runtime", "must be more than 0"
+
+
+def _caps(path: str, caps: Caps) -> Iterator[Problem]:
+    yield from _least(path, {k: v for k, v in (("nodes", caps.nodes), ("gpus", caps.gpus)) if v is not None})
+
+
+def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem]:
+    if not _known_zone(schedule.timezone):
+        yield f"{path}.timezone", f"{schedule.timezone!r} is no IANA time zone; write one as America/New_York"
+    for key in ("start", "end"):
+        clock = getattr(schedule, key)
+        if not _CLOCK.fullmatch(clock):
+            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
+    if schedule.start == schedule.end:
+        yield f"{path}.end", "equals start: the window would be empty"
+    if not schedule.days:
+        yield f"{path}.days", "is empty: name at least one"
+    for key, numbers in (("warm", schedule.warm), ("max", schedule.max)):
+        yield from _least(f"{path}.{key}", numbers)
+        yield from _known(f"{path}.{key}", numbers, policy.pools)
+    for name, warm in schedule.warm.items():
+        most = schedule.max.get(name, policy.pools[name].max if name in policy.pools else warm)
+        if warm > most:
+            yield f"{path}.warm.{name}", f"{warm} is more than max {most}"
+    if "spot" in schedule.capacity_types.get("serving", ()):
+        yield f"{path}.capacity_types.serving", "serving never runs on spot: leave spot out"
+    if schedule.caps is not None:
+        yield from _caps(f"{path}.caps", schedule.caps)
+
+
+def _prices(policy: Policy) -> Iterator[Problem]:
+    for key, price in policy.prices.overrides.items():
+        _, _, kind = key.rpartition("/")
+        if kind not in CAPACITY_TYPES or "/" not in key:
+            yield f"prices.overrides.{key}", f"write it as TYPE/{'|'.join(CAPACITY_TYPES)}, as g4dn.xlarge/spot"
+        if price <= 0:
+            yield f"prices.overrides.{key}", "must be more than 0: an unknown price is left out, never 0"
+    if policy.prices.max_age_days < 1:
+        yield "prices.max_age_days", "must be 1 or more"
+    for name, speeds in policy.prices.throughput.items():
+        for model, speed in speeds.items():
+            if speed <= 0:
+                yield f"prices.throughput.{name}.{model}", "must be more than 0"
+
+
+def _least(path: str, numbers: Mapping[str, int]) -> Iterator[Problem]:
+    for key, number in numbers.items():
+        if number < 0:
+            yield f"{path}.{key}", f"{number} is negative"
+
+
+def _known(path: str, names: Collection[str], pools: Collection[str]) -> Iterator[Problem]:
+    for name in names:
+        if name not in pools:
+            yield f"{path}.{name}", f"names no pool{suggestion(name, list(pools))}"
+
+
+def _known_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,162 @@
+"""What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from difflib import get_close_matches
+
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import CapacityType, Offering, Resources
+from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.workload import Finding
+from pilotlight.units import UsdPerHour, milli, quantity, whole
+
+REPLAY_POOL_MAX = 100_000
+"""More nodes than any trace needs: a replay without a policy has no pool limits."""
+
+_GIB = 2**30
+MEMORY_RESERVE = ((4, 25), (4, 20), (8, 10), (112, 6), (None, 2))
+"""(GiB, percent of them kept back), in steps. Source: GKE docs, "Plan GKE node sizes", memory reservations."""
+CPU_RESERVE = ((1, 600), (1, 100), (2, 50), (None, 25))
+"""(cores, hundredths of a percent kept back). Source: the same page; EKS AMIs reserve by the same steps."""
+EVICTION_MEMORY = 100 * 2**20
+"""The kubelet's default hard eviction threshold memory.available; that of nodefs is a tenth of the disk."""
+
+
+def offerings(policy: Policy, catalog: Catalog) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    """Every offering of the policy's pools, and a finding for each pool whose type or price is unknown."""
+    found: list[Offering] = []
+    findings: list[Finding] = []
+    for name, pool in policy.pools.items():
+        machine = catalog.instance_types.get(pool.instance_type)
+        if machine is None:
+            findings.append(_unknown_type(name, pool, catalog))
+            continue
+        price = price_of(policy, pool.instance_type, machine, pool.capacity_type)
+        if price is None:
+            findings.append(_unknown_price(name, pool))
+            continue
+        found += [_offering(name, pool, machine, price, zone) for zone in pool.zones or ("",)]
+    return tuple(found), tuple(findings)
+
+
+def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: CapacityType) -> UsdPerHour | None:
+    """Dollars an hour for one node with its disks and address: the policy's override, else the catalogue's."""
+    override = policy.prices.overrides.get(f"{name}/{capacity_type}")
+    if override is not None:
+        return override + machine.extra_usd_per_hour
+    price = machine.prices.get(capacity_type)
+    return None if price is None else price.usd_per_hour + machine.extra_usd_per_hour
+
+
+def stale_prices(policy: Policy, catalog: Catalog, today: date) -> tuple[Finding, ...]:
+    """A finding for each pool whose price is older than ``prices.max_age_days``. Overrides have no date."""
+    return tuple(
+        Finding(
+            subject=f"pool {name}",
+            code="stale-price",
+            message=(
+                f"the {pool.capacity_type} price of {pool.instance_type} is of {day}, older than "
+                f"{policy.prices.max_age_days} days: check it, then set prices.overrides or a newer catalogue"
+            ),
+        )
+        for name, pool, day in _priced_on(policy, catalog)
+        if (today - date.fromisoformat(day)).days > policy.prices.max_age_days
+    )
+
+
+def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, PoolPolicy]:
+    """One pool without limits for every type that is sold so: what a replay uses when no policy is given."""
+    return {
+        name: PoolPolicy(instance_type=name, capacity_type=capacity_type, max=REPLAY_POOL_MAX)
+        for name, machine in catalog.instance_types.items()
+        if capacity_type in machine.prices
+    }
+
+
+def predicted_allocatable(machine: InstanceType, daemonsets: dict[str, str]) -> Resources:
+    """What an empty node will offer to pods: the machine less kubelet and system reserves, less its DaemonSets."""
+    cpu, memory, disk = milli(machine.cpu), whole(machine.memory), whole(machine.ephemeral)
+    taken = {name: quantity(amount) for name, amount in daemonsets.items()}
+
+    def less(amount: int, name: str, scale: int = 1) -> int:
+        return max(0, amount - int(-(-taken.get(name, Decimal(0)) * scale // 1)))
+
+    return Resources(
+        cpu_milli=less(cpu - _stepped(cpu, CPU_RESERVE, 1000, 10_000), "cpu", 1000),
+        memory=less(memory - _stepped(memory, MEMORY_RESERVE, _GIB, 100) - EVICTION_MEMORY, "memory"),
+        ephemeral=less(disk - disk // 10, "ephemeral-storage"),
+        pods=less(machine.pods, "pods"),
+    )
+
+
+def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
+    """What is kept back of an amount, step by step, rounded up."""
+    kept, left = 0, amount
+    for width, share in steps:
+        part = left if width is None else min(left, width * unit)
+        kept += part * share
+        left -= part
+    return -(-kept // whole_share)
+
+
+def _offering(name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str) -> Offering:
+    return Offering(
+        pool=name,
+        instance_type=pool.instance_type,
+        capacity_type=pool.capacity_type,
+        gpu_model=machine.gpu_model,
+        gpus=machine.gpus,
+        usd_per_hour=price,
+        zone=zone,
+        gpu_memory_gib=machine.gpu_memory_gib,
+        minimum_s=machine.minimum_s,
+        increment_s=machine.increment_s,
+        boot_s=machine.boot_s,
+        resources=predicted_allocatable(machine, pool.daemonsets),
+        slices=pool.slices,
+        labels=_labels(name, pool, machine, zone),
+        taints=pool.taints,
+        interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
+    )
+
+
+def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> dict[str, str]:
+    """The labels a node of a pool will carry; the policy's win over the well-known ones."""
+    known = {
+        labels.INSTANCE_TYPE: pool.instance_type,
+        labels.ZONE: zone,
+        labels.GPU_PRODUCT: machine.gpu_product,
+        labels.POOL: name,
+        labels.GPU_MODEL: machine.gpu_model,
+        labels.CAPACITY_TYPE: pool.capacity_type,
+    }
+    return {key: value for key, value in known.items() if value} | pool.labels
+
+
+def _priced_on(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, PoolPolicy, str]]:
+    for name, pool in policy.pools.items():
+        machine = catalog.instance_types.get(pool.instance_type)
+        price = machine.prices.get(pool.capacity_type) if machine else None
+        if price and f"{pool.instance_type}/{pool.capacity_type}" not in policy.prices.overrides:
+            yield name, pool, price.date
+
+
+def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:
+    close = get_close_matches(pool.instance_type, catalog.instance_types, n=1)
+    hint = f"did you mean {close[0]}?" if close else "add it to a catalogue file (prices.files)."
+    return Finding(
+        subject=f"pool {name}",
+        code="unknown-instance-type",
+        message=f"{pool.instance_type} is not in catalogue {catalog.name}: {hint} Nothing is bought from this pool",
+    )
+
+
+def _unknown_price(name: str, pool: PoolPolicy) -> Finding:
+    key = f"{pool.instance_type}/{pool.capacity_type}"
+    return Finding(
+        subject=f"pool {name}",
+        code="unknown-price",
+        message=f'no price for {key}: set prices.overrides["{key}"]. Nothing is bought from this pool',
+    )
