@@ -64,8 +64,16 @@ def plan_cluster(
         findings=(*view.findings, *run.findings),
         usd_per_hour_before=before,
         usd_per_hour_after=headroom.usd_per_hour - released,
-        look_again_at=look_again,
+        look_again_at=min((t for t in (look_again, *_rests(run, memory)) if t is not None), default=None),
     )
+
+
+def _rests(run: Provisioner, memory: Memory) -> list[datetime]:
+    """When what keeps waiting pods from being bought for ends."""
+    if not any(o.verdict in ("waiting", "refused") for o in run.outcomes):
+        return []
+    ends = [b.until for b in memory.backoffs] + [q.until for q in memory.quarantines]
+    return [until for until in ends if until > run.now]
 
 
 def _first_by_pool(offerings: Sequence[Offering]) -> dict[str, Offering]:

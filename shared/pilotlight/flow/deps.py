@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -33,10 +34,11 @@ class Deps:
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a function answers: the decision's id (empty when none was needed), what it did, and why in one line.
 
-    ``plan`` is there on a dry run.
+    ``plan`` is there on a dry run. ``look_again_at`` is when a look could change something without a new event.
     """
 
     decision: str
     did: tuple[str, ...]
     why: str
+    look_again_at: datetime | None = None
     plan: Plan | None = None

@@ -1,6 +1,7 @@
 """What a cluster's decisions leave in the state: memory, capacity in flight, and the records of decisions.
 
-Keys: ``memory/<cluster>``, ``inflight/<cluster>/<decision>.<n>``, ``decision/<cluster>/<id>``, ``told/<cluster>/<what>``.
+Keys: ``memory/<cluster>``,
+``inflight/<cluster>/<decision>.<n>``, ``decision/<cluster>/<id>``, ``told/<cluster>/<what>``.
 """
 
 from collections.abc import Sequence

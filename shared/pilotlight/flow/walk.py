@@ -63,7 +63,7 @@ def _once(deps: Deps, flow: str, trigger: str, fence: int, round_: int, releases
     decision = _id(sight.now, deps.name, trigger, fence, round_)
     messages = messages_of(deps, plan, decision, sight.now)
     if plan.empty and not messages:
-        return Answer(decision="", did=(), why=summary(plan))
+        return Answer(decision="", did=(), why=summary(plan), look_again_at=plan.look_again_at)
     record = Record(
         id=decision,
         cluster=deps.name,
@@ -83,7 +83,7 @@ def _once(deps: Deps, flow: str, trigger: str, fence: int, round_: int, releases
         closed = msgspec.structs.replace(record, effects=tuple(act.effects), status=act.status)
         ledger.write(deps.state, closed)
     send(deps, messages)
-    return Answer(decision=decision, did=act.did(), why=summary(plan))
+    return Answer(decision=decision, did=act.did(), why=summary(plan), look_again_at=plan.look_again_at)
 
 
 def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:

@@ -1,0 +1,177 @@
+"""Pilotlight over a recorded trace: every event through doorway, codec, flow and decision, on the world's clock."""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pilotlight.codec.events import encode
+from pilotlight.doorway import Function, receive
+from pilotlight.errors import Failed
+from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.trace import Job, Point
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import Channel
+from pilotlight.replay.gate import Gate
+from pilotlight.replay.measure import Sampler
+from pilotlight.replay.placement import Affinity, Placement
+from pilotlight.settings import Settings
+from pilotlight.units import HOUR, Seconds
+from pilotlight.world.jobs import demands_of
+from pilotlight.world.world import Change, World
+
+TICK_S = 60.0
+"""A schedule ticks once a minute."""
+
+LAST_S = 24 * HOUR
+"""A run ends at the latest so long after its last job."""
+
+HEADERS = {"content-type": "application/cloudevents+json"}
+
+
+@dataclass(slots=True)
+class House:
+    """What the front door opens to in a replay."""
+
+    deps: Deps
+    settings: Settings = field(default_factory=Settings)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+
+
+class Driver:
+    """Submits the jobs of a trace to a world and carries the events a cluster would send to the front door.
+
+    ``detect_s`` passes between a pod's wait beginning and its event. A tick that could change nothing is skipped:
+    nothing happened since the last one, and the last answer named no earlier moment to look again.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        deps: Deps,
+        jobs: Sequence[Job],
+        *,
+        affinity: Affinity,
+        placement: Placement = "affinity",
+        detect_s: Seconds = 10.0,
+        sampler: Sampler | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.world = world
+        self.house = House(deps)
+        self.jobs = deque(jobs)
+        self.affinity = affinity
+        self.placement = placement
+        self.detect_s = detect_s
+        self.sampler = sampler
+        self.on_progress = on_progress
+        self.gate = Gate(world, deps) if placement == "gated" else None
+        self.unserved: list[str] = []
+        self.events = 0
+        self.ticks = 0
+        self._names = {j.job_id: j for j in jobs}
+        self._waits: list[tuple[Seconds, int, str]] = []
+        self._order = 0
+        self._stirred = False
+        self._look_at_s = math.inf
+        self._ticked_s = -TICK_S
+        world.on_change.append(self._changed)
+
+    def run(self) -> None:
+        """Until the last job is done and every idle node is released, at the latest a day after."""
+        last_s: Seconds | None = None
+        while True:
+            at_s = self._next_s()
+            if not self.jobs and not self._waits and not self.world.running and not self.world.pending:
+                last_s = self.world.now_s if last_s is None else last_s
+                if not self.world.nodes:
+                    break
+            if at_s == math.inf or (last_s is not None and at_s > last_s + LAST_S):
+                break
+            self._reach(at_s)
+        if last_s is not None and self.world.nodes:
+            self._reach(last_s + LAST_S)
+
+    def _next_s(self) -> Seconds:
+        return min(
+            self.jobs[0].submit_s if self.jobs else math.inf,
+            self._waits[0][0] if self._waits else math.inf,
+            self._tick_due_s(),
+            self.world.next_event_s() or math.inf,
+        )
+
+    def _tick_due_s(self) -> Seconds:
+        if self._stirred:
+            return max(self._ticked_s + TICK_S, math.ceil(self.world.now_s / TICK_S) * TICK_S)
+        return math.inf if self._look_at_s == math.inf else math.ceil(self._look_at_s / TICK_S) * TICK_S
+
+    def _reach(self, at_s: Seconds) -> None:
+        if self.sampler is not None:
+            while self.sampler.due_s() < at_s:
+                self.world.advance(self.sampler.due_s())
+                self.sampler.take()
+        self.world.advance(at_s)
+        while self.jobs and self.jobs[0].submit_s <= at_s:
+            self._submit(self.jobs.popleft())
+        while self._waits and self._waits[0][0] <= at_s:
+            self._detected(heapq.heappop(self._waits)[2])
+        if self._tick_due_s() <= at_s:
+            self._tick(at_s)
+
+    def _submit(self, job: Job) -> None:
+        chosen = self.affinity.type_for(job) if self.placement == "affinity" else None
+        demands = demands_of(job, self.affinity.catalog, pinned=chosen, start=self.world.clock.start)
+        if self.gate is not None:
+            self.gate.hold(job, demands)
+            self._wait(job.job_id)
+        else:
+            self.world.submit(demands, job.duration_s, job=job.job_id)
+
+    def _changed(self, change: Change) -> None:
+        if change.what == "pending":
+            self._wait(change.subject)
+        elif change.what == "done":
+            self._stirred = self._stirred or bool(self.world.idle or self.world.pending)
+            if self.on_progress is not None:
+                self.on_progress(len(self.world.finished))
+        elif change.what in ("ready", "lost"):
+            self._stirred = True
+
+    def _wait(self, job: str) -> None:
+        self._order += 1
+        heapq.heappush(self._waits, (self.world.now_s + self.detect_s, self._order, job))
+
+    def _detected(self, job: str) -> None:
+        """A pod still waits: the cluster's event about it arrives."""
+        if self.gate is not None and self.gate.holds(job):
+            self._send("pod_pending", self._pending(job, self.gate.demands(job)[0].uid))
+            self.gate.open(job)
+        elif job in self.world.pending:
+            self._send("pod_pending", self._pending(job, self.world.pending[job].demands[0].uid))
+
+    def _pending(self, job: str, uid: str) -> PodPending:
+        team = self._names[job].team or "default"
+        return PodPending(cluster=self.house.deps.name, namespace=team, name=job, uid=uid, at=self.world.clock.now())
+
+    def _tick(self, at_s: Seconds) -> None:
+        self._ticked_s, self._stirred, self._look_at_s = at_s, False, math.inf
+        self.ticks += 1
+        self._send("capacity_reconcile", Tick(cluster=self.house.deps.name, at=self.world.clock.now()))
+
+    def _send(self, function: Function, message: PodPending | Tick) -> None:
+        self.events += 1
+        answer = receive(self.house, function, encode(message, id=f"e{self.events}"), HEADERS)
+        if answer.status != 200 or "why" not in answer.body:
+            raise Failed(f"{function} answered {answer.status} at {self.world.now_s:.0f} s: {answer.body}")
+        if answer.body["did"]:
+            self._stirred = True
+        again = answer.body.get("look_again_at")
+        if again is not None:
+            again_s = (datetime.fromisoformat(again) - self.world.clock.start).total_seconds()
+            self._look_at_s = min(self._look_at_s, max(again_s, self.world.now_s + 1))
+
+    def points(self) -> list[Point]:
+        """The samples taken."""
+        return self.sampler.points if self.sampler is not None else []

@@ -1,0 +1,85 @@
+"""Scheduling gates: a job waits until a decision names where it runs, and always pays the reaction."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.labels import HOSTNAME, POOL
+from pilotlight.facts.trace import Job
+from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.sight import look
+from pilotlight.flow.walk import decide
+from pilotlight.ports import Cluster
+from pilotlight.world.world import World
+
+
+class GatedCluster:
+    """A cluster whose gated pods are shown as waiting, as a controller of the gate sees them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.gated: dict[str, tuple[PodDemand, ...]] = {}
+
+    def observe(self) -> ClusterView:
+        view = self._cluster.observe()
+        gated = tuple(d for demands in self.gated.values() for d in demands)
+        return msgspec.structs.replace(view, pending=(*view.pending, *gated))
+
+    def cordon(self, node: str) -> None:
+        self._cluster.cordon(node)
+
+    def uncordon(self, node: str) -> None:
+        self._cluster.uncordon(node)
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        return self._cluster.bound(node)
+
+    def drain(self, node: str) -> None:
+        self._cluster.drain(node)
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        self._cluster.tell(namespace, pod, reason, message)
+
+
+class Gate:
+    """Holds jobs back, and lets each through to the node or pool that the plan names for it."""
+
+    def __init__(self, world: World, deps: Deps) -> None:
+        if not isinstance(deps.cluster, GatedCluster):
+            raise TypeError("a gate needs a GatedCluster")
+        self._world, self._deps, self._cluster = world, deps, deps.cluster
+        self._jobs: dict[str, Job] = {}
+
+    def hold(self, job: Job, demands: tuple[PodDemand, ...]) -> None:
+        """A job is submitted: gated."""
+        self._jobs[job.job_id] = job
+        self._cluster.gated[job.job_id] = demands
+
+    def holds(self, job: str) -> bool:
+        """Whether a job is still gated."""
+        return job in self._jobs
+
+    def demands(self, job: str) -> tuple[PodDemand, ...]:
+        """The pods of a gated job."""
+        return self._cluster.gated[job]
+
+    def open(self, job: str) -> None:
+        """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
+        sight = look(self._deps)
+        plan = decide(self._deps, sight, releases=False, explain=False)
+        demands = self._cluster.gated.pop(job)
+        where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
+        named = tuple(_only(d, where, d.shape) for d in demands)
+        self._world.submit(named, self._jobs.pop(job).duration_s, job=job)
+
+
+def _only(demand: PodDemand, where: str, old: PodShape) -> PodDemand:
+    if not where:
+        return demand
+    pool, _, rest = where.partition("/")
+    place = Requirement(key=POOL if rest else HOSTNAME, operator="In", values=(pool,))
+    terms = tuple((*term, place) for term in old.terms) or ((place,),)
+    fields = {name: getattr(old, name) for name in old.__struct_fields__ if name not in ("terms", "key")}
+    return msgspec.structs.replace(demand, shape=shape(**fields, terms=terms))

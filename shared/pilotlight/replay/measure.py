@@ -1,0 +1,73 @@
+"""What a run measured: its result, and samples over time for the charts."""
+
+from decimal import Decimal
+from itertools import pairwise
+
+from pilotlight.facts.trace import Bounds, IdleHour, Point, Result, Spread
+from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds
+from pilotlight.world.world import World
+
+
+def result_of(world: World, policy: str, trace: str, jobs: int, bounds: Bounds) -> Result:
+    """The result of a world whose run has ended."""
+    done = world.finished
+    return Result(
+        policy=policy,
+        trace=trace,
+        jobs=jobs,
+        jobs_done=len(done),
+        cost_usd=world.cost(),
+        gpu_hours=sum(j.milli * j.run_s for j in done) / MILLI_PER_GPU / HOUR,
+        gpu_hours_paid=world.gpu_seconds_paid() / HOUR,
+        wait_s=Spread.of([j.wait_s for j in done]),
+        delay_s=Spread.of([j.delay_s for j in done]),
+        launches=world.launches,
+        terminations=world.terminations,
+        interruptions=world.interruptions,
+        lost_gpu_hours=world.lost_gpu_seconds / HOUR,
+        bound_usd=bounds,
+    )
+
+
+class Sampler:
+    """Samples a world at equal steps of time."""
+
+    def __init__(self, world: World, step_s: Seconds = 600.0) -> None:
+        self.points: list[Point] = []
+        self._world, self._step_s = world, step_s
+
+    def due_s(self) -> Seconds:
+        """When the next sample is due."""
+        return len(self.points) * self._step_s
+
+    def take(self) -> None:
+        """Sample the world as it is now."""
+        world = self._world
+        self.points.append(
+            Point(
+                t=self.due_s(),
+                gpus_paid=float(world.fleet.gpus_paid),
+                gpus_used=world.used_milli / MILLI_PER_GPU,
+                usd=world.cost(),
+                waiting=len(world.pending),
+            )
+        )
+
+
+def idle_hours(points: list[Point], most: int = 12) -> list[IdleHour]:
+    """The hours in which the most dollars went to GPUs that no job used, the dearest first."""
+    hours: dict[int, list[tuple[Point, Point]]] = {}
+    for a, b in pairwise(points):
+        hours.setdefault(int(a.t // HOUR), []).append((a, b))
+    out = [_idle_hour(hour, pairs) for hour, pairs in hours.items()]
+    return sorted(out, key=lambda h: (-h.usd, h.start))[:most]
+
+
+def _idle_hour(hour: int, pairs: list[tuple[Point, Point]]) -> IdleHour:
+    usd, gpus = Decimal(0), 0.0
+    for a, b in pairs:
+        idle = max(0.0, a.gpus_paid - a.gpus_used)
+        gpus += idle / len(pairs)
+        if a.gpus_paid:
+            usd += (b.usd - a.usd) * Decimal(str(round(idle / a.gpus_paid, 6)))
+    return IdleHour(start=hour * HOUR, usd=usd, gpus=gpus)

@@ -1,0 +1,161 @@
+"""One replay of Pilotlight: a world of the policy's pools, its ports, and the driver that takes a trace through."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import msgspec
+
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.decide.offer import catalog_pools, offerings
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.trace import Bounds, Job, Point, Result
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import Cluster, State
+from pilotlight.replay.driver import Driver
+from pilotlight.replay.gate import GatedCluster
+from pilotlight.replay.measure import Sampler, result_of
+from pilotlight.replay.placement import Affinity, Placement
+from pilotlight.units import Seconds
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
+from pilotlight.world.nodes import WorldPool
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+CLUSTER = "replay"
+CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What a replay assumes beside the trace: all that its options set."""
+
+    capacity_type: CapacityType = "on-demand"
+    placement: Placement = "affinity"
+    boot_s: Seconds | None = None
+    detect_s: Seconds = 10.0
+    notice_s: Seconds = 0.0
+    shortage: float = 0.0
+    seed: int = 0
+    state: Literal["memory", "sqlite"] = "memory"
+    sample_s: Seconds | None = None
+
+    def faults(self) -> Faults:
+        """The world's unkindness in this scenario."""
+        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of it: the result, every job's wait, samples over time, and jobs left without a node."""
+
+    result: Result
+    waits: tuple[Seconds, ...]
+    points: tuple[Point, ...]
+    left: tuple[str, ...]
+    events: int
+    ticks: int
+
+
+def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
+    """The policy as a replay runs it: every pool and class of the scenario's capacity type, and acting.
+
+    A policy without pools gets one for each type of the catalogue.
+    """
+    ct = scenario.capacity_type
+    pools = policy.pools or catalog_pools(catalog, ct)
+    replace = msgspec.structs.replace
+    return replace(
+        policy,
+        pools={n: replace(p, capacity_type=ct, mode="act") for n, p in pools.items()},
+        classes={c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any") for c in CLASSES},
+        require_label=False,
+    )
+
+
+def run(
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    policy: Policy,
+    scenario: Scenario,
+    *,
+    trace: str,
+    bounds: Bounds,
+    log: Callable[[dict[str, object]], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Replay a trace under a policy. Deterministic by the scenario's seed."""
+    catalog = _booting(catalog, scenario.boot_s)
+    policy = policy_for(policy, catalog, scenario)
+    pools = [
+        WorldPool(
+            name=n,
+            instance_type=p.instance_type,
+            capacity_type=p.capacity_type,
+            labels=p.labels,
+            taints=p.taints,
+            zone=p.zones[0] if p.zones else "",
+            slices=p.slices,
+        )
+        for n, p in policy.pools.items()
+    ]
+    world = World(catalog, pools, seed=scenario.seed, faults=scenario.faults(), log=log)
+    with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
+        deps = Deps(
+            name=CLUSTER,
+            cluster=_cluster(world, scenario),
+            pools=WorldPools(world),
+            state=_state(world, scenario, Path(folder)),
+            outbox=MemoryOutbox(),
+            clock=world.clock,
+            policy=policy,
+            offerings=offerings(policy, catalog)[0],
+            throughput=cast("dict[str, dict[str, float]]", catalog.throughput),
+            mode="act",
+        )
+        sampler = Sampler(world, scenario.sample_s) if scenario.sample_s else None
+        driver = Driver(
+            world,
+            deps,
+            jobs,
+            affinity=Affinity(catalog, scenario.capacity_type),
+            placement=scenario.placement,
+            detect_s=scenario.detect_s,
+            sampler=sampler,
+            on_progress=on_progress,
+        )
+        driver.run()
+    return Run(
+        result=result_of(world, "pilotlight", trace, len(jobs), bounds),
+        waits=tuple(j.wait_s for j in world.finished),
+        points=tuple(driver.points()),
+        left=tuple(world.pending),
+        events=driver.events,
+        ticks=driver.ticks,
+    )
+
+
+def _booting(catalog: Catalog, boot_s: Seconds | None) -> Catalog:
+    if boot_s is None:
+        return catalog
+    types = {n: msgspec.structs.replace(t, boot_s=boot_s) for n, t in catalog.instance_types.items()}
+    return msgspec.structs.replace(catalog, instance_types=types)
+
+
+def _cluster(world: World, scenario: Scenario) -> Cluster:
+    cluster = WorldCluster(world)
+    return GatedCluster(cluster) if scenario.placement == "gated" else cluster
+
+
+def _state(world: World, scenario: Scenario, folder: Path) -> State:
+    if scenario.state == "sqlite":
+        return SqliteState(folder / "state.db", world.clock)
+    return MemoryState(world.clock)
