@@ -54,7 +54,8 @@ def test_one_far_dearer_peer_leaves_the_frame_and_says_so(run: list[Point]) -> N
     """A peer at over twice the next is marked with an arrow, and the others keep the height."""
     ours = charts.resample(run, 3)
     dear = [b._replace(usd=b.usd * 7) for b in ours]
-    texts = _texts(charts.dollars({"pilotlight": ours, "keda": ours, "always-on": dear}, Decimal(100)))
+    paid = {"pilotlight": Decimal(120), "keda": Decimal(120), "always-on": Decimal(840)}
+    texts = _texts(charts.dollars({"pilotlight": ours, "keda": ours, "always-on": dear}, paid, Decimal(100)))
     assert "always-on $840 ↑" in texts
     assert "pilotlight $120" in texts
     assert "lower bound $100" in texts
@@ -64,7 +65,8 @@ def test_pilotlight_never_leaves_the_frame(run: list[Point]) -> None:
     """Were Pilotlight the dear one, the scale would be its own."""
     peer = charts.resample(run, 3)
     ours = [b._replace(usd=b.usd * 7) for b in peer]
-    assert "pilotlight $840" in _texts(charts.dollars({"pilotlight": ours, "keda": peer}, Decimal(100)))
+    paid = {"pilotlight": Decimal(840), "keda": Decimal(120)}
+    assert "pilotlight $840" in _texts(charts.dollars({"pilotlight": ours, "keda": peer}, paid, Decimal(100)))
 
 
 def test_waits_tell_the_share_that_started_at_once() -> None:

@@ -3,14 +3,13 @@
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from pilotlight.facts.trace import IdleHour, Point
 from pilotlight.report.svg import Frame, Scale, Tick, apart, area, axes, drawing, el, group, line, round_ticks, steps
-from pilotlight.units import HOUR, Seconds, human
+from pilotlight.units import HOUR, Seconds, Usd, human
 
 DAY = 24 * HOUR
 Series = Mapping[str, Sequence[Point]]
@@ -85,14 +84,14 @@ def gpus(policy: str, buckets: Sequence[Bucket], *, top: float, small: bool = Fa
     )
 
 
-def dollars(runs: Mapping[str, Sequence[Bucket]], bound: Decimal) -> Markup:
-    """Dollars accumulated by every policy, and the lower bound as a line to end at.
+def dollars(runs: Mapping[str, Sequence[Bucket]], paid: Mapping[str, Usd], bound: Usd) -> Markup:
+    """Dollars accumulated by every policy, what each ``paid`` in all, and the lower bound as a line to end at.
 
     A policy that ends at more than twice the next one leaves the frame, and its label says where it went:
     drawn to scale it would press all others together.
     """
     frame = Frame(960, 390, 64, 690, 28, 354)
-    ends = {name: run[-1].usd for name, run in runs.items()}
+    ends = {name: float(paid[name]) for name in runs}
     top = max(float(bound), _framed([*ends.values()])) * 1.04
     begin, finish = min(r[0].start for r in runs.values()), max(r[-1].end for r in runs.values())
     x, y = Scale(begin, finish, frame.left, frame.right), Scale(0, top, frame.bottom, frame.top)

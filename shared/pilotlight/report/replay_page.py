@@ -114,7 +114,8 @@ def _curves(results: Sequence[Result], series: charts.Series) -> list[tuple[str,
 def _dollars(results: Sequence[Result], series: charts.Series) -> Markup | None:
     runs = {name: charts.resample(points, _ACROSS) for name, points in _named(results, series).items()}
     drawn = {name: buckets for name, buckets in runs.items() if buckets}
-    return charts.dollars(drawn, results[0].bound_usd.integral) if drawn else None
+    paid = {r.policy: r.cost_usd for r in results}
+    return charts.dollars(drawn, paid, results[0].bound_usd.integral) if drawn else None
 
 
 def _named(results: Sequence[Result], values: Mapping[str, T]) -> dict[str, T]:
