@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from pilotlight.errors import BadInput, BadRequest, Busy, Denied
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.workload import PodDemand
+from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.agenda import Agenda
 from pilotlight.world.clock import VirtualClock, WorldClock
@@ -124,6 +124,24 @@ class World:
             node.value = None
             self._open(node)
             self._bind()
+
+    def need(self, shape: PodShape) -> Need:
+        """What a shape needs, to ask machines and rooms with."""
+        return self._scheduler.need(shape)
+
+    def fits_elsewhere(self, node_id: str) -> bool:
+        """Whether all pods of a node would find room on the other nodes now."""
+        with self._lock:
+            node = self._node(node_id)
+            here = self._scheduler.has(node)
+            self._scheduler.remove(node)
+            pods = (p.demand for job in node.jobs.values() for p in job.placement if p.node is node)
+            trial = self._scheduler.place(pods)
+            for placement in trial or ():
+                self._scheduler.free(placement)
+            if here:
+                self._scheduler.add(node)
+            return trial is not None
 
     def next_event_s(self) -> Seconds | None:
         """When something next happens by itself, or None."""
