@@ -1,0 +1,59 @@
+"""A cluster as files show it: what ``kubectl get ... -o json`` printed. It can be looked at and not touched."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects, read_pods
+from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.view import view_of
+from pilotlight.decide.classify import classify
+from pilotlight.errors import Reject
+from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.policy import Policy
+
+
+class File(NamedTuple):
+    """A file's bytes, and what errors call it."""
+
+    text: bytes
+    where: str
+
+
+class FileCluster:
+    """A ``Cluster`` over files. Reads them once; raises ``BadInput`` naming the file and the path."""
+
+    def __init__(self, pods: File, nodes: File, objects: Sequence[File], policy: Policy) -> None:
+        self._pods: Sequence[Pod] = read_pods(pods.text, pods.where)
+        self._nodes: Sequence[KubeNode] = read_nodes(nodes.text, nodes.where)
+        self._objects: Objects = read_objects(objects)
+        self._policy = policy
+
+    def observe(self) -> ClusterView:
+        return view_of(self._pods, self._nodes, self._objects, policy=self._policy, classify=classify)
+
+    def taken_at(self) -> datetime | None:
+        """The newest moment the files speak of: they were written then or later."""
+        metas = [o.metadata for o in (*self._pods, *self._nodes)]
+        conditions = [c for o in (*self._pods, *self._nodes) for c in o.status.conditions]
+        moments = [m.creation_timestamp for m in metas] + [c.last_transition_time for c in conditions]
+        return max((m for m in moments if m is not None), default=None)
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        return next((n.pods for n in self.observe().nodes if n.name == node), ())
+
+    def cordon(self, node: str) -> None:
+        raise _untouchable("cordon", node)
+
+    def uncordon(self, node: str) -> None:
+        raise _untouchable("uncordon", node)
+
+    def drain(self, node: str) -> None:
+        raise _untouchable("drain", node)
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        raise _untouchable("write an event on", f"{namespace}/{pod}")
+
+
+def _untouchable(verb: str, what: str) -> Reject:
+    return Reject(f"cannot {verb} {what}: a dry run changes nothing")

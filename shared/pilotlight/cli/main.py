@@ -1,0 +1,69 @@
+"""The command ``pilotlight``: its commands, and how errors look.
+
+Every command's module is imported when that command runs or its help is shown, so that ``--help`` is quick.
+"""
+
+import sys
+import traceback
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from pilotlight.errors import PilotlightError, Reject
+
+COMMANDS = {
+    "plan_command": ("plan",),
+    "policy_commands": ("check", "schema"),
+    "replay_command": ("replay", "week"),
+    "trace_commands": ("synth", "stats", "trace"),
+    "serve_command": ("serve",),
+    "send_command": ("send",),
+    "why_command": ("why",),
+}
+"""Which module of this package registers which commands."""
+
+EXIT_BAD_INPUT = 2
+EXIT_FAILED = 1
+
+
+def build(words: list[str]) -> typer.Typer:
+    """The command line for ``words``: with only the module of the command they name, or with all."""
+    app = typer.Typer(
+        name="pilotlight", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", help=_HELP
+    )
+    app.callback()(_options)
+    named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
+    for module in named or COMMANDS:
+        if find_spec(f"pilotlight.cli.{module}"):
+            import_module(f"pilotlight.cli.{module}").register(app)
+    return app
+
+
+def run() -> None:
+    """What the console script calls: runs a command, and ends the process."""
+    words = [word for word in sys.argv[1:] if word != "--debug"]
+    debug = len(words) < len(sys.argv[1:])
+    try:
+        build(words)(args=words)
+    except Exception as error:
+        sys.exit(_report(error, debug))
+
+
+def _report(error: Exception, debug: bool) -> int:
+    """Say on stderr what went wrong, in one line; the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, PilotlightError):
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+    else:
+        sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}; run again with --debug for the details\n")
+    return EXIT_BAD_INPUT if isinstance(error, Reject) else EXIT_FAILED
+
+
+_HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
+
+
+def _options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """``--debug`` is taken off before, wherever it stands; it is here for the help."""

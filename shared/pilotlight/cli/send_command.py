@@ -1,0 +1,137 @@
+"""``pilotlight send``: hand one event to the function that takes it, served or in process."""
+
+import http.client
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from pilotlight.doorway import RECEIVES, Function, Response
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import Settings, read
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(send)
+
+
+def send(
+    file: Annotated[Path, typer.Argument(help="An event, as in events/samples/; - reads stdin.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and answer; change nothing.")] = False,
+    url: Annotated[str, typer.Option(help=f"Where the functions listen; without it {DEFAULT_URL} is tried.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The answer, as JSON.")] = False,
+) -> None:
+    """Send one event to the function that takes it. The pod it names is first created in the embedded world.
+
+    With no serve running, the flow runs in this process, on the same state and a fresh world; so does --dry-run,
+    which leaves a running serve alone unless --url names it.
+
+    Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
+    """
+    body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))
+    function = function_of(body, headers)
+    if function is None:
+        typer.echo("no function has anything to do for this event")
+        return
+    served = _served(url or DEFAULT_URL, function, body, headers, dry_run) if url or not dry_run else None
+    if served is None and url:
+        raise Failed(f"nothing listens at {url}; start it, or leave --url out to run in this process")
+    answer = served or _in_process(function, body, headers, dry_run)
+    if as_json:
+        typer.echo(json.dumps(answer.body, indent=2))
+    else:
+        typer.echo("\n".join(_lines(function, answer.body)))
+    if "rejected" in answer.body:
+        raise BadInput(f"{file}: {answer.body['rejected']}")
+    if answer.status != 200:
+        raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
+
+
+def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
+    """The function that takes a body's first message, or None where none does. Raises ``BadEvent``."""
+    from pilotlight.codec.events import decode
+
+    for delivery in decode(body, headers, cluster=""):
+        for function, shape in RECEIVES.items():
+            if isinstance(delivery.message, shape):
+                return function
+    return None
+
+
+def _unpacked(body: bytes) -> tuple[bytes, dict[str, str]]:
+    """A sample of a binary CloudEvent is a file of ``{"headers", "body"}``."""
+    try:
+        parts = json.loads(body)
+    except (ValueError, RecursionError):
+        return body, {}
+    if isinstance(parts, dict) and parts.keys() == {"headers", "body"}:
+        return json.dumps(parts["body"]).encode(), {str(k): str(v) for k, v in parts["headers"].items()}
+    return body, {}
+
+
+def _served(url: str, function: Function, body: bytes, headers: dict[str, str], dry_run: bool) -> Response | None:
+    """The answer of a running serve, or None where nothing listens."""
+    if not dry_run and function == "pod_pending":
+        created = _post(url, "/world/pods", body, headers)
+        if created is None:
+            return None
+        if created.status >= 400:
+            raise BadInput(f"the pod could not be created in the world: {created.body.get('error')}")
+    return _post(url, f"/{function}", body, {**headers, **({"x-pilotlight-dryrun": "true"} if dry_run else {})})
+
+
+def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
+    where = urlsplit(url)
+    kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
+    connection = kind(where.netloc, timeout=60)
+    try:
+        connection.request("POST", where.path.rstrip("/") + path, body, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        return Response(status=answer.status, body=_object(answer.read()))
+    except ConnectionRefusedError:
+        return None
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(f"{url}: {error}; is `pilotlight serve` there?") from None
+    finally:
+        connection.close()
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {"error": "the answer is no JSON object"}
+
+
+def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_run: bool) -> Response:
+    from pilotlight.cli import world_pods
+    from pilotlight.wiring import app
+
+    wired = app(Settings.of(os.environ))
+    if function == "pod_pending":
+        world_pods.create(wired, body, headers)
+    return wired.receive(function, body, headers, dryrun=dry_run)
+
+
+def _lines(function: Function, body: dict[str, Any]) -> list[str]:
+    """An answer as people read it."""
+    if "answers" in body:
+        return [line for answer in body["answers"] for line in _lines(function, answer)]
+    if "ignored" in body:
+        return [f"{function}: asks for nothing ({body['ignored']})"]
+    if "why" not in body:
+        return []
+    lines = [f"{function}: {body['why']}", *(f"  did: {did}" for did in body["did"])]
+    for buy in (body.get("plan") or {}).get("buys", ()):
+        lines.append(f"  would buy {buy['count']} x {buy['offering']} at ${buy['usd_per_hour']}/h: {buy['why']}")
+    if body["decision"]:
+        lines.append(f"  decision {body['decision']}; see: pilotlight why {body['decision']}")
+    return lines

@@ -1,0 +1,101 @@
+"""``pilotlight why``: past decisions about a pod, a node or a pool, from their records."""
+
+import os
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import Failed
+from pilotlight.facts.decisions import NodeVerdict, PodGroup, Record
+from pilotlight.ports import State
+from pilotlight.settings import Settings
+
+SHOWN = 5
+"""Decisions that are printed; ``--json`` gives all."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(why)
+
+
+def why(
+    subject: Annotated[str, typer.Argument(help="A pod (namespace/name, name or uid), a node, or a decision's id.")],
+    as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
+) -> None:
+    """Explain past decisions, the newest first.
+
+    Example: [bold]pilotlight why ml-research/train-0[/bold]
+    """
+    from pilotlight.wiring import app
+
+    wired = app(Settings.of(os.environ))
+    found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
+    if not found:
+        raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it")
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        return
+    for record in found[:SHOWN]:
+        typer.echo("\n".join(_lines(record, subject)))
+    if len(found) > SHOWN:
+        typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
+
+
+def records(state: State, cluster: str) -> list[Record]:
+    """Every decision's record of a cluster, the newest first."""
+    decoder = msgspec.json.Decoder(Record)
+    out: list[Record] = []
+    prefix, after = f"decision/{cluster}/", ""
+    while True:
+        page = state.scan(prefix, after=after)
+        out += [decoder.decode(stored.value) for _, stored in page.items]
+        if not page.next:
+            return out[::-1]
+        after = page.next
+
+
+def _about(record: Record, subject: str) -> bool:
+    return (
+        record.id == subject
+        or any(True for _ in _groups(record, subject))
+        or any(True for _ in _nodes(record, subject))
+    )
+
+
+def _groups(record: Record, subject: str) -> Iterator[PodGroup]:
+    for group in record.plan.pods:
+        names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
+        if subject in (record.id, group.where) or subject in names:
+            yield group
+
+
+def _nodes(record: Record, subject: str) -> Iterator[NodeVerdict]:
+    for node in record.plan.nodes:
+        if subject == node.node or subject == node.instance or (subject == record.id and node.verdict == "release"):
+            yield node
+
+
+def _lines(record: Record, subject: str) -> Iterator[str]:
+    """One decision as people read it."""
+    yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
+    for group in _groups(record, subject):
+        pods = ", ".join(group.pods[:3]) + (f" and {len(group.pods) - 3} more" if len(group.pods) > 3 else "")
+        yield f"  {pods}: {group.verdict} {group.where}".rstrip()
+        yield f"    because {group.why}"
+        if group.workload_class:
+            yield f"    as {group.workload_class}: {group.class_reason}"
+        for option in group.rejected:
+            price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
+            yield f"    not {option.offering}{price}: {option.why}"
+    for node in _nodes(record, subject):
+        yield f"  node {node.node}: {node.verdict}, ${node.usd_per_hour}/h"
+        yield f"    because {node.why}"
+    for buy in record.plan.buys:
+        yield f"  bought {buy.count} x {buy.offering} at ${buy.usd_per_hour}/h each: {buy.why}"
+    for effect in record.effects:
+        yield f"  {effect.call} {effect.target or effect.pool}: {effect.outcome}"
+    before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
+    yield f"  ${before}/h before, ${after}/h after; {record.status}"

@@ -1,0 +1,74 @@
+"""Pods in the embedded world: the one that an event names, or one given as a Pod."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from pilotlight.codec.events import decode
+from pilotlight.codec.kubernetes.lists import Objects, read_pods
+from pilotlight.codec.kubernetes.view import view_of
+from pilotlight.decide.classify import classify
+from pilotlight.errors import BadInput
+from pilotlight.facts.messages import PodPending
+from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
+from pilotlight.units import Seconds
+from pilotlight.wiring import App
+
+RUN_S: Seconds = 600
+"""How long a pod of the embedded world runs once it has started."""
+
+
+def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
+    """Create in the world the pods of a Pod (or a list of them), or those that an event names; their names.
+
+    A pod that is there already stays as it is. Raises ``Reject`` for a body that holds neither.
+    """
+    created = []
+    for demand in _demands(app, body, headers):
+        if demand.uid not in app.world.pending and demand.uid not in app.world.running:
+            app.world.sync()
+            app.world.submit(demand, RUN_S)
+            created.append(demand.full_name)
+    return created
+
+
+def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDemand]:
+    if _is_pod(body):
+        return _of_pods(app, body, "the body")
+    events = [delivery.message for delivery in decode(body, headers, cluster=app.deps.name)]
+    return [demand for event in events if isinstance(event, PodPending) for demand in _of_event(app, event)]
+
+
+def _of_event(app: App, event: PodPending) -> list[PodDemand]:
+    if event.pod is not None:
+        return _of_pods(app, msgspec.json.encode(event.pod), f"{event.namespace}/{event.name}")
+    plain = shape(
+        gpu=GpuRequest(count=1),
+        tolerations=(Toleration(operator="Exists"),),
+        workload_class="notebook",
+        class_reason="the event names a pod without its spec: taken as a notebook with one GPU",
+    )
+    uid = event.uid or f"{event.namespace}/{event.name}"
+    now = app.clock.now()
+    return [PodDemand(uid=uid, namespace=event.namespace, name=event.name, shape=plain, created_at=now)]
+
+
+def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
+    view = view_of(read_pods(body, where), (), Objects(), policy=app.policy, classify=classify)
+    if view.findings:
+        raise BadInput(f"{where}: {view.findings[0].subject}: {view.findings[0].message}")
+    if not view.pending:
+        raise BadInput(f"{where}: no pod in it waits for a GPU")
+    return list(view.pending)
+
+
+def _is_pod(body: bytes) -> bool:
+    try:
+        kind = msgspec.json.decode(body, type=_Kind).kind
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return kind in ("Pod", "PodList", "List")
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str = ""

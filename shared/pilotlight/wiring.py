@@ -1,0 +1,199 @@
+"""The composition root: settings -> adapters -> flows. Nothing is read or opened before it is asked for.
+
+Whatever is given by name replaces what the settings would make: that is the seam for tests and replays.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from pilotlight import doorway
+from pilotlight.adapters import logs
+from pilotlight.errors import BadInput
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.policy import Policy
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
+from pilotlight.settings import Settings, default_file, read
+
+if TYPE_CHECKING:
+    from pilotlight.world.world import World
+
+DEFAULT_POLICY = "examples/policy.yaml"
+DEFAULT_CATALOG = "data/catalogs/articles.yaml"
+
+_log = logging.getLogger(logs.LOGGER)
+
+
+class Seams(TypedDict, total=False):
+    """What may be given instead of being made from the settings."""
+
+    cluster: Cluster
+    pools: Pools
+    state: State
+    outbox: Outbox
+    clock: Clock
+    policy: Policy
+    catalog: Catalog
+
+
+@cache
+def _deployed() -> "App":
+    logs.begin()
+    return App(Settings.of(os.environ))
+
+
+def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":
+    """The app of this process's environment, made once; or a new one of other settings and seams."""
+    return _deployed() if settings is None and not seams else App(settings or Settings(), **seams)
+
+
+class App:
+    """One deployment: one cluster, its policy and its ports."""
+
+    def __init__(self, settings: Settings, **seams: Unpack[Seams]) -> None:
+        self.settings = settings
+        self._seams = seams
+
+    def receive(
+        self, function: doorway.Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
+    ) -> doorway.Response:
+        """Answer one request to a function. Never raises."""
+        return doorway.receive(self, function, body, headers, dryrun=dryrun)
+
+    @cached_property
+    def deps(self) -> Deps:
+        """The cluster's ports, its policy, and the offerings that it and the catalogue make."""
+        from pilotlight.decide.offer import offerings
+
+        offered, findings = offerings(self.policy, self.catalog)
+        for finding in findings:
+            _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
+        cluster, pools = self._cluster_and_pools()
+        return Deps(
+            name=self.settings.cluster_name,
+            cluster=cluster,
+            pools=pools,
+            state=self.state,
+            outbox=self.outbox,
+            clock=self.clock,
+            policy=self.policy,
+            offerings=offered,
+            throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
+            mode=self.settings.mode,
+        )
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy file's; raises ``BadPolicy`` or ``BadInput``."""
+        if "policy" in self._seams:
+            return self._seams["policy"]
+        from pilotlight.codec.policy import read_policy
+
+        where = self.settings.policy or str(default_file(DEFAULT_POLICY))
+        return read_policy(read(where), where)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalogue with the policy's price files; raises ``BadInput``."""
+        if "catalog" in self._seams:
+            return self._seams["catalog"]
+        from pilotlight.adapters.prices.files import FilePrices
+
+        first = Path(self.settings.catalog) if self.settings.catalog else default_file(DEFAULT_CATALOG)
+        beside = Path(self.settings.policy or default_file(DEFAULT_POLICY)).parent
+        return FilePrices([first, *(beside / name for name in self.policy.prices.files)]).catalog()
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The wall's clock, or the one given."""
+        if "clock" in self._seams:
+            return self._seams["clock"]
+        from pilotlight.adapters.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def state(self) -> State:
+        """What survives between events."""
+        if "state" in self._seams:
+            return self._seams["state"]
+        kind, _, where = self.settings.state.partition(":")
+        match kind:
+            case "memory":
+                from pilotlight.adapters.state.memory import MemoryState
+
+                return MemoryState(self.clock)
+            case "sqlite" if where:
+                from pilotlight.adapters.state.sqlite import SqliteState
+
+                return SqliteState(Path(where), self.clock)
+        raise BadInput(f"PILOTLIGHT_STATE is {self.settings.state!r}: use memory: or sqlite:PATH")
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """Where messages go out."""
+        if "outbox" in self._seams:
+            return self._seams["outbox"]
+        kind, _, where = self.settings.outbox.partition(":")
+        match kind:
+            case "memory":
+                from pilotlight.adapters.outbox.memory import MemoryOutbox
+
+                return MemoryOutbox()
+            case "local" if where:
+                from pilotlight.adapters.outbox.local import LocalOutbox
+
+                return LocalOutbox(Path(where))
+        raise BadInput(f"PILOTLIGHT_OUTBOX is {self.settings.outbox!r}: use memory: or local:FOLDER")
+
+    @cached_property
+    def channels(self) -> Mapping[str, Channel]:
+        """Where alerts go, by the policy's names."""
+        from pilotlight.adapters.channels.console import ConsoleChannel
+        from pilotlight.adapters.channels.webhook import WebhookChannel
+
+        return {
+            name: ConsoleChannel()
+            if channel.kind == "console"
+            else WebhookChannel(self.settings.secret(channel.url_env), self.clock)
+            for name, channel in self.policy.alerts.channels.items()
+        }
+
+    @cached_property
+    def world(self) -> "World":
+        """The embedded default's cluster and cloud, with the policy's pools, on the wall's clock."""
+        from pilotlight.world.clock import WallClock
+        from pilotlight.world.nodes import WorldPool
+        from pilotlight.world.world import World
+
+        pools = [
+            WorldPool(
+                name=name,
+                instance_type=pool.instance_type,
+                capacity_type=pool.capacity_type,
+                max=pool.max,
+                labels=pool.labels,
+                taints=pool.taints,
+                zone=pool.zones[0] if pool.zones else "",
+            )
+            for name, pool in self.policy.pools.items()
+        ]
+        return World(self.catalog, pools, clock=WallClock(datetime.now(UTC)))
+
+    def _cluster_and_pools(self) -> tuple[Cluster, Pools]:
+        if "cluster" in self._seams and "pools" in self._seams:
+            return self._seams["cluster"], self._seams["pools"]
+        if self.settings.cluster:
+            raise BadInput(
+                f"PILOTLIGHT_CLUSTER is {self.settings.cluster!r}: no adapter for a real cluster is built in yet; "
+                "unset it for the embedded world"
+            )
+        from pilotlight.world.cluster import WorldCluster
+        from pilotlight.world.pools import WorldPools
+
+        return WorldCluster(self.world), WorldPools(self.world)
