@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from pilotlight.facts.trace import IdleHour, Result
 from pilotlight.report import replay_charts as charts
-from pilotlight.report.replay_table import columns_for, wait
-from pilotlight.units import Seconds, Usd
+from pilotlight.report.replay_table import columns_for, usd, wait
+from pilotlight.units import Seconds
 
 T = TypeVar("T")
 _ACROSS = 240
@@ -41,13 +41,13 @@ def page(
         sentence=sentence(ours),
         against=against(ours, results[1:]),
         tiles=_tiles(ours),
-        headings=[heading for heading, _ in columns],
+        headings=[heading.replace("-\n", "") for heading, _ in columns],
         rows=[[cell(result) for _, cell in columns] for result in results],
         curves=_curves(results, series),
         dollars=_dollars(results, series),
         waits=charts.waits(_named(results, waits)) if any(waits.values()) else None,
         idle=charts.idle_hours(idle_hours) if idle_hours else None,
-        bound=_usd(ours.bound_usd.integral),
+        bound=usd(ours.bound_usd.integral),
         trace_note=trace_note,
         notes=notes,
     )
@@ -57,7 +57,7 @@ def sentence(ours: Result) -> str:
     """What Pilotlight did, in one sentence."""
     times = "" if ours.x_integral is None else f", {ours.x_integral:.2f} times the lower bound"
     return (
-        f"Pilotlight paid {_usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
+        f"Pilotlight paid {usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
         f"at a mean wait of {wait(ours.wait_s.mean)}."
     )
 
@@ -75,7 +75,7 @@ def against(ours: Result, peers: Sequence[Result]) -> str:
 
 
 def _compared(ours: Result, peer: Result) -> str:
-    return f"paid {_usd(peer.cost_usd)} ({_beside(ours, peer)}) at a mean wait of {wait(peer.wait_s.mean)}"
+    return f"paid {usd(peer.cost_usd)} ({_beside(ours, peer)}) at a mean wait of {wait(peer.wait_s.mean)}"
 
 
 def _beside(ours: Result, peer: Result) -> str:
@@ -88,7 +88,7 @@ def _beside(ours: Result, peer: Result) -> str:
 def _tiles(ours: Result) -> list[tuple[str, str]]:
     """The figures that matter most, each with its name."""
     tiles = [
-        (_usd(ours.cost_usd), "paid"),
+        (usd(ours.cost_usd), "paid"),
         ("-" if ours.x_integral is None else f"{ours.x_integral:.2f}×", "the lower bound"),
         ("-" if ours.utilization is None else f"{ours.utilization:.0%}", "of paid GPU-hours used"),
         (wait(ours.wait_s.mean), "mean wait"),
@@ -121,7 +121,3 @@ def _dollars(results: Sequence[Result], series: charts.Series) -> Markup | None:
 def _named(results: Sequence[Result], values: Mapping[str, T]) -> dict[str, T]:
     """The values in the results' order, so that a policy keeps its colour from chart to chart."""
     return {r.policy: values[r.policy] for r in results if r.policy in values}
-
-
-def _usd(amount: Usd) -> str:
-    return f"${amount:,.0f}"

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from pilotlight.facts.trace import Result, Spread
-from pilotlight.units import Seconds, Usd, cents
+from pilotlight.units import Seconds, Usd
 
 Column = tuple[str, Callable[[Result], str]]
-"""A heading, and what stands below it."""
+"""A heading (its words on lines of their own), and what stands below it."""
 
 
 def as_json(result: Result) -> dict[str, object]:
@@ -33,11 +34,12 @@ def as_json(result: Result) -> dict[str, object]:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results side by side, in the order given; interruptions only where there were any."""
+    """The results side by side, in the order given. On a narrow terminal names fold and figures stay whole."""
     columns = columns_for(results)
-    shown = Table(title=_title(results), title_justify="left", title_style="", header_style="bold", expand=False)
-    for heading, _ in columns:
-        shown.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
+    shown = Table(title=_title(results), title_justify="left", title_style="", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown.add_column("policy", overflow="fold")
+    for heading, _ in columns[1:]:
+        shown.add_column(heading, justify="right", no_wrap=True)
     for i, result in enumerate(results):
         shown.add_row(*(Text(cell(result)) for _, cell in columns), style="bold" if i == 0 else "")
     return shown
@@ -47,19 +49,24 @@ def columns_for(results: Sequence[Result]) -> list[Column]:
     """The columns that these results need: one list for the terminal and the page."""
     columns: list[Column] = [
         ("policy", lambda r: r.policy),
-        ("dollars", lambda r: cents(r.cost_usd)),
-        ("x bound", lambda r: multiple(r.x_integral)),
-        ("utilisation", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
-        ("mean wait", lambda r: wait(r.wait_s.mean)),
-        ("P95 wait", lambda r: wait(r.wait_s.p95)),
-        ("P99 wait", lambda r: wait(r.wait_s.p99)),
+        ("dollars", lambda r: usd(r.cost_usd)),
+        ("x\nbound", lambda r: multiple(r.x_integral)),
+        ("GPUs\nused", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
+        ("mean\nwait", lambda r: wait(r.wait_s.mean)),
+        ("P95\nwait", lambda r: wait(r.wait_s.p95)),
+        ("P99\nwait", lambda r: wait(r.wait_s.p99)),
         ("launches", lambda r: f"{r.launches:,}"),
     ]
     if any(r.interruptions for r in results):
-        columns.append(("interruptions", lambda r: f"{r.interruptions:,}"))
+        columns.append(("inter-\nruptions", lambda r: f"{r.interruptions:,}"))
     if any(r.jobs_done < r.jobs for r in results):
-        columns.append(("jobs done", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
+        columns.append(("jobs\ndone", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
     return columns
+
+
+def usd(amount: Usd) -> str:
+    """Whole dollars, as figures of thousands are compared: "$8,779"."""
+    return f"${amount:,.0f}"
 
 
 def wait(seconds: Seconds) -> str:
@@ -76,7 +83,7 @@ def _title(results: Sequence[Result]) -> str:
     if not results:
         return "no results"
     r = results[0]
-    return f"{r.trace}: {r.jobs:,} jobs, {r.gpu_hours:,.0f} GPU-hours; lower bound {cents(r.bound_usd.integral)}"
+    return f"{r.trace}: {r.jobs:,} jobs, {r.gpu_hours:,.0f} GPU-hours; lower bound {usd(r.bound_usd.integral)}"
 
 
 def _dollars(amount: Usd) -> float:
