@@ -1,31 +1,43 @@
 """What a run measured: its result, and samples over time for the charts."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from pilotlight.facts.trace import Bounds, IdleHour, Point, Result, Spread
+import msgspec
+
+from pilotlight.facts.trace import Bounds, IdleHour, Job, Point, Result, Spread
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds
 from pilotlight.world.world import World
 
 
-def result_of(world: World, policy: str, trace: str, jobs: int, bounds: Bounds) -> Result:
-    """The result of a world whose run has ended."""
-    done = world.finished
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to: its result, every finished job's wait, samples over time, and jobs left without a node."""
+
+    result: Result
+    waits: tuple[Seconds, ...] = ()
+    points: tuple[Point, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def result_of(world: World, jobs: Sequence[Job], *, policy: str, trace: str, bound: Bounds) -> Result:
+    """The figures of a world whose run is over. Waits and delays are those of the jobs that have finished."""
+    by_id = {job.job_id: job for job in jobs}
     return Result(
         policy=policy,
         trace=trace,
-        jobs=jobs,
-        jobs_done=len(done),
+        jobs=len(jobs),
+        jobs_done=len(world.finished),
         cost_usd=world.cost(),
-        gpu_hours=sum(j.milli * j.run_s for j in done) / MILLI_PER_GPU / HOUR,
+        gpu_hours=sum(by_id[done.id].gpu_seconds for done in world.finished) / HOUR,
         gpu_hours_paid=world.gpu_seconds_paid() / HOUR,
-        wait_s=Spread.of([j.wait_s for j in done]),
-        delay_s=Spread.of([j.delay_s for j in done]),
+        wait_s=Spread.of([done.wait_s for done in world.finished]),
+        delay_s=Spread.of([done.delay_s for done in world.finished]),
         launches=world.launches,
         terminations=world.terminations,
         interruptions=world.interruptions,
         lost_gpu_hours=world.lost_gpu_seconds / HOUR,
-        bound_usd=bounds,
+        bound_usd=bound,
     )
 
 
@@ -54,7 +66,7 @@ class Sampler:
         )
 
 
-def idle_hours(points: list[Point], most: int = 12) -> list[IdleHour]:
+def idle_hours(points: Sequence[Point], most: int = 12) -> list[IdleHour]:
     """The hours in which the most dollars went to GPUs that no job used, the dearest first."""
     hours: dict[int, list[tuple[Point, Point]]] = {}
     for a, b in pairwise(points):

@@ -15,13 +15,13 @@ from pilotlight.decide.offer import catalog_pools, offerings
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.trace import Bounds, Job, Point, Result
+from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import Cluster, State
 from pilotlight.replay.driver import Driver
 from pilotlight.replay.gate import GatedCluster
-from pilotlight.replay.measure import Sampler, result_of
+from pilotlight.replay.measure import Outcome, Sampler, result_of
 from pilotlight.replay.placement import Affinity, Placement
 from pilotlight.units import Seconds
 from pilotlight.world.cluster import WorldCluster
@@ -55,12 +55,9 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of it: the result, every job's wait, samples over time, and jobs left without a node."""
+    """What came of it, and how many events and ticks it took."""
 
-    result: Result
-    waits: tuple[Seconds, ...]
-    points: tuple[Point, ...]
-    left: tuple[str, ...]
+    outcome: Outcome
     events: int
     ticks: int
 
@@ -134,10 +131,12 @@ def run(
         )
         driver.run()
     return Run(
-        result=result_of(world, "pilotlight", trace, len(jobs), bounds),
-        waits=tuple(j.wait_s for j in world.finished),
-        points=tuple(driver.points()),
-        left=tuple(world.pending),
+        outcome=Outcome(
+            result=result_of(world, jobs, policy="pilotlight", trace=trace, bound=bounds),
+            waits=tuple(job.wait_s for job in world.finished),
+            points=tuple(driver.points()),
+            left=tuple(world.pending),
+        ),
         events=driver.events,
         ticks=driver.ticks,
     )

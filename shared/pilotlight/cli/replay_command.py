@@ -1,0 +1,214 @@
+"""`pilotlight replay` and `pilotlight week`: the time machine."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.policy import read_policy
+from pilotlight.errors import BadInput
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.trace import Job
+from pilotlight.replay.bounds import bounds
+from pilotlight.replay.compare import run_peers
+from pilotlight.replay.measure import Outcome, idle_hours
+from pilotlight.replay.peers.names import check_peer
+from pilotlight.replay.run import Scenario, run
+from pilotlight.replay.trace import read_trace
+from pilotlight.settings import default_file, read
+
+STATES = ("memory", "sqlite")
+SAMPLE_S = 600.0
+
+
+class CapacityType(StrEnum):
+    """What a replay buys."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class Placement(StrEnum):
+    """How Pilotlight shapes where jobs run."""
+
+    NONE = "none"
+    AFFINITY = "affinity"
+    GATED = "gated"
+
+
+class StateKind(StrEnum):
+    """Where a replay keeps its state."""
+
+    MEMORY = "memory"
+    SQLITE = "sqlite"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(replay)
+
+
+def replay(
+    trace: Annotated[str, typer.Argument(help="A trace: csv.gz of jobs.")],
+    policy: Annotated[
+        str | None, typer.Option(help="Policy file; default: the example policy, no pool limits.")
+    ] = None,
+    catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
+    against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
+    capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
+    placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.AFFINITY,
+    boot_seconds: Annotated[float | None, typer.Option(min=0, help="Boot time; default: the catalogue's.")] = None,
+    detect_seconds: Annotated[float, typer.Option(min=0, help="From a pod's wait to its event.")] = 10.0,
+    notice_seconds: Annotated[float, typer.Option(min=0, help="Notice before a spot node is taken.")] = 0.0,
+    shortage: Annotated[float, typer.Option(min=0, max=1, help="Share of hours without capacity, by type.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
+    state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    log: Annotated[Path | None, typer.Option(help="Write Pilotlight's run as JSON lines.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
+) -> None:
+    """Replay a trace under a policy, through the same doorway, flows and decisions that production runs.
+
+    Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
+    """
+    scenario = Scenario(
+        capacity_type=capacity_type.value,
+        placement=placement.value,
+        boot_s=boot_seconds,
+        detect_s=detect_seconds,
+        notice_s=notice_seconds,
+        shortage=shortage,
+        seed=seed,
+        state=state.value,
+        sample_s=SAMPLE_S if report else None,
+    )
+    jobs = read_trace(trace)
+    outcomes = compare(
+        jobs,
+        load_catalog(catalog),
+        load_policy(policy),
+        scenario,
+        trace=Path(trace).name,
+        against=against or [],
+        log=log,
+    )
+    show(outcomes, as_json=as_json, single=not against)
+    if report:
+        write_report(report, outcomes, f"{Path(trace).name}: {len(jobs):,} jobs", scenario)
+
+
+def compare(
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    policy: Policy,
+    scenario: Scenario,
+    *,
+    trace: str,
+    against: Sequence[str],
+    log: Path | None = None,
+) -> list[Outcome]:
+    """Run Pilotlight and the peers, with a progress bar on stderr."""
+    names = [check_peer(name) for name in against]
+    bound = bounds(jobs, catalog, scenario.capacity_type)
+    with _progress(len(jobs), len(names)) as (on_job, on_peer), _log_to(log) as write:
+
+        def ours() -> Outcome:
+            return run(
+                jobs, catalog, policy, scenario, trace=trace, bounds=bound, log=write, on_progress=on_job
+            ).outcome
+
+        return run_peers(names, jobs, catalog, scenario, trace=trace, bound=bound, meanwhile=ours, on_done=on_peer)
+
+
+def load_policy(where: str | None) -> Policy:
+    """The policy at a path. Without one, the example's rules over one pool for each type of the catalogue."""
+    if where:
+        return read_policy(read(where), where)
+    path = default_file("examples/policy.yaml")
+    import msgspec
+
+    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=())
+
+
+def load_catalog(where: str | None) -> Catalog:
+    """The catalogue at a path; without one, that of the replay's five types."""
+    path = where or str(default_file("data/catalogs/replay.yaml"))
+    return read_catalog(read(path), Path(path).name)
+
+
+def show(outcomes: Sequence[Outcome], *, as_json: bool, single: bool) -> None:
+    """Print the results: a table, or JSON (one object, or a list when peers were asked for)."""
+    from pilotlight.report import replay_table
+
+    results = [o.result for o in outcomes]
+    if as_json:
+        shapes = [replay_table.as_json(r) for r in results]
+        typer.echo(json.dumps(shapes[0] if single else shapes, indent=1))
+        return
+    Console().print(replay_table.table(results))
+    for outcome in outcomes:
+        if outcome.left:
+            Console(stderr=True).print(f"{outcome.result.policy}: {len(outcome.left)} jobs never got a node")
+
+
+def write_report(path: Path, outcomes: Sequence[Outcome], note: str, scenario: Scenario) -> None:
+    """Write the page, and say where it is."""
+    from pilotlight.report.replay_page import page
+
+    notes = [
+        "Placement 'affinity' presumes node affinity added at admission: a job's types are narrowed at its submit."
+        if scenario.placement == "affinity"
+        else f"Placement: {scenario.placement}.",
+        f"Capacity type: {scenario.capacity_type}. Pilotlight learns of a waiting pod {scenario.detect_s:g} s late.",
+    ]
+    names = [o.result.policy for o in outcomes]
+    html = page(
+        [o.result for o in outcomes],
+        dict(zip(names, (o.points for o in outcomes), strict=True)),
+        dict(zip(names, (o.waits for o in outcomes), strict=True)),
+        idle_hours(outcomes[0].points),
+        title="Pilotlight replay",
+        trace_note=note,
+        notes=notes,
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
+    Console(stderr=True).print(f"report: {path}")
+
+
+@contextmanager
+def _progress(jobs: int, peers: int) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
+        ours = bar.add_task("pilotlight", total=jobs)
+        others = bar.add_task("peers", total=peers, visible=peers > 0)
+
+        def on_job(done: int) -> None:
+            if done % 100 == 0 or done == jobs:
+                bar.update(ours, completed=done)
+
+        yield on_job, lambda name: bar.update(others, advance=1, description=f"peers ({name} done)")
+
+
+@contextmanager
+def _log_to(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        file: IO[str] = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
+    with file:
+        yield lambda entry: cast("None", file.write(json.dumps(entry, separators=(",", ":")) + "\n"))

@@ -1,0 +1,60 @@
+"""Pilotlight beside its peers on one trace: each policy in a process of its own, results in the order asked for."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.trace import Bounds, Job, Point
+from pilotlight.replay.measure import Outcome
+from pilotlight.replay.peers.run import run_peer
+from pilotlight.replay.run import Scenario
+
+Done = Callable[[str], None]
+"""Told the name of each policy that has finished."""
+
+
+def run_peers(
+    names: Sequence[str],
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario,
+    *,
+    trace: str,
+    bound: Bounds,
+    meanwhile: Callable[[], Outcome],
+    on_done: Done,
+) -> list[Outcome]:
+    """What ``meanwhile`` (Pilotlight, in this process) and every peer came to, Pilotlight first."""
+    if not names:
+        return [meanwhile()]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(len(names), os.cpu_count() or 1), mp_context=context) as pool:
+        futures: dict[Future[Outcome], str] = {
+            pool.submit(_one, name, jobs, catalog, scenario, trace, bound): name for name in names
+        }
+        ours = meanwhile()
+        left = set(futures)
+        while left:
+            finished, left = wait(left, return_when=FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                on_done(futures[future])
+        return [ours, *(future.result() for future in futures)]
+
+
+def _one(name: str, jobs: Sequence[Job], catalog: Catalog, scenario: Scenario, trace: str, bound: Bounds) -> Outcome:
+    points: list[Point] = []
+    result = run_peer(
+        name,
+        jobs,
+        catalog,
+        trace=trace,
+        seed=scenario.seed,
+        capacity_type=scenario.capacity_type,
+        faults=scenario.faults(),
+        bound=bound,
+        sample=points.append if scenario.sample_s else None,
+    )
+    return Outcome(result=result, points=tuple(points))
