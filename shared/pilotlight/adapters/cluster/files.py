@@ -1,5 +1,6 @@
 """A cluster as files show it: what ``kubectl get ... -o json`` printed. It can be looked at and not touched."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.classify import classify
 from pilotlight.errors import Reject
-from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.policy import Policy
 
 
@@ -34,9 +35,9 @@ class FileCluster:
 
     def taken_at(self) -> datetime | None:
         """The newest moment the files speak of: they were written then or later."""
-        metas = [o.metadata for o in (*self._pods, *self._nodes)]
-        conditions = [c for o in (*self._pods, *self._nodes) for c in o.status.conditions]
-        moments = [m.creation_timestamp for m in metas] + [c.last_transition_time for c in conditions]
+        objects: list[Pod | KubeNode] = [*self._pods, *self._nodes]
+        moments = [o.metadata.creation_timestamp for o in objects]
+        moments += [c.last_transition_time for o in objects for c in o.status.conditions]
         return max((m for m in moments if m is not None), default=None)
 
     def bound(self, node: str) -> Sequence[BoundPod]:
@@ -53,6 +54,23 @@ class FileCluster:
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         raise _untouchable("write an event on", f"{namespace}/{pod}")
+
+
+class FilePools:
+    """The ``Pools`` behind such files: each is as large as the nodes that registered. It cannot be changed either."""
+
+    def __init__(self, cluster: FileCluster) -> None:
+        self._cluster = cluster
+
+    def describe(self) -> Sequence[PoolState]:
+        sizes = Counter(node.pool for node in self._cluster.observe().nodes)
+        return [PoolState(name=name, desired=size) for name, size in sorted(sizes.items())]
+
+    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+        raise _untouchable("grow", f"pool {pool}")
+
+    def release(self, pool: str, instance: str) -> None:
+        raise _untouchable("release", instance)
 
 
 def _untouchable(verb: str, what: str) -> Reject:

@@ -1,0 +1,115 @@
+"""``pilotlight plan``: a dry run on a real cluster's objects, through the flow that a deployment runs."""
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.decisions import Plan
+from pilotlight.settings import Settings, read
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.files import File, FileCluster
+    from pilotlight.wiring import App
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(plan)
+
+
+def plan(
+    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")],
+    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")],
+    objects: Annotated[
+        list[str] | None,
+        typer.Option(help="Lists of pvc, pv, storageclass, pdb, podgroups or namespaces. May be given many times."),
+    ] = None,
+    policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
+    at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="All of the plan, as JSON.")] = False,
+) -> None:
+    """Say what would be bought, kept and released on your cluster, and why. Changes nothing.
+
+    Example: [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
+    """
+    from pilotlight.adapters.cluster.files import FileCluster
+    from pilotlight.wiring import App
+
+    settings = Settings.of(os.environ)
+    settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
+    files = _read([pods, nodes, *(objects or [])])
+    app = App(settings)
+    cluster = FileCluster(files[0], files[1], files[2:], app.policy)
+    now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
+    decided = _decide(app, cluster, now)
+    if as_json:
+        _print_json(decided, now)
+    else:
+        _print_text(decided, now, f"policy {settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}")
+
+
+def _decide(app: "App", cluster: "FileCluster", now: datetime) -> Plan:
+    """The dry run of a reconcile over the files, with nothing remembered; and what is wrong with pools and prices."""
+    from pilotlight.adapters.clock import StoppedClock
+    from pilotlight.adapters.cluster.files import FilePools
+    from pilotlight.adapters.outbox.memory import MemoryOutbox
+    from pilotlight.adapters.state.memory import MemoryState
+    from pilotlight.decide.offer import offerings, stale_prices
+    from pilotlight.flow.walk import dry_run
+    from pilotlight.wiring import App
+
+    clock = StoppedClock(now)
+    seamed = App(
+        app.settings,
+        policy=app.policy,
+        catalog=app.catalog,
+        cluster=cluster,
+        pools=FilePools(cluster),
+        clock=clock,
+        state=MemoryState(clock),
+        outbox=MemoryOutbox(),
+    )
+    decided = dry_run(seamed.deps, releases=True).plan or Plan()
+    _, unbuyable = offerings(app.policy, app.catalog)
+    stale = stale_prices(app.policy, app.catalog, now.date())
+    return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable, *stale))
+
+
+def _read(names: Sequence[str]) -> "list[File]":
+    """The files' bytes; ``-`` once is stdin."""
+    from pilotlight.adapters.cluster.files import File
+
+    if names.count("-") > 1:
+        raise BadInput("-: stdin can be read only once; write one of the lists to a file")
+    return [File(sys.stdin.buffer.read(), "stdin") if n == "-" else File(read(n), n) for n in names]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"--at is {text!r}: write a time as 2026-11-21T00:30:00Z") from None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _print_json(decided: Plan, now: datetime) -> None:
+    encoder = msgspec.json.Encoder(decimal_format="number")
+    body = {"at": now, **msgspec.structs.asdict(decided)}
+    typer.echo(msgspec.json.format(encoder.encode(body)).decode())
+
+
+def _print_text(decided: Plan, now: datetime, source: str) -> None:
+    from rich.console import Console
+
+    from pilotlight.report.plan_text import lines
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines(decided, now, source):
+        console.print(line)

@@ -1,0 +1,91 @@
+"""A plan as people read it: what is bought, one line of reason per pod and per node, dollars before and after."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected
+from pilotlight.facts.workload import Finding
+from pilotlight.units import cents
+
+SHOWN_PODS = 20
+"""Pods of one shape that are named one by one; of more, only the first."""
+
+_STYLES = {
+    "fits": "green",
+    "booting": "cyan",
+    "bought": "bold green",
+    "waiting": "yellow",
+    "refused": "red",
+    "finding": "red",
+    "keep": "green",
+    "release": "bold yellow",
+}
+
+
+def lines(plan: Plan, at: datetime, source: str) -> Iterator[Text]:
+    """The plan line by line. ``source`` says which policy and prices it was made with."""
+    yield Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" with {source}. Nothing is changed.")
+    yield from _section("Buy", [_buy(b) for b in plan.buys], "nothing")
+    yield from _section("Pods", [line for group in plan.pods for line in _pods(group)], "no GPU pod waits")
+    yield from _section("Nodes", [line for node in plan.nodes for line in _node(node)], "no GPU node")
+    told = {uid for group in plan.pods if group.verdict == "finding" for uid in group.uids}
+    findings = [_finding(f) for f in plan.findings if not f.uid or f.uid not in told]
+    if findings:
+        yield from _section("To mend (no node would help)", findings, "")
+    yield from _section("Dollars", [_dollars(plan)], "")
+
+
+def _section(title: str, body: Sequence[Text], empty: str) -> Iterator[Text]:
+    yield Text()
+    yield Text(title, style="bold")
+    yield from body or [Text(f"  {empty}", style="dim")]
+
+
+def _buy(buy: Buy) -> Text:
+    price = cents(buy.count * buy.usd_per_hour)
+    return Text.assemble("  ", (f"{buy.count} x {buy.offering}", "bold green"), f"  {price}/h: {buy.why}")
+
+
+def _pods(group: PodGroup) -> Iterator[Text]:
+    many = len(group.pods) > SHOWN_PODS
+    for name in group.pods[:1] if many else group.pods:
+        yield _line(group.verdict, name, group.where, group.why)
+    if many:
+        yield Text(f"            and {len(group.pods) - 1} more of the same shape, for the same reason", style="dim")
+    if group.workload_class:
+        yield _detail("class", f"{group.workload_class} ({group.class_reason})")
+    for rejected in group.rejected:
+        yield _detail("not", _rejected(rejected))
+
+
+def _node(node: NodeVerdict) -> Iterator[Text]:
+    price = f"{cents(node.usd_per_hour)}/h" if node.usd_per_hour else "price unknown"
+    yield _line(node.verdict, node.node, f"{node.pool or 'no pool'}, {price}", node.why)
+    for blocker in node.blockers:
+        yield _detail("blocked", blocker)
+
+
+def _finding(finding: Finding) -> Text:
+    return _line("finding", finding.subject, finding.code, finding.message)
+
+
+def _line(verdict: str, name: str, where: str, why: str) -> Text:
+    place = f"  [{where}]" if where else ""
+    return Text.assemble("  ", (f"{verdict:<8}", _STYLES[verdict]), f"  {name}{place}: {why}")
+
+
+def _detail(what: str, text: str) -> Text:
+    return Text(f"            {what}: {text}", style="dim")
+
+
+def _rejected(rejected: Rejected) -> str:
+    return f"{rejected.offering}: {rejected.why}"
+
+
+def _dollars(plan: Plan) -> Text:
+    before, after = plan.usd_per_hour_before, plan.usd_per_hour_after
+    change = after - before
+    sign = "+" if change > 0 else "-" if change < 0 else ""
+    return Text(f"  {cents(before)}/h now, {cents(after)}/h after this plan ({sign}{cents(abs(change))}/h)")
