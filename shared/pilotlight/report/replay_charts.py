@@ -126,7 +126,7 @@ def waits(by_policy: Mapping[str, Sequence[Seconds]]) -> Markup:
     """For every policy the share of jobs (y) that waited no longer than so many seconds (x, log of 1 + s)."""
     frame = Frame(960, 390, 64, 690, 28, 354)
     ordered = {name: sorted(w) for name, w in by_policy.items() if w}
-    longest = max(60.0, *(w[-1] for w in ordered.values()))
+    longest = 1.3 * max(60.0, *(w[-1] for w in ordered.values()))
     low = math.floor(min(_share(w, 0) for w in ordered.values()) * 10) / 10
     x = Scale(0, longest, frame.left, frame.right, math.log1p)
     y = Scale(low, 1, frame.bottom, frame.top)
