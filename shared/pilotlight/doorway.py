@@ -200,7 +200,7 @@ def _dead_letter(request: _Request, error: Reject) -> Outgoing:
         reason=str(error),
         path=error.path if isinstance(error, BadEvent) else "",
         function=request.function,
-        body=request.body.decode(errors="backslashreplace"),
+        body=request.body[: request.house.settings.max_body].decode(errors="backslashreplace"),
         headers={key: value for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
         at=request.deps.clock.now(),
     )

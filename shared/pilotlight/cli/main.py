@@ -31,7 +31,12 @@ EXIT_FAILED = 1
 def build(words: list[str]) -> typer.Typer:
     """The command line for ``words``: with only the module of the command they name, or with all."""
     app = typer.Typer(
-        name="pilotlight", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", help=_HELP
+        name="pilotlight",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help=_HELP,
     )
     app.callback()(_options)
     named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]

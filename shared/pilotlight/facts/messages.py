@@ -70,7 +70,7 @@ class CapacityChanged(_Message, frozen=True, kw_only=True):
 
 
 class DeadLetter(_Message, frozen=True, kw_only=True):
-    """An event that was refused, whole, with the reason."""
+    """An event that was refused, with the reason. ``body`` is whole, up to the size that is parsed at all."""
 
     reason: str
     path: str
