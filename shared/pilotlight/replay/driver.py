@@ -3,22 +3,19 @@
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pilotlight.codec.events import encode
-from pilotlight.doorway import Function, receive
+from pilotlight.doorway import Function
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.trace import Job, Point
-from pilotlight.flow.deps import Deps
-from pilotlight.ports import Channel
 from pilotlight.replay.gate import Gate
 from pilotlight.replay.measure import Sampler
 from pilotlight.replay.placement import Affinity, Placement
-from pilotlight.settings import Settings
 from pilotlight.units import HOUR, Seconds
+from pilotlight.wiring import App
 from pilotlight.world.jobs import demands_of
 from pilotlight.world.world import Change, World
 
@@ -31,15 +28,6 @@ LAST_S = 24 * HOUR
 HEADERS = {"content-type": "application/cloudevents+json"}
 
 
-@dataclass(slots=True)
-class House:
-    """What the front door opens to in a replay."""
-
-    deps: Deps
-    settings: Settings = field(default_factory=Settings)
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-
-
 class Driver:
     """Submits the jobs of a trace to a world and carries the events a cluster would send to the front door.
 
@@ -50,7 +38,7 @@ class Driver:
     def __init__(
         self,
         world: World,
-        deps: Deps,
+        app: App,
         jobs: Sequence[Job],
         *,
         affinity: Affinity,
@@ -60,14 +48,14 @@ class Driver:
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self.world = world
-        self.house = House(deps)
+        self.app = app
         self.jobs = deque(jobs)
         self.affinity = affinity
         self.placement = placement
         self.detect_s = detect_s
         self.sampler = sampler
         self.on_progress = on_progress
-        self.gate = Gate(world, deps) if placement == "gated" else None
+        self.gate = Gate(world, app.deps) if placement == "gated" else None
         self.unserved: list[str] = []
         self.events = 0
         self.ticks = 0
@@ -153,16 +141,18 @@ class Driver:
 
     def _pending(self, job: str, uid: str) -> PodPending:
         team = self._names[job].team or "default"
-        return PodPending(cluster=self.house.deps.name, namespace=team, name=job, uid=uid, at=self.world.clock.now())
+        return PodPending(
+            cluster=self.app.settings.cluster_name, namespace=team, name=job, uid=uid, at=self.world.clock.now()
+        )
 
     def _tick(self, at_s: Seconds) -> None:
         self._ticked_s, self._stirred, self._look_at_s = at_s, False, math.inf
         self.ticks += 1
-        self._send("capacity_reconcile", Tick(cluster=self.house.deps.name, at=self.world.clock.now()))
+        self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
 
     def _send(self, function: Function, message: PodPending | Tick) -> None:
         self.events += 1
-        answer = receive(self.house, function, encode(message, id=f"e{self.events}"), HEADERS)
+        answer = self.app.receive(function, encode(message, id=f"e{self.events}"), HEADERS)
         if answer.status != 200 or "why" not in answer.body:
             raise Failed(f"{function} answered {answer.status} at {self.world.now_s:.0f} s: {answer.body}")
         if answer.body["did"]:

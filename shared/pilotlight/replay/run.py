@@ -4,33 +4,33 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.offer import catalog_pools, offerings
+from pilotlight.decide.offer import catalog_pools
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.flow.deps import Deps
 from pilotlight.ports import Cluster, State
 from pilotlight.replay.driver import Driver
 from pilotlight.replay.gate import GatedCluster
 from pilotlight.replay.measure import Outcome, Sampler, result_of
 from pilotlight.replay.placement import Affinity, Placement
+from pilotlight.settings import Settings
 from pilotlight.units import Seconds
+from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.nodes import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
-CLUSTER = "replay"
 CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
 
 
@@ -106,22 +106,20 @@ def run(
     ]
     world = World(catalog, pools, seed=scenario.seed, faults=scenario.faults(), log=log)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
-        deps = Deps(
-            name=CLUSTER,
+        app = App(
+            Settings(mode="act"),
             cluster=_cluster(world, scenario),
             pools=WorldPools(world),
             state=_state(world, scenario, Path(folder)),
             outbox=MemoryOutbox(),
             clock=world.clock,
             policy=policy,
-            offerings=offerings(policy, catalog)[0],
-            throughput=cast("dict[str, dict[str, float]]", catalog.throughput),
-            mode="act",
+            catalog=catalog,
         )
         sampler = Sampler(world, scenario.sample_s) if scenario.sample_s else None
         driver = Driver(
             world,
-            deps,
+            app,
             jobs,
             affinity=Affinity(catalog, scenario.capacity_type),
             placement=scenario.placement,
