@@ -1,0 +1,142 @@
+"""`pilotlight synth`, `pilotlight stats`, `pilotlight trace`: drawing, measuring and converting traces."""
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.errors import BadInput
+from pilotlight.facts.trace import Job
+from pilotlight.replay.convert import convert_openb, convert_philly
+from pilotlight.replay.stats import Stats, measure, read_stats, write_stats
+from pilotlight.replay.synth import synthesise
+from pilotlight.replay.trace import DAY, read_text, read_trace, window, write_trace
+from pilotlight.settings import default_file
+from pilotlight.units import HOUR, human
+
+NOT_GIVEN = "not given"
+
+
+class Public(StrEnum):
+    """A public trace in its owner's format."""
+
+    PHILLY = "philly"
+    OPENB = "openb"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The trace to write: .csv.gz or .csv.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(synth)
+    app.command()(stats)
+    app.command()(trace)
+
+
+def synth(
+    output: Output,
+    like: Annotated[Path | None, typer.Option(help="Statistics to follow; default: the built-in week's.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed draws another trace.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a trace that is like a measured one.
+
+    Example: pilotlight synth --seed 1 -o week.csv.gz
+    """
+    path = like or default_file("data/philly_week.stats.json")
+    jobs = synthesise(read_stats(read_text(path), path.name), seed)
+    write_trace(jobs, output)
+    _show(jobs, str(output), as_json=as_json)
+
+
+def stats(
+    trace: Annotated[Path, typer.Argument(help="A trace: csv.gz of jobs.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; default: stdout.")] = None,
+    days: Annotated[str, typer.Option(help="Only jobs of these days, as 7-14.")] = "",
+    source: Annotated[str, typer.Option("--from", help="Where the trace comes from.")] = NOT_GIVEN,
+    citation: Annotated[str, typer.Option(help="How to cite it.")] = NOT_GIVEN,
+    licence: Annotated[str, typer.Option(help="Its licence.")] = NOT_GIVEN,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a trace: what `synth` needs, and nothing that names a job or a person.
+
+    Example: pilotlight stats trace.csv.gz --days 7-14 -o week.stats.json
+    """
+    jobs = read_trace(trace)
+    jobs = window(jobs, *_days(days)) if days else jobs
+    if not jobs:
+        raise BadInput(f"{trace}: no jobs on days {days}")
+    measured = measure(jobs, source=source, citation=citation, licence=licence)
+    if output is None and as_json:
+        typer.echo(write_stats(measured), nl=False)
+        return
+    if output is not None:
+        _write(output, write_stats(measured))
+    _show(jobs, str(output or trace), as_json=as_json, measured=measured)
+
+
+def trace(
+    original: Annotated[Path, typer.Argument(metavar="FILE", help="The public original.")],
+    kind: Annotated[Public, typer.Option("--from", help="Whose format it is in.")],
+    output: Output,
+    as_json: AsJson = False,
+) -> None:
+    """Convert a public trace to one that `replay` reads.
+
+    Example: pilotlight trace --from philly cluster_job_log -o philly.csv.gz
+    """
+    if kind is Public.PHILLY:
+        jobs = convert_philly(original)
+    else:
+        catalogue = default_file("data/catalogs/replay.yaml")
+        jobs = convert_openb(original, read_catalog(catalogue.read_bytes(), catalogue.name))
+    write_trace(jobs, output)
+    _show(jobs, str(output), as_json=as_json)
+
+
+def _days(text: str) -> tuple[float, float]:
+    first, _, last = text.partition("-")
+    try:
+        days = float(first), float(last)
+    except ValueError:
+        days = 0.0, 0.0
+    if not 0 <= days[0] < days[1] < 1e6:
+        raise BadInput(f"--days is {text!r}: must be a first day and the day after the last, as 7-14")
+    return days
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _show(jobs: Sequence[Job], name: str, *, as_json: bool, measured: Stats | None = None) -> None:
+    """What a trace holds, as a table or as JSON."""
+    durations = sorted(job.duration_s for job in jobs)
+    figures: dict[str, float] = {
+        "jobs": len(jobs),
+        "days": round((jobs[-1].submit_s - jobs[0].submit_s) / DAY, 2),
+        "gpu_hours": round(sum(job.gpu_seconds for job in jobs) / HOUR, 1),
+        "largest_job_gpus": max(job.gpus for job in jobs),
+        "median_run_s": durations[len(durations) // 2],
+        "teams": len({job.team for job in jobs}),
+    }
+    if measured:
+        figures |= {"bursts": len(measured.bursts), "jobs_in_bursts": sum(b.jobs for b in measured.bursts)}
+    if as_json:
+        typer.echo(json.dumps({"file": name, **figures}))
+        return
+    table = Table(title=name, show_header=False)
+    for key, value in figures.items():
+        table.add_row(key.removesuffix("_s").replace("_", " "), human(value) if key.endswith("_s") else f"{value:,}")
+    Console().print(table)
