@@ -1,0 +1,113 @@
+"""What only the SQLite state has: a file that threads and processes share, and that can be broken."""
+
+import multiprocessing
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.errors import BadInput, Conflict, Unavailable
+from pilotlight.ports import ABSENT
+
+
+def _count_up(path: Path, times: int) -> None:
+    state = SqliteState(path, SystemClock())
+    for _ in range(times):
+        while True:
+            seen = state.get("n")
+            try:
+                state.put(
+                    "n", str(int(seen.value) + 1 if seen else 1).encode(), if_version=seen.version if seen else ABSENT
+                )
+            except Conflict:
+                continue
+            break
+
+
+def test_processes_lose_no_update(tmp_path: Path) -> None:
+    """Two processes and two threads that count by compare-and-set reach the sum of their counts."""
+    path = tmp_path / "state.db"
+    spawn = multiprocessing.get_context("spawn")
+    processes = [spawn.Process(target=_count_up, args=(path, 50)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: _count_up(path, 50), range(2)))
+    for process in processes:
+        process.join()
+    stored = SqliteState(path, SystemClock()).get("n")
+    assert stored is not None
+    assert stored.value == b"200"
+
+
+def test_a_store_is_shared_between_threads(tmp_path: Path) -> None:
+    """One object serves many threads, each on its own connection."""
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: state.put(f"k/{i}", b""), range(100)))
+    assert len(state.scan("k/").items) == 100
+
+
+def test_what_was_put_survives_the_process(tmp_path: Path) -> None:
+    """A new object on the same file gets the same value and version."""
+    version = SqliteState(tmp_path / "s.db", SystemClock()).put("k", b"1")
+    assert SqliteState(tmp_path / "s.db", SystemClock()).get("k") == (b"1", version)
+
+
+def test_every_connection_waits_for_a_busy_writer(tmp_path: Path) -> None:
+    """The pragmas hold on the connections of later threads too: a write waits for another's transaction."""
+    state = SqliteState(tmp_path / "s.db", SystemClock())
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        write = pool.submit(state.put, "k", b"1")
+        assert not write.done()
+        other.execute("COMMIT")
+        assert write.result(timeout=10)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    """A corrupt file is bad input, in one line with its path and what to do."""
+    path = tmp_path / "state.db"
+    path.write_bytes(b"this is not a database" * 100)
+    with pytest.raises(BadInput, match=r"state\.db: .*move it away") as caught:
+        SqliteState(path, SystemClock())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    """A folder in the file's place is Unavailable, in one line with its path."""
+    (tmp_path / "state.db").mkdir()
+    with pytest.raises(Unavailable, match=r"state\.db"):
+        SqliteState(tmp_path / "state.db", SystemClock())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """A file where the folder should be is Unavailable and names the setting."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="PILOTLIGHT_STATE"):
+        SqliteState(tmp_path / "file" / "state.db", SystemClock())
+
+
+def test_a_read_only_database_is_unavailable(tmp_path: Path) -> None:
+    """Where nothing can be written, a put says so and a get still works."""
+    state = SqliteState(tmp_path / "s.db", SystemClock())
+    state.put("k", b"1")
+    state._connection().execute("PRAGMA query_only = ON")
+    with pytest.raises(Unavailable, match="writable"):
+        state.put("k", b"2")
+    assert state.get("k") is not None
+
+
+def test_a_full_disk_is_unavailable(tmp_path: Path) -> None:
+    """A database that may not grow says so, and keeps what it holds."""
+    state = SqliteState(tmp_path / "s.db", SystemClock())
+    state.put("k", b"1")
+    pages = state._connection().execute("PRAGMA page_count").fetchone()[0]
+    state._connection().execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(Unavailable, match="full"):
+        state.put("big", b"x" * 100_000)
+    assert state.get("k") is not None

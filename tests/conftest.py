@@ -1,0 +1,26 @@
+"""What tests of every floor share: where data beside the checkout lies, and a clock that stands still."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pilotlight.world.clock import VirtualClock
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shelf() -> Path:
+    """The folder of real traces and contracts beside the checkout; the test is skipped where it is not."""
+    path = Path(os.environ.get("PILOTLIGHT_SHELF") or ROOT.parent / "shared")
+    if not (path / "contracts").is_dir():
+        pytest.skip(f"no data at {path}: set PILOTLIGHT_SHELF")
+    return path
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """The world's clock at a Friday noon; it stands still until it is moved."""
+    return VirtualClock(datetime(2026, 11, 20, 12, 0, tzinfo=UTC))
