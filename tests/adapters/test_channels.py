@@ -151,10 +151,10 @@ def test_a_host_that_does_not_answer_is_for_later(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "hooks.example.com/x", "ftp://host/x", "https://", "http://host:port/", "http://[x"]
+    "url", ["", "s3cret.example.com/x", "ftp://s3cret/x", "https://", "http://s3cret:port/", "http://[s3cret"]
 )
 def test_a_url_that_is_none_is_refused_without_showing_it(clock: Clock, url: str) -> None:
     """What is no web hook's URL is bad input; the text may be a secret and is not repeated."""
     with pytest.raises(BadInput, match="https://") as caught:
         WebhookChannel(url, clock)
-    assert not url or url not in str(caught.value).replace("https://", "").replace("http://", "")
+    assert "s3cret" not in str(caught.value)

@@ -15,7 +15,6 @@ from pilotlight.ports import ABSENT, Clock, State
 from pilotlight.units import EPOCH
 from pilotlight.world.clock import VirtualClock
 
-
 BACKENDS: dict[str, Callable[[Path, Clock], State]] = {
     "memory": lambda folder, clock: MemoryState(clock),
     "sqlite": lambda folder, clock: SqliteState(folder / "state.db", clock),
