@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from pilotlight.codec.kubernetes.objects import Container, PodSpec, ResourceLists
 from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, SHARED, GpuRequest
-from pilotlight.units import MILLI_PER_GPU, quantity
+from pilotlight.units import MILLI_PER_GPU, milli, quantity
 
 Request = dict[str, Decimal]
 """Amounts by resource name: cores, bytes or devices."""
@@ -88,14 +88,14 @@ def read_amounts(amounts: Mapping[str, object], path: str) -> Request:
 
 def _shared(share: str, asked: Request) -> GpuRequest:
     try:
-        milli = int(Decimal(share) * MILLI_PER_GPU)
-    except ArithmeticError:
-        milli = 0
-    if not 0 < milli <= MILLI_PER_GPU:
+        part = milli(share)
+    except ValueError:
+        part = 0
+    if not 0 < part <= MILLI_PER_GPU:
         raise Unreadable("bad-quantity", f"gpu-share is {share!r}: give a part of one GPU, as 0.25")
     if any(amount > 1 for amount in asked.values()) or any(name not in (NVIDIA, AMD) for name in asked):
         raise Unreadable("bad-quantity", "gpu-share goes with at most one whole GPU")
-    return GpuRequest(count=1, milli=milli, resource=next(iter(asked), NVIDIA))
+    return GpuRequest(count=1, milli=part, resource=next(iter(asked), NVIDIA))
 
 
 def _own(container: Container, path: str) -> Request:

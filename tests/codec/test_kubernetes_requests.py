@@ -1,0 +1,149 @@
+"""What a pod asks of a node, as the scheduler counts it."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight.codec.kubernetes.objects import PodSpec
+from pilotlight.codec.kubernetes.requests import Unreadable, effective_request, gpu_request
+from pilotlight.facts.workload import GpuRequest
+
+GIB = 2**30
+
+
+def spec(*containers: dict, init: tuple[dict, ...] = (), **more: object) -> PodSpec:
+    """A pod's spec of containers given as their resources."""
+    body = {
+        "containers": [{"resources": c} for c in containers],
+        "initContainers": [
+            {"resources": {k: v for k, v in c.items() if k != "restartPolicy"}, **_policy(c)} for c in init
+        ],
+        **more,
+    }
+    return msgspec.convert(body, PodSpec)
+
+
+def _policy(container: dict) -> dict:
+    return {"restartPolicy": "Always"} if "restartPolicy" in container else {}
+
+
+def asks(cpu: str, **more: str) -> dict:
+    """Requests of so much CPU."""
+    return {"requests": {"cpu": cpu, **more}}
+
+
+def sidecar(cpu: str) -> dict:
+    """An init container that goes on running."""
+    return {**asks(cpu), "restartPolicy": "Always"}
+
+
+CPU_CASES = {
+    "containers are summed": (spec(asks("1"), asks("500m")), "1.5"),
+    "an init container larger than the rest decides": (spec(asks("1"), init=(asks("16"),)), "16"),
+    "an init container smaller than the rest does not": (spec(asks("4"), init=(asks("2"),)), "4"),
+    "init containers are not summed": (spec(asks("1"), init=(asks("2"), asks("3"))), "3"),
+    "a sidecar runs beside the containers": (spec(asks("4"), init=(sidecar("1"),)), "5"),
+    "a sidecar declared before an init container counts with it": (
+        spec(asks("1"), init=(sidecar("2"), asks("8"))),
+        "10",
+    ),
+    "a sidecar declared after an init container does not": (spec(asks("1"), init=(asks("8"), sidecar("2"))), "8"),
+    "all sidecars count beside the containers": (spec(asks("4"), init=(sidecar("1"), asks("2"), sidecar("3"))), "8"),
+    "overhead comes on top": (spec(asks("1"), init=(asks("3"),), overhead={"cpu": "250m"}), "3.25"),
+    "limits stand in for absent requests": (spec({"limits": {"cpu": "2"}}), "2"),
+    "a request goes before its limit": (spec({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}), "1"),
+    "pod-level requests replace the sum": (spec(asks("1"), asks("1"), resources=asks("8")), "8"),
+    "pod-level limits stand in too": (spec(asks("1"), resources={"limits": {"cpu": "6"}}), "6"),
+}
+
+
+@pytest.mark.parametrize(("pod", "cpu"), CPU_CASES.values(), ids=CPU_CASES.keys())
+def test_effective_request(pod: PodSpec, cpu: str) -> None:
+    """The effective request is the larger of running and starting, plus overhead."""
+    assert effective_request(pod)["cpu"] == Decimal(cpu)
+
+
+EQUAL_QUANTITIES = {
+    "plain": ("1073741824", GIB),
+    "binary suffix": ("1Gi", GIB),
+    "fraction": ("32.5Gi", int(32.5 * GIB)),
+    "decimal suffix": ("1G", 10**9),
+    "exponent": ("1e9", 10**9),
+    "exponent with sign": ("1E+9", 10**9),
+    "JSON number": (65536, 65536),
+    "many of a small unit": ("65536Mi", 64 * GIB),
+    "thousandths": ("1500m", Decimal("1.5")),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), EQUAL_QUANTITIES.values(), ids=EQUAL_QUANTITIES.keys())
+def test_quantities_in_every_form(text: object, value: object) -> None:
+    """A quantity is read in each form Kubernetes writes."""
+    assert effective_request(spec({"requests": {"memory": text}}))["memory"] == value
+
+
+@pytest.mark.parametrize("text", ["NaN", "-1", "lots", "", "1e999", "9Ei9", "1 Gi", "99999999999E"])
+def test_an_absurd_quantity_names_its_path(text: str) -> None:
+    """What is no quantity is refused with the path of the field."""
+    with pytest.raises(Unreadable, match=r"spec\.initContainers\[1\]\.resources\.limits\[memory\]") as refused:
+        effective_request(spec(init=(asks("1"), {"limits": {"memory": text}})))
+    assert refused.value.code == "bad-quantity"
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_no_container_asks_for_more_than_the_pod(a: int, b: int, c: int) -> None:
+    """The effective request covers every container, and is no more than all of them together."""
+    total = effective_request(spec(asks(f"{a}m"), init=(sidecar(f"{b}m"), asks(f"{c}m"))))["cpu"] * 1000
+    assert max(a + b, b + c) == total <= a + b + c
+
+
+GPU_CASES = {
+    "limits of one GPU as text": ({"nvidia.com/gpu": "1"}, GpuRequest(count=1)),
+    "limits of one GPU as a number": ({"nvidia.com/gpu": 1}, GpuRequest(count=1)),
+    "AMD": ({"amd.com/gpu": "2"}, GpuRequest(count=2, resource="amd.com/gpu")),
+    "a MIG slice": ({"nvidia.com/mig-1g.10gb": 1}, GpuRequest(count=1, resource="nvidia.com/mig-1g.10gb")),
+    "a shared replica": ({"nvidia.com/gpu.shared": 1}, GpuRequest(count=1, resource="nvidia.com/gpu.shared")),
+    "zero GPUs are none": ({"nvidia.com/gpu": "0"}, None),
+    "CPU and memory alone": ({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "4Mi"}, None),
+    "a CPU pod's own device is nobody's business": ({"smarter-devices/fuse": 1}, None),
+    "what Kubernetes itself counts is no device": (
+        {"nvidia.com/gpu": 1, "attachable-volumes.kubernetes.io/ebs": 1},
+        GpuRequest(count=1),
+    ),
+}
+
+
+@pytest.mark.parametrize(("limits", "gpu"), GPU_CASES.values(), ids=GPU_CASES.keys())
+def test_gpus_of_a_pod(limits: dict, gpu: GpuRequest | None) -> None:
+    """Each GPU resource is read from limits alone."""
+    assert gpu_request(effective_request(spec({"limits": limits}))) == gpu
+
+
+REFUSED = {
+    "an unknown device beside a GPU": ({"nvidia.com/gpu": 1, "rdma/hca": 1}, None, "unknown-device"),
+    "an accelerator we do not know": ({"aws.amazon.com/neuron": 1}, None, "unknown-device"),
+    "a vendor's own GPU resource": ({"nvidia.com/gpu-h100": 1}, None, "unknown-device"),
+    "two kinds of GPU": ({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}, None, "mixed-devices"),
+    "half a device": ({"nvidia.com/gpu": "500m"}, None, "bad-quantity"),
+    "more GPUs than any node has": ({"nvidia.com/gpu": "1e9"}, None, "bad-quantity"),
+    "a share of two GPUs": ({"nvidia.com/gpu": 2}, "0.5", "bad-quantity"),
+    "a share above one": ({}, "1.5", "bad-quantity"),
+    "a share that is no number": ({}, "half", "bad-quantity"),
+    "a share that is not a number at all": ({}, "NaN", "bad-quantity"),
+}
+
+
+@pytest.mark.parametrize(("limits", "share", "code"), REFUSED.values(), ids=REFUSED.keys())
+def test_devices_that_are_refused(limits: dict, share: str | None, code: str) -> None:
+    """A device that cannot be bought is refused with a reason, never ignored."""
+    with pytest.raises(Unreadable) as refused:
+        gpu_request(effective_request(spec({"limits": limits})), share)
+    assert refused.value.code == code
+
+
+def test_a_share_of_a_gpu() -> None:
+    """The share annotation asks for thousandths of one device."""
+    assert gpu_request({}, "0.25") == GpuRequest(count=1, milli=250)
