@@ -180,7 +180,7 @@ def _misrouted(function: Function, message: Message) -> str:
 
 
 def _as_json(answer: Answer) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.to_builtins(answer)
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(answer))
     return {key: value for key, value in body.items() if value is not None}
 
 

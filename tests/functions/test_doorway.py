@@ -1,0 +1,277 @@
+"""The front door: what each outcome answers, and that nothing is lost or repeated."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight.adapters import logs
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.codec.events import encode
+from pilotlight.doorway import RECEIVES, Function, Response
+from pilotlight.errors import Unavailable
+from pilotlight.facts.messages import Alert, DeadLetter, Outgoing, PodPending, Tick
+from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.clock import VirtualClock
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
+from pilotlight.world.nodes import WorldPool
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "events" / "samples" / "pilotlight"
+
+
+class House:
+    """An app over a world whose clock stands still."""
+
+    def __init__(self, *, faults: Faults | None = None, settings: Settings | None = None, **seams: Any) -> None:
+        plain = App(Settings())
+        clock = VirtualClock(plain.catalog.as_of)
+        pools = [
+            WorldPool(name=n, instance_type=p.instance_type, taints=p.taints) for n, p in plain.policy.pools.items()
+        ]
+        self.world = World(plain.catalog, pools, clock=clock, faults=faults)
+        self.outbox = MemoryOutbox()
+        self.state = MemoryState(clock)
+        given = {"cluster": WorldCluster(self.world), "pools": WorldPools(self.world), "clock": clock}
+        given |= {"state": self.state, "outbox": self.outbox, **seams}
+        self.app = App(settings or Settings(), **given)
+
+    def pod(self, name: str = "p1") -> bytes:
+        """A pod that waits in the world, and the event about it."""
+        wants = shape(gpu=GpuRequest(count=1), tolerations=(Toleration(operator="Exists"),), workload_class="notebook")
+        now = self.world.clock.now()
+        self.world.submit(PodDemand(uid=name, namespace="ns", name=name, shape=wants, created_at=now), 600)
+        return encode(PodPending(cluster="local", namespace="ns", name=name, uid=name, identity=f"{name}/1"), id=name)
+
+    def receive(self, function: Function, body: bytes, **headers: str) -> Response:
+        """Post a body."""
+        return self.app.receive(function, body, {k.replace("_", "-"): v for k, v in headers.items()})
+
+    @property
+    def letters(self) -> list[dict[str, Any]]:
+        """The dead letters so far."""
+        return [json.loads(bytes(m.data)) for m in self.outbox.sent if m.topic == "dead-letter"]
+
+
+@pytest.fixture
+def house() -> House:
+    """An app over an empty world."""
+    return House()
+
+
+def test_a_decision_answers_what_was_done_and_why(house: House) -> None:
+    """A pod that waits lights one node; the answer names the decision, what it did, and the reason."""
+    answer = house.receive("pod_pending", house.pod())
+    assert answer.status == 200
+    assert answer.body["decision"]
+    assert answer.body["why"].startswith("buys 1 x ")
+    assert len(answer.body["did"]) == len(house.world.nodes) == 1
+    assert "plan" not in answer.body
+
+
+def test_an_answer_is_json(house: House) -> None:
+    """What Flask gets is JSON bytes with their type; a dry run's whole plan goes through."""
+    body, status, headers = house.receive("pod_pending", house.pod(), x_pilotlight_dryrun="true").http()
+    assert (status, headers) == (200, {"Content-Type": "application/json"})
+    assert json.loads(body)["plan"]["buys"][0]["count"] == 1
+
+
+def test_a_second_delivery_buys_nothing(house: House) -> None:
+    """The same event again answers with the first decision and does nothing."""
+    body = house.pod()
+    first, second = house.receive("pod_pending", body), house.receive("pod_pending", body)
+    assert second.body["decision"] == first.body["decision"]
+    assert (second.body["did"], len(house.world.nodes)) == ([], 1)
+
+
+@pytest.mark.parametrize("how", ["header", "argument", "event"])
+def test_a_dry_run_changes_nothing(house: House, how: str) -> None:
+    """However it is asked for, a dry run answers with the plan; world, state and outbox stay as they were."""
+    body = house.pod()
+    if how == "event":
+        body = json.dumps({**json.loads(body), "dryrun": "true"}).encode()
+    headers = {"X-Pilotlight-Dryrun": "true"} if how == "header" else {}
+    answer = house.app.receive("pod_pending", body, headers, dryrun=how == "argument")
+    assert answer.body["plan"]["buys"]
+    assert (dict(house.world.nodes), house.state.scan("").items, house.outbox.sent) == ({}, [], [])
+
+
+def test_a_tick_is_reconciled(house: House) -> None:
+    """A tick catches the pod whose event was lost."""
+    house.pod()
+    answer = house.receive("capacity_reconcile", encode(Tick(cluster="local"), id="t"))
+    assert (answer.status, len(house.world.nodes)) == (200, 1)
+
+
+def test_a_bad_body_is_dead_lettered_and_answered(house: House) -> None:
+    """A refused event is kept with its reason, its place, its function and the headers that carry no secrets."""
+    body = b'{"kind": "Pod", "meta'
+    answer = house.receive("pod_pending", body, content_type="application/json", authorization="Bearer secret")
+    assert (answer.status, list(answer.body)) == (200, ["rejected"])
+    [letter] = house.letters
+    assert letter["reason"] == answer.body["rejected"]
+    assert (letter["body"], letter["function"]) == (body.decode(), "pod_pending")
+    assert letter["headers"] == {"content-type": "application/json"}
+
+
+def test_a_bad_body_again_is_the_same_letter(house: House) -> None:
+    """A sender that repeats a refused body makes no second letter: its id stays."""
+    for _ in range(2):
+        house.receive("pod_pending", b"{")
+    assert len({message.id for message in house.outbox.sent}) == 1
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_parsed(house: House) -> None:
+    """Ten megabytes are one line and one letter that keeps their beginning."""
+    answer = house.receive("pod_pending", b"[" * 10_000_000)
+    assert answer.body == {"rejected": "10,000,000 bytes are over the limit of 1,000,000"}
+    assert len(house.letters[0]["body"]) == 1_000_000
+
+
+@pytest.mark.parametrize("function", RECEIVES)
+@pytest.mark.parametrize("sample", ["pod_pending", "tick", "alert", "capacity_changed", "dead_letter"])
+def test_another_functions_message_is_refused_by_name(house: House, function: Function, sample: str) -> None:
+    """A message at the wrong door is dead-lettered, and the answer says whose it is."""
+    owner = {"pod_pending": "pod_pending", "tick": "capacity_reconcile", "alert": "alert_fanout"}.get(sample, "nobody")
+    answer = house.receive(function, (SAMPLES / f"{sample}.json").read_bytes())
+    if owner == function:
+        assert "rejected" not in answer.body
+    else:
+        assert f"send it to {owner}" in answer.body["rejected"]
+        assert len(house.letters) == 1
+
+
+def test_a_dry_run_of_a_bad_body_leaves_no_letter(house: House) -> None:
+    """A dry run changes nothing, not even the dead-letter topic."""
+    answer = house.receive("pod_pending", b"{", x_pilotlight_dryrun="true")
+    assert "rejected" in answer.body
+    assert house.outbox.sent == []
+
+
+def test_a_dead_letter_that_cannot_be_written_is_for_later() -> None:
+    """Nothing is acknowledged that would be lost."""
+
+    class Full(MemoryOutbox):
+        def publish(self, messages: Sequence[Outgoing]) -> None:
+            """Take nothing."""
+            raise Unavailable("disk full")
+
+    answer = House(outbox=Full()).receive("pod_pending", b"{")
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "5"})
+    assert "disk full" in answer.body["error"]
+
+
+def test_a_store_that_is_down_is_for_later() -> None:
+    """With the store gone nothing is bought, and the sender is told when to come back."""
+
+    class Down(MemoryState):
+        def scan(self, *args: Any, **kwargs: Any) -> Any:
+            """Do not answer."""
+            raise Unavailable("store down")
+
+    clock = VirtualClock(App(Settings()).catalog.as_of)
+    house = House(state=Down(clock))
+    answer = house.receive("pod_pending", house.pod())
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert (dict(house.world.nodes), house.letters) == ({}, [])
+
+
+def test_what_nobody_foresaw_is_500_without_its_details() -> None:
+    """A bug answers 500 in one line: the sender backs off, the traceback stays in the log."""
+
+    class Broken(MemoryState):
+        def scan(self, *args: Any, **kwargs: Any) -> Any:
+            """Fail as a bug would."""
+            raise KeyError("a secret detail")
+
+    house = House(state=Broken(VirtualClock(App(Settings()).catalog.as_of)))
+    answer = house.receive("pod_pending", house.pod())
+    assert (answer.status, answer.body) == (500, {"error": "internal error (KeyError); see the log"})
+
+
+def test_a_deployment_set_up_wrongly_loses_no_event(tmp_path: Path) -> None:
+    """A bad policy is not the event's fault: it is answered 500, not dead-lettered."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 2")
+    app = App(Settings(policy=str(policy), state="memory:", outbox=f"local:{tmp_path}/out"))
+    answer = app.receive("pod_pending", (SAMPLES / "pod_pending.json").read_bytes(), {})
+    assert (answer.status, answer.body["error"][:12]) == (500, "not set up: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_events_answer_one_by_one(house: House) -> None:
+    """A batch is answered in order, with the worst status."""
+    bodies = [
+        json.loads(house.pod("p1")),
+        json.loads((SAMPLES / "tick.json").read_bytes()),
+        {"kind": "Event", "involvedObject": {}},
+    ]
+    answer = house.receive("pod_pending", json.dumps(bodies).encode())
+    assert answer.status == 200
+    assert [next(iter(one)) for one in answer.body["answers"]] == ["decision", "rejected", "ignored"]
+
+
+def test_nothing_at_all_is_answered(house: House) -> None:
+    """An empty batch is acknowledged."""
+    assert house.receive("pod_pending", b"[]") == Response(status=200, body={"answers": []})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "ignored"),
+    [
+        pytest.param("", False, id="the embedded default serves whatever comes"),
+        pytest.param("prod-2", True, id="a named cluster lets others' events pass"),
+        pytest.param("prod-1", False, id="and takes its own"),
+    ],
+)
+def test_events_of_other_clusters(cluster: str, ignored: bool) -> None:
+    """A deployment acts on its own cluster only."""
+    house = House(settings=Settings(cluster=cluster))
+    body = encode(Tick(cluster="prod-1"), id="t")
+    assert ("ignored" in house.receive("capacity_reconcile", body).body) is ignored
+
+
+def test_alerts_reach_the_policys_channels(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    """An alert at alert_fanout is shown on the example policy's console."""
+    alert = Alert(cluster="local", kind="k", severity="critical", fingerprint="f", what="no T4 left", why="quota")
+    assert house.receive("alert_fanout", encode(alert, id="1")).body["did"] == ["console: told"]
+    assert "CRITICAL local: no T4 left" in capsys.readouterr().err
+
+
+def test_the_log_names_event_cluster_and_pod(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Every line of a request is JSON that carries what it is about."""
+    lines: list[dict[str, Any]] = []
+
+    class Keeps(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            """Format as the log would."""
+            lines.append(json.loads(logs.JsonLines().format(record)))
+
+    handler = Keeps()
+    logger = logging.getLogger(logs.LOGGER)
+    logger.addHandler(handler)
+    caplog.set_level(logging.INFO, logs.LOGGER)
+    try:
+        house.receive("pod_pending", house.pod())
+    finally:
+        logger.removeHandler(handler)
+    decided = next(line for line in lines if line["message"] == "decided")
+    assert (decided["event"], decided["cluster"], decided["pod"]) == ("p1", "local", "ns/p1")
+    assert decided["severity"] == "INFO"
+    assert decided["why"]
+
+
+def test_a_dead_letter_is_a_message_like_any_other(house: House) -> None:
+    """What was written to the topic is a DeadLetter."""
+    house.receive("pod_pending", b"{")
+    assert msgspec.json.decode(bytes(house.outbox.sent[0].data), type=DeadLetter).function == "pod_pending"
