@@ -1,0 +1,116 @@
+"""`pilotlight plan`: a dry run on a cluster's objects."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pilotlight.cli.plan_command import register
+from pilotlight.errors import BadInput
+
+CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json"), "--at", "2026-11-21T01:00:00Z"]
+
+
+def run(*words: str, stdin: bytes = b"") -> str:
+    """What the command prints; raises what it raises."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return CliRunner().invoke(app, ["plan", *words], input=stdin, catch_exceptions=False).stdout
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("PILOTLIGHT_POLICY", "PILOTLIGHT_CATALOG", "PILOTLIGHT_CLUSTER", "PILOTLIGHT_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_sample_cluster() -> None:
+    """On the sample cluster it buys for pods that can run, keeps the busy node and releases the idle one."""
+    plan = json.loads(run(*FILES, "--json"))
+    verdicts = {pod.rpartition("-")[0]: group["verdict"] for group in plan["pods"] for pod in group["pods"]}
+    assert verdicts == {
+        "serving/llm-api-59bd599549": "bought",
+        "ml-research/train": "bought",
+        "ml-research/sweep": "bought",
+        "ml-research/wrong": "finding",
+        "ml-research/no": "finding",
+        "serving/mig": "finding",
+    }
+    assert {n["node"]: n["verdict"] for n in plan["nodes"]} == {"gpu-t4-1": "keep", "gpu-a100-idle": "release"}
+    assert {b["offering"] for b in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand", "a100/p4d.24xlarge/on-demand"}
+    assert {f["code"] for f in plan["findings"]} >= {"selector", "toleration", "scheduling-gated"}
+
+
+def test_dollars_add_up() -> None:
+    """$/h after is $/h before, plus what is bought, less what is released."""
+    plan = json.loads(run(*FILES, "--json"))
+    bought = sum(b["count"] * b["usd_per_hour"] for b in plan["buys"])
+    released = sum(n["usd_per_hour"] for n in plan["nodes"] if n["verdict"] == "release")
+    assert plan["usd_per_hour_after"] == pytest.approx(plan["usd_per_hour_before"] + bought - released)
+
+
+def test_a_line_of_reason_for_each_pod_and_node() -> None:
+    """Every GPU pod and node has its line, with what was rejected and dollars before and after."""
+    text = run(*FILES)
+    for name in ("ml-research/train-8gpu", "serving/mig-infer", "ml-research/gated", "gpu-t4-1", "gpu-a100-idle"):
+        (line,) = [line for line in text.splitlines() if f" {name} " in line or f" {name}:" in line]
+        assert ": " in line
+    assert "not: v100x4/p3.8xlarge/on-demand" in text
+    assert "/h now, " in text
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    """A dry run leaves no file behind."""
+    run(*FILES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stdin() -> None:
+    """One of the lists may come from stdin."""
+    pods = (CLUSTER / "pods.json").read_bytes()
+    assert run("--pods", "-", *FILES[2:], "--json", stdin=pods) == run(*FILES, "--json")
+
+
+OBJECTS = {"kind": "List", "items": []}
+
+BAD = {
+    "stdin twice": (["--pods", "-", "--nodes", "-"], "stdin can be read only once"),
+    "no such file": (["--pods", "nowhere.json", "--nodes", "-"], "nowhere.json: No such file"),
+    "files mixed up": ([FILES[0], FILES[3], FILES[2], FILES[1]], "items[0]: a Node where a Pod should be"),
+    "no time": ([*FILES[:4], "--at", "soon"], "--at is 'soon'"),
+    "no such policy": ([*FILES, "--policy", "nowhere.yaml"], "nowhere.yaml: No such file"),
+    "no such catalogue": ([*FILES, "--catalog", "nowhere.yaml"], "nowhere.yaml: No such file"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_line(words: list[str], told: str) -> None:
+    """What cannot be read is told in one line that names it."""
+    with pytest.raises(BadInput) as refused:
+        run(*words)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_objects_are_read(tmp_path: Path) -> None:
+    """A claim that the lists of objects do not have is a finding."""
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "a", "uid": "u"},
+        "spec": {
+            "containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}],
+            "tolerations": [{"operator": "Exists"}],
+            "volumes": [{"persistentVolumeClaim": {"claimName": "gone"}}],
+        },
+    }
+    (tmp_path / "pods.json").write_text(json.dumps(pod))
+    (tmp_path / "pvc.json").write_text(json.dumps(OBJECTS))
+    words = ["--pods", str(tmp_path / "pods.json"), *FILES[2:], "--json"]
+    assert [group["verdict"] for group in json.loads(run(*words))["pods"]] == ["fits"]
+    plan = json.loads(run(*words, "--objects", str(tmp_path / "pvc.json")))
+    assert (plan["pods"], [f["code"] for f in plan["findings"]]) == ([], ["pvc-missing"])

@@ -1,0 +1,56 @@
+"""`pilotlight check` and `pilotlight schema`."""
+
+import json
+from pathlib import Path
+
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from pilotlight.cli.policy_commands import register
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "policy.yaml"
+
+
+def run(*words: str) -> Result:
+    """The command's outcome."""
+    app = typer.Typer()
+    register(app)
+    return CliRunner().invoke(app, [*words], catch_exceptions=False)
+
+
+def test_a_good_policy() -> None:
+    """A valid policy is said to be fine, with exit code 0."""
+    result = run("check", str(EXAMPLE))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.endswith("fine (5 pools, 0 schedules)\n")
+
+
+def test_a_bad_policy(tmp_path: Path) -> None:
+    """Every problem is one line on stderr, with exit code 2."""
+    bad = tmp_path / "policy.yaml"
+    bad.write_text("version: 1\npols: {}\ncaps: {gpus: -1}\n")
+    result = run("check", str(bad))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        f"error: {bad}: pols: unknown key; did you mean pools?",
+        f"error: {bad}: caps.gpus: -1 is negative",
+    ]
+
+
+def test_as_json(tmp_path: Path) -> None:
+    """The same as JSON."""
+    bad = tmp_path / "policy.yaml"
+    bad.write_text("version: 3\n")
+    result = run("check", str(bad), "--json")
+    assert result.exit_code == 2
+    answer = json.loads(result.stdout)
+    assert (answer["valid"], len(answer["problems"])) == (False, 1)
+
+
+def test_schema() -> None:
+    """The schema is JSON and describes every key of the file."""
+    schema = json.loads(run("schema").stdout)
+    assert {"version", "pools", "classes", "caps", "budgets", "schedules", "alerts", "prices"} <= set(
+        schema["$defs"]["Policy"]["properties"]
+    )
