@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from pilotlight.codec.kubernetes.companions import Selector
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.objects import Expression, Pod, Selector
+from pilotlight.codec.kubernetes.objects import Expression, Pod
 from pilotlight.codec.kubernetes.pods import is_daemon, is_mirror
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -7,7 +7,8 @@ Volcano, the scheduler plugins' coscheduling, JobSet, Kubeflow training operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from pilotlight.codec.kubernetes.objects import Pod, PodGroup
+from pilotlight.codec.kubernetes.companions import PodGroup
+from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.facts.labels import GANG, GANG_SIZE
 from pilotlight.facts.workload import Gang
 

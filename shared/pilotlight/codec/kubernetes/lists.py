@@ -9,17 +9,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import (
+from pilotlight.codec.kubernetes.companions import (
     Claim,
     DisruptionBudget,
-    KubeNode,
-    Metadata,
     Namespace,
     PersistentVolume,
-    Pod,
     PodGroup,
     StorageClass,
 )
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
 from pilotlight.errors import BadInput
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The fields of Kubernetes objects that matter here, as typed structs. Everything else in an object is skipped.
+"""The fields of pods and nodes that matter here, as typed structs. Everything else in an object is skipped.
 
 Field names and meanings: the Kubernetes API reference, v1.36.
 """
@@ -12,11 +12,11 @@ from pilotlight.facts.capacity import Taint
 from pilotlight.units import EPOCH
 
 
-class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an object: unknown fields are skipped."""
 
 
-class OwnerReference(_Wire, frozen=True):
+class OwnerReference(Wire, frozen=True):
     """Who made an object."""
 
     kind: str
@@ -24,7 +24,7 @@ class OwnerReference(_Wire, frozen=True):
     controller: bool = False
 
 
-class Metadata(_Wire, frozen=True):
+class Metadata(Wire, frozen=True):
     """An object's name and what is attached to it."""
 
     name: str
@@ -48,14 +48,14 @@ class Metadata(_Wire, frozen=True):
         return owners[0] if owners else None
 
 
-class ResourceLists(_Wire, frozen=True):
+class ResourceLists(Wire, frozen=True):
     """Requests and limits: quantities as they stand in the object."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
 
 
-class Container(_Wire, frozen=True):
+class Container(Wire, frozen=True):
     """A container. ``restart_policy`` Always makes an init container a sidecar."""
 
     name: str = ""
@@ -66,7 +66,7 @@ class Container(_Wire, frozen=True):
     restart_policy: str = ""
 
 
-class Expression(_Wire, frozen=True):
+class Expression(Wire, frozen=True):
     """One requirement of a node selector term."""
 
     key: str
@@ -74,32 +74,32 @@ class Expression(_Wire, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Term(_Wire, frozen=True):
+class Term(Wire, frozen=True):
     """Requirements that must all hold."""
 
     match_expressions: tuple[Expression, ...] = ()
     match_fields: tuple[Expression, ...] = ()
 
 
-class NodeSelector(_Wire, frozen=True):
+class NodeSelector(Wire, frozen=True):
     """Terms, any of which will do."""
 
     node_selector_terms: tuple[Term, ...] = ()
 
 
-class NodeAffinity(_Wire, frozen=True):
+class NodeAffinity(Wire, frozen=True):
     """Only what is required at scheduling."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
-class Affinity(_Wire, frozen=True):
+class Affinity(Wire, frozen=True):
     """Only node affinity is read."""
 
     node_affinity: NodeAffinity | None = None
 
 
-class WireToleration(_Wire, frozen=True):
+class WireToleration(Wire, frozen=True):
     """A toleration as written: every field may be absent."""
 
     key: str = ""
@@ -108,19 +108,19 @@ class WireToleration(_Wire, frozen=True):
     effect: str = ""
 
 
-class ClaimVolume(_Wire, frozen=True):
+class ClaimVolume(Wire, frozen=True):
     """A volume that is a PersistentVolumeClaim."""
 
     claim_name: str
 
 
-class EmptyDir(_Wire, frozen=True):
+class EmptyDir(Wire, frozen=True):
     """Local storage; ``medium`` Memory is none."""
 
     medium: str = ""
 
 
-class Volume(_Wire, frozen=True):
+class Volume(Wire, frozen=True):
     """A pod's volume; only the kinds that matter are kept."""
 
     persistent_volume_claim: ClaimVolume | None = None
@@ -128,7 +128,7 @@ class Volume(_Wire, frozen=True):
     host_path: dict[str, object] | None = None
 
 
-class PodSpec(_Wire, frozen=True):
+class PodSpec(Wire, frozen=True):
     """What a pod asks for."""
 
     containers: tuple[Container, ...] = ()
@@ -146,7 +146,7 @@ class PodSpec(_Wire, frozen=True):
     volumes: tuple[Volume, ...] = ()
 
 
-class Condition(_Wire, frozen=True):
+class Condition(Wire, frozen=True):
     """A condition of a pod or node."""
 
     type: str
@@ -156,25 +156,25 @@ class Condition(_Wire, frozen=True):
     last_transition_time: datetime | None = None
 
 
-class Terminated(_Wire, frozen=True):
+class Terminated(Wire, frozen=True):
     """How a container ended."""
 
     finished_at: datetime | None = None
 
 
-class ContainerState(_Wire, frozen=True):
+class ContainerState(Wire, frozen=True):
     """Only the end is read."""
 
     terminated: Terminated | None = None
 
 
-class ContainerStatus(_Wire, frozen=True):
+class ContainerStatus(Wire, frozen=True):
     """Only the state is read."""
 
     state: ContainerState = ContainerState()
 
 
-class PodStatus(_Wire, frozen=True):
+class PodStatus(Wire, frozen=True):
     """What became of a pod."""
 
     phase: str = "Pending"
@@ -183,7 +183,7 @@ class PodStatus(_Wire, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(_Wire, frozen=True):
+class Pod(Wire, frozen=True):
     """A pod."""
 
     metadata: Metadata
@@ -206,7 +206,7 @@ class Pod(_Wire, frozen=True):
         return self.spec.node_name or self.status.nominated_node_name
 
 
-class NodeSpec(_Wire, frozen=True):
+class NodeSpec(Wire, frozen=True):
     """How a node is marked."""
 
     taints: tuple[Taint, ...] = ()
@@ -214,7 +214,7 @@ class NodeSpec(_Wire, frozen=True):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class NodeStatus(_Wire, frozen=True):
+class NodeStatus(Wire, frozen=True):
     """What a node has."""
 
     capacity: dict[str, str | int | float] = {}
@@ -222,102 +222,9 @@ class NodeStatus(_Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class KubeNode(_Wire, frozen=True):
+class KubeNode(Wire, frozen=True):
     """A node."""
 
     metadata: Metadata
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-
-class ClaimSpec(_Wire, frozen=True):
-    """What a claim asks for."""
-
-    storage_class_name: str | None = None
-    volume_name: str = ""
-
-
-class ClaimStatus(_Wire, frozen=True):
-    """Whether a claim has its volume."""
-
-    phase: str = "Pending"
-
-
-class Claim(_Wire, frozen=True):
-    """A PersistentVolumeClaim."""
-
-    metadata: Metadata
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
-
-
-class VolumeAffinity(_Wire, frozen=True):
-    """From where a volume can be reached."""
-
-    required: NodeSelector | None = None
-
-
-class PersistentVolumeSpec(_Wire, frozen=True):
-    """Only its reach is read."""
-
-    node_affinity: VolumeAffinity | None = None
-
-
-class PersistentVolume(_Wire, frozen=True):
-    """A PersistentVolume."""
-
-    metadata: Metadata
-    spec: PersistentVolumeSpec = PersistentVolumeSpec()
-
-
-class StorageClass(_Wire, frozen=True):
-    """A StorageClass."""
-
-    metadata: Metadata
-    volume_binding_mode: str = "Immediate"
-
-
-class Selector(_Wire, frozen=True):
-    """A label selector."""
-
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[Expression, ...] = ()
-
-
-class BudgetSpec(_Wire, frozen=True):
-    """Whom a PodDisruptionBudget covers."""
-
-    selector: Selector | None = None
-
-
-class BudgetStatus(_Wire, frozen=True):
-    """How many may go now."""
-
-    disruptions_allowed: int = 0
-
-
-class DisruptionBudget(_Wire, frozen=True):
-    """A PodDisruptionBudget."""
-
-    metadata: Metadata
-    spec: BudgetSpec = BudgetSpec()
-    status: BudgetStatus = BudgetStatus()
-
-
-class PodGroupSpec(_Wire, frozen=True):
-    """How many pods start together."""
-
-    min_member: int = 1
-
-
-class PodGroup(_Wire, frozen=True):
-    """A PodGroup, of Volcano or of the scheduler plugins."""
-
-    metadata: Metadata
-    spec: PodGroupSpec = PodGroupSpec()
-
-
-class Namespace(_Wire, frozen=True):
-    """A namespace: its labels may name a team."""
-
-    metadata: Metadata

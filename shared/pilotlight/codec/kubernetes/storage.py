@@ -1,7 +1,8 @@
 """A pod's volumes: whether the scheduler can have them, and from where they can be reached."""
 
+from pilotlight.codec.kubernetes.companions import Claim
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.objects import Claim, Pod
+from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.placement import Terms, selector_terms
 from pilotlight.codec.kubernetes.requests import Unreadable
 
