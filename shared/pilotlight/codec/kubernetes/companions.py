@@ -1,5 +1,7 @@
 """The objects beside pods and nodes: storage, disruption budgets, pod groups, namespaces; the fields that matter."""
 
+import msgspec
+
 from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, Wire
 
 
@@ -53,7 +55,7 @@ class StorageClass(Wire, frozen=True):
 class Selector(Wire, frozen=True):
     """A label selector."""
 
-    match_labels: dict[str, str] = {}
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
     match_expressions: tuple[Expression, ...] = ()
 
 
