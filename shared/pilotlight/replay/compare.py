@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Bounds, Job, Point
+from pilotlight.facts.trace import Bounds, Job
 from pilotlight.replay.measure import Outcome
 from pilotlight.replay.peers.run import run_peer
 from pilotlight.replay.run import Scenario
@@ -45,8 +45,7 @@ def run_peers(
 
 
 def _one(name: str, jobs: Sequence[Job], catalog: Catalog, scenario: Scenario, trace: str, bound: Bounds) -> Outcome:
-    points: list[Point] = []
-    result = run_peer(
+    return run_peer(
         name,
         jobs,
         catalog,
@@ -55,6 +54,5 @@ def _one(name: str, jobs: Sequence[Job], catalog: Catalog, scenario: Scenario, t
         capacity_type=scenario.capacity_type,
         faults=scenario.faults(),
         bound=bound,
-        sample=points.append if scenario.sample_s else None,
+        sample_s=scenario.sample_s or None,
     )
-    return Outcome(result=result, points=tuple(points))

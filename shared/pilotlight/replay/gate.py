@@ -72,7 +72,8 @@ class Gate:
         demands = self._cluster.gated.pop(job)
         where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
         named = tuple(_only(d, where, d.shape) for d in demands)
-        self._world.submit(named, self._jobs.pop(job).duration_s, job=job)
+        held = self._jobs.pop(job)
+        self._world.submit(named, held.duration_s, job=job, since_s=held.submit_s)
 
 
 def _only(demand: PodDemand, where: str, old: PodShape) -> PodDemand:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
-from pilotlight.facts.labels import HOSTNAME
 from pilotlight.facts.workload import PodDemand
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
@@ -78,7 +77,7 @@ class WorldCluster:
             devices=tuple(node.devices),
             slices=dict(node.slices),
             free=node.free,
-            labels={HOSTNAME: node.id, **node.labels},
+            labels=node.labels,
             taints=node.machine.pool.taints,
             pods=tuple(_bound(node)),
             zone=node.zone,

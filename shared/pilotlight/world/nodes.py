@@ -1,6 +1,6 @@
 """What the world is made of: pools, nodes with their devices, and jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -9,7 +9,16 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Node, Resources, Taint
 from pilotlight.facts.catalog import InstanceType
-from pilotlight.facts.labels import CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
+from pilotlight.facts.labels import (
+    CAPACITY_TYPE,
+    GPU_MODEL,
+    GPU_PRODUCT,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    NODE_NAME,
+    POOL,
+    ZONE,
+)
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
 
@@ -253,9 +262,9 @@ class WorldNode:
         return self.machine.price
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
-        return self.machine.labels
+    def labels(self) -> dict[str, str]:
+        """Its labels: its machine's, and its name."""
+        return {**self.machine.labels, HOSTNAME: self.id, NODE_NAME: self.id}
 
     @property
     def used_milli(self) -> int:

@@ -7,18 +7,26 @@ import msgspec
 
 from pilotlight.decide.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Resources
+from pilotlight.facts.labels import HOSTNAME, NODE_NAME
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.nodes import Machine, Placement, Room, WorldNode
 
+_BY_NODE = (HOSTNAME, NODE_NAME)
+
 
 class Need:
-    """What a shape needs of a node: shapes that differ only in team, class or gang share one. Answers are kept."""
+    """What a shape needs of a node: shapes that differ only in team, class or gang share one. Answers are kept.
 
-    __slots__ = ("_allowed", "_fits", "shape")
+    Few shapes name single nodes: those requirements are asked node by node, in ``picks``.
+    """
+
+    __slots__ = ("_allowed", "_fits", "_machine_terms", "names_nodes", "shape")
 
     def __init__(self, shape: PodShape) -> None:
         self.shape = shape
+        self._machine_terms = tuple(tuple(r for r in term if r.key not in _BY_NODE) for term in shape.terms)
+        self.names_nodes = self._machine_terms != shape.terms
         self._allowed: dict[str, bool] = {}
         self._fits: dict[Room, bool] = {}
 
@@ -26,8 +34,16 @@ class Need:
         """Whether such a pod may run on such a machine at all: affinity, taints, GPU model."""
         known = self._allowed.get(machine.key)
         if known is None:
-            known = self._allowed[machine.key] = _allows(self.shape, machine)
+            known = self._allowed[machine.key] = (
+                selects(machine.labels, self._machine_terms)
+                and untolerated(machine.pool.taints, self.shape.tolerations) is None
+                and (not self.shape.gpu_models or machine.gpu_model in self.shape.gpu_models)
+            )
         return known
+
+    def picks(self, node: WorldNode) -> bool:
+        """Whether such a pod may run on this very node, of a machine that it may use."""
+        return not self.names_nodes or selects(node.labels, self.shape.terms)
 
     def fits(self, room: Room) -> bool:
         """Whether one such pod fits so much room."""
@@ -92,10 +108,12 @@ class Scheduler:
             if not need.allows(machine):
                 continue
             for room, alike in rooms.items():
-                if need.fits(room):
-                    rank = (self._sign * _used_share(room), float(machine.price), alike[0])
-                    if best is None or rank < best:
-                        best = rank
+                if not need.fits(room):
+                    continue
+                oldest = next((seq for seq in alike if need.picks(self._nodes[seq])), None)
+                if oldest is not None:
+                    rank = (self._sign * _used_share(room), float(machine.price), oldest)
+                    best = rank if best is None else min(best, rank)
         return None if best is None else self._nodes[best[2]]
 
     def place(self, demands: Iterable[PodDemand]) -> list[Placement] | None:
@@ -131,14 +149,6 @@ class Scheduler:
         node.changed()
         if here:
             self.add(node)
-
-
-def _allows(shape: PodShape, machine: Machine) -> bool:
-    return (
-        selects(machine.labels, shape.terms)
-        and untolerated(machine.pool.taints, shape.tolerations) is None
-        and (not shape.gpu_models or machine.gpu_model in shape.gpu_models)
-    )
 
 
 def _used_share(room: Room) -> float:

@@ -84,8 +84,18 @@ class World:
         self._roomier: list[WorldNode] = []
         self._errors = list(self.faults.api_errors)
 
-    def submit(self, demands: PodDemand | Sequence[PodDemand], run_s: Seconds, *, job: str | None = None) -> WorldJob:
-        """Create one pod, or all pods of one gang, that run ``run_s`` seconds. Binds at once where there is room."""
+    def submit(
+        self,
+        demands: PodDemand | Sequence[PodDemand],
+        run_s: Seconds,
+        *,
+        job: str | None = None,
+        since_s: Seconds | None = None,
+    ) -> WorldJob:
+        """Create one pod, or all pods of one gang, that run ``run_s`` seconds. Binds at once where there is room.
+
+        ``since_s`` is when the job was submitted, if it was held back until now: its wait begins there.
+        """
         pods = (demands,) if isinstance(demands, PodDemand) else tuple(demands)
         if not pods:
             raise BadInput("a job needs at least one pod")
@@ -94,7 +104,7 @@ class World:
             if name in self.running or name in self._waiting.jobs:
                 raise BadInput(f"job {name} is in the world already: name it otherwise")
             self._submits += 1
-            made = WorldJob(name, pods, run_s, self.now_s, self._submits)
+            made = WorldJob(name, pods, run_s, self.now_s if since_s is None else since_s, self._submits)
             self._enter(made)
             return made
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Bounds, Job, Point, Result, Spread
+from pilotlight.replay.measure import Outcome
 from pilotlight.replay.peers.base import holders
 from pilotlight.replay.peers.names import ALWAYS_ON
-from pilotlight.replay.peers.samples import Sample, step_s
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, per_hour
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
@@ -23,18 +23,15 @@ def always_on(
     *,
     trace: str,
     bound: Bounds,
-    sample: Sample | None = None,
-) -> Result:
+    sample_s: Seconds | None = None,
+) -> Outcome:
     """What the fleet costs until the last job ends. By its definition no job waits."""
     fleet, until_s = standing_fleet(jobs, catalog, pools)
     gpus = sum(machine.gpus * count for machine, count in fleet)
     price = sum((machine.price * count for machine, count in fleet), Decimal(0))
     nodes = sum(count for _, count in fleet)
-    if sample:
-        for t, used in _usage(jobs, until_s):
-            sample(Point(t=t, gpus_paid=gpus, gpus_used=used, usd=per_hour(price, t), waiting=0))
-    nothing = Spread.of([0.0] * len(jobs))
-    return Result(
+    waits = (0.0,) * len(jobs)
+    result = Result(
         policy=ALWAYS_ON,
         trace=trace,
         jobs=len(jobs),
@@ -42,14 +39,19 @@ def always_on(
         cost_usd=per_hour(price, until_s),
         gpu_hours=sum(job.gpu_seconds for job in jobs) / HOUR,
         gpu_hours_paid=gpus * until_s / HOUR,
-        wait_s=nothing,
-        delay_s=nothing,
+        wait_s=Spread.of(list(waits)),
+        delay_s=Spread.of(list(waits)),
         launches=nodes,
         terminations=nodes,
         interruptions=0,
         lost_gpu_hours=0.0,
         bound_usd=bound,
     )
+    points = tuple(
+        Point(t=t, gpus_paid=gpus, gpus_used=used, usd=per_hour(price, t), waiting=0)
+        for t, used in (_usage(jobs, sample_s, until_s) if sample_s else ())
+    )
+    return Outcome(result=result, waits=waits, points=points)
 
 
 def standing_fleet(
@@ -83,14 +85,14 @@ def _clear_until(world: World, to_s: Seconds) -> None:
     world.advance(to_s)
 
 
-def _usage(jobs: Sequence[Job], until_s: Seconds) -> Iterator[tuple[Seconds, float]]:
+def _usage(jobs: Sequence[Job], step_s: Seconds, until_s: Seconds) -> Iterator[tuple[Seconds, float]]:
     """GPUs in use at evenly spaced moments when every job starts at its submit."""
     begun = [(job.submit_s, job.gpus * job.gpu_milli) for job in jobs]
     ended = [(job.submit_s + job.duration_s, -job.gpus * job.gpu_milli) for job in jobs]
     changes = sorted(begun + ended)
-    step, at, used = step_s(jobs), 0, 0
-    for n in range(int(until_s // step) + 1):
-        while at < len(changes) and changes[at][0] <= n * step:
+    at = used = 0
+    for n in range(int(until_s // step_s) + 1):
+        while at < len(changes) and changes[at][0] <= n * step_s:
             used += changes[at][1]
             at += 1
-        yield n * step, used / MILLI_PER_GPU
+        yield n * step_s, used / MILLI_PER_GPU

@@ -17,8 +17,9 @@ CANDIDATES = 15
 class Karpenter:
     """Buys when a batch closes: 1 s after the last arrival, 10 s after the first.
 
-    ``consolidates``: at most every 15 s, of the 15 nodes with the fewest jobs, one whose jobs fit elsewhere, or on
-    one cheaper node, is replaced (WhenEmptyOrUnderutilized). Empty nodes go ``idle_s`` after they became so.
+    ``consolidates``: at most every 15 s, of the 15 nodes with the fewest jobs (the dearest first), one whose jobs
+    fit elsewhere, or on one cheaper node, is replaced (WhenEmptyOrUnderutilized). Without it only empty nodes go,
+    ``idle_s`` after they became so.
     """
 
     spread = False
@@ -82,7 +83,7 @@ class Karpenter:
         """Replace one node; whether there was one."""
         leaving = set(self._swaps.values())
         busy = [n for n in world.nodes.values() if n.jobs and n.id not in leaving]
-        busy.sort(key=lambda n: len(n.jobs))
+        busy.sort(key=lambda n: (len(n.jobs), -n.price))
         return any(self._replace(world, node) for node in busy[:CANDIDATES])
 
     def _replace(self, world: World, node: WorldNode) -> bool:

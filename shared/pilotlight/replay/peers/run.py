@@ -1,28 +1,24 @@
 """Runs a trace under a peer: the world, the arrivals, and the moments the peer looks at the cluster."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Bounds, Job, Result, Spread
+from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import PodDemand
 from pilotlight.replay.bounds import bounds
+from pilotlight.replay.measure import Outcome, Sampler, result_of
 from pilotlight.replay.peers.always_on import always_on
 from pilotlight.replay.peers.base import Peer, holders
 from pilotlight.replay.peers.names import ALWAYS_ON, peer
-from pilotlight.replay.peers.samples import Sample, Sampler
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
 from pilotlight.world.nodes import WorldPool
 from pilotlight.world.world import World
 
-DAY = 24 * HOUR
-PROGRESS_EVERY = 200
-"""Arrivals between two calls of ``on_progress``."""
-
-Progress = Callable[[int, int], None]
-"""Called with how many jobs have arrived, and how many there are."""
+LINGER_S = 24 * HOUR
+"""How long after the last job a policy may keep nodes before the run is ended."""
 
 
 def run_peer(
@@ -35,21 +31,27 @@ def run_peer(
     capacity_type: CapacityType = "on-demand",
     faults: Faults | None = None,
     bound: Bounds | None = None,
-    on_progress: Progress | None = None,
-    sample: Sample | None = None,
-) -> Result:
+    sample_s: Seconds | None = None,
+) -> Outcome:
     """What a peer makes of a trace, whose jobs are in the order of their submits.
 
-    ``bound`` is worked out where it is not given. Raises ``BadInput`` for a name that is no peer.
+    ``bound`` is worked out where it is not given; ``sample_s`` is the time between two samples, None for none.
+    Raises ``BadInput`` for a name that is no peer.
     """
     policy = None if name == ALWAYS_ON else peer(name, seed)
     pools = pools_of(catalog, capacity_type)
     bound = bound or bounds(jobs, catalog, capacity_type)
     if policy is None:
-        return always_on(jobs, catalog, pools, trace=trace, bound=bound, sample=sample)
+        return always_on(jobs, catalog, pools, trace=trace, bound=bound, sample_s=sample_s)
     world = World(catalog, pools, seed=seed, faults=faults, spread=policy.spread)
-    drive(world, policy, jobs, catalog, on_progress=on_progress, sample=sample)
-    return result_of(world, jobs, policy=name, trace=trace, bound=bound)
+    sampler = Sampler(world, sample_s) if sample_s else None
+    drive(world, policy, jobs, catalog, sampler)
+    return Outcome(
+        result=result_of(world, jobs, policy=name, trace=trace, bound=bound),
+        waits=tuple(job.wait_s for job in world.finished),
+        points=tuple(sampler.points) if sampler else (),
+        left=tuple(world.pending),
+    )
 
 
 def pools_of(catalog: Catalog, capacity_type: CapacityType) -> tuple[WorldPool, ...]:
@@ -61,54 +63,28 @@ def pools_of(catalog: Catalog, capacity_type: CapacityType) -> tuple[WorldPool, 
     )
 
 
-def result_of(world: World, jobs: Sequence[Job], *, policy: str, trace: str, bound: Bounds) -> Result:
-    """The figures of a run that is over. Waits and delays are those of the jobs that have finished."""
-    by_id = {job.job_id: job for job in jobs}
-    return Result(
-        policy=policy,
-        trace=trace,
-        jobs=len(jobs),
-        jobs_done=len(world.finished),
-        cost_usd=world.cost(),
-        gpu_hours=sum(by_id[done.id].gpu_seconds for done in world.finished) / HOUR,
-        gpu_hours_paid=world.gpu_seconds_paid() / HOUR,
-        wait_s=Spread.of([done.wait_s for done in world.finished]),
-        delay_s=Spread.of([done.delay_s for done in world.finished]),
-        launches=world.launches,
-        terminations=world.terminations,
-        interruptions=world.interruptions,
-        lost_gpu_hours=world.lost_gpu_seconds / HOUR,
-        bound_usd=bound,
-    )
-
-
-def drive(
-    world: World,
-    policy: Peer,
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    *,
-    on_progress: Progress | None = None,
-    sample: Sample | None = None,
-) -> None:
+def drive(world: World, policy: Peer, jobs: Sequence[Job], catalog: Catalog, sampler: Sampler | None = None) -> None:
     """Let a policy run a trace until the last job is done and it has released every node, or 24 h have passed since."""
     world.on_change.append(policy.notice)
     arrivals = Arrivals(world, jobs, catalog, pinned=policy.pinned)
-    sampler = Sampler(world, jobs, sample)
     while (at_s := _soonest(arrivals.next_s(), world.next_event_s(), policy.wake_s(world))) is not None:
-        if arrivals.over() and (not world.nodes or at_s > arrivals.last_done_s() + DAY):
+        if arrivals.over() and (not world.nodes or at_s > arrivals.last_done_s() + LINGER_S):
             break
-        sampler.until(at_s)
-        world.advance(at_s)
+        _pass(world, at_s, sampler)
         arrivals.submit()
         wake_s = policy.wake_s(world)
         if wake_s is not None and wake_s <= world.now_s:
             policy.act(world)
-        if on_progress and arrivals.count % PROGRESS_EVERY == 0:
-            on_progress(arrivals.count, len(jobs))
     if world.nodes and arrivals.over():
-        world.advance(arrivals.last_done_s() + DAY)
-    sampler.until(world.now_s)
+        _pass(world, arrivals.last_done_s() + LINGER_S, sampler)
+
+
+def _pass(world: World, to_s: Seconds, sampler: Sampler | None) -> None:
+    """Let time pass, taking every sample that is due before."""
+    while sampler and sampler.due_s() < to_s:
+        world.advance(sampler.due_s())
+        sampler.take()
+    world.advance(to_s)
 
 
 def _soonest(*moments: Seconds | None) -> Seconds | None:
