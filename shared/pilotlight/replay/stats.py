@@ -2,7 +2,7 @@
 
 What decides how autoscalers fare on a trace is that jobs come in bursts (array jobs, sweeps) whose members run
 equally long. So jobs of one shape that follow each other closely are measured burst by burst, for each slot of a
-quarter of an hour; the others by shape, with the slots they came in.
+quarter of an hour; the others by shape and order of magnitude of their run time, with the slots they came in.
 """
 
 import math
@@ -22,7 +22,7 @@ BURST_GAP_S = 60.0
 """Jobs of one shape at most this far apart, in one slot, belong to one burst."""
 BURST_JOBS = 8
 """Fewer jobs than this are no burst: they are pooled with the rest of their shape."""
-_GAP_POINTS, _BURST_POINTS, _REST_POINTS = 5, 9, 33
+_GAP_POINTS, _BURST_POINTS, _REST_POINTS = 5, 9, 9
 _MOST_JOBS = 10_000_000
 
 
@@ -59,7 +59,7 @@ class Burst(_Table, frozen=True, kw_only=True):
 
 
 class Rest(_Table, frozen=True, kw_only=True):
-    """The jobs of one shape outside bursts: how many came in which slot, as (slot, jobs)."""
+    """Jobs of one shape and about equal run time outside bursts: how many came in which slot, as (slot, jobs)."""
 
     shape: int
     slots: tuple[tuple[int, int], ...]
@@ -92,8 +92,8 @@ def measure(jobs: Sequence[Job], source: str, citation: str, licence: str) -> St
     for i, members in by_shape.items():
         runs = _runs(members)
         bursts += [_burst(i, run) for run in runs if len(run) >= BURST_JOBS]
-        if others := [job for run in runs if len(run) < BURST_JOBS for job in run]:
-            rest.append(_rest(i, others))
+        others = [job for run in runs if len(run) < BURST_JOBS for job in run]
+        rest += [_rest(i, band) for band in _bands(others)]
     return Stats(
         source=source,
         citation=citation,
@@ -151,6 +151,17 @@ def _burst(shape: int, jobs: Sequence[Job]) -> Burst:
         gap_s=_quantiles([b.submit_s - a.submit_s for a, b in pairwise(jobs)], _GAP_POINTS),
         duration_s=_quantiles([job.duration_s for job in jobs], _BURST_POINTS),
     )
+
+
+def _bands(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Jobs by the order of magnitude (powers of 4) of their run time, the shortest first.
+
+    Few long jobs hold much of the work and decide when a run ends: pooled with the rest they would be smoothed away.
+    """
+    bands: defaultdict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        bands[int(math.log(max(1.0, job.duration_s), 4))].append(job)
+    return [band for _, band in sorted(bands.items())]
 
 
 def _rest(shape: int, jobs: Sequence[Job]) -> Rest:
