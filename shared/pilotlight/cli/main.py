@@ -6,7 +6,6 @@ Every command's module is imported when that command runs or its help is shown, 
 import sys
 import traceback
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -41,8 +40,7 @@ def build(words: list[str]) -> typer.Typer:
     app.callback()(_options)
     named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
     for module in named or COMMANDS:
-        if find_spec(f"pilotlight.cli.{module}"):
-            import_module(f"pilotlight.cli.{module}").register(app)
+        import_module(f"pilotlight.cli.{module}").register(app)
     return app
 
 

@@ -1,0 +1,218 @@
+"""serve, send and why, as a person runs them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "events" / "samples"
+PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
+POD = SAMPLES / "kubernetes" / "pod_unschedulable.json"
+
+
+def _run(home: Path, *words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(home), "NO_COLOR": "1"}
+    return subprocess.run([PILOTLIGHT, *map(str, words)], env=environ, input=stdin, capture_output=True, check=False)
+
+
+class Served(NamedTuple):
+    """A serve that runs: its address, its process, and where its log and state are."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    home: Path
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What it has written so far."""
+        return (self.home / "log").read_text()
+
+    def post(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Post a body; the status and the answer."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+def _until(true: Any) -> None:
+    """Wait for something that happens by itself."""
+    for _ in range(300):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen")
+
+
+def _start(home: Path) -> Served:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [PILOTLIGHT, "serve", "--port", str(port), "--tick", "1"],
+            env={**os.environ, "PILOTLIGHT_HOME": str(home)},
+            stdout=log,
+            stderr=log,
+        )
+    served = Served(port, process, home)
+    _until(lambda: f"POST {served.url}/world/pods" in served.log or process.poll() is not None)
+    return served
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One serve for the tests of this file."""
+    served = _start(tmp_path_factory.mktemp("serve"))
+    yield served
+    served.process.kill()
+    served.process.wait()
+
+
+@pytest.mark.parametrize("path", ["/pod_pending", "/pod_pending/"])
+def test_every_function_is_at_its_own_path(served: Served, path: str) -> None:
+    """A post is answered there, with and without the slash, and never redirected."""
+    status, answer = served.post(f"{path}?dryrun=1", (SAMPLES / "pilotlight" / "pod_pending.json").read_bytes())
+    assert status == 200
+    assert "plan" in answer
+
+
+def test_an_unknown_path_lists_those_there_are(served: Served) -> None:
+    """A wrong path is 404 with the right ones."""
+    status, answer = served.post("/podpending", b"{}")
+    assert status == 404
+    assert "/pod_pending" in answer["error"]
+
+
+def test_a_sent_pod_lights_a_node_and_people_are_told(served: Served) -> None:
+    """send creates the pod and posts its event: a node is bought, its alert reaches the console, why explains it."""
+    sent = _run(served.home, "send", POD, "--url", served.url)
+    assert sent.returncode == 0, sent.stderr
+    assert b"pod_pending: buys 1 x " in sent.stdout
+    _until(lambda: "INFO local: asked for 1 node" in served.log)
+    why = _run(served.home, "why", "nlp/finetune-0")
+    assert why.returncode == 0
+    assert b"nlp/finetune-0: bought " in why.stdout
+    assert b"not t4/g4dn.xlarge" in why.stdout
+
+
+def test_a_pod_can_be_created_in_the_world(served: Served) -> None:
+    """POST /world/pods takes a Pod; the next tick buys for it, without any event about it."""
+    pod = json.loads(POD.read_text())
+    pod["metadata"] |= {"name": "lost-event", "uid": "lost-1"}
+    assert served.post("/world/pods", json.dumps(pod).encode()) == (200, {"created": ["nlp/lost-event"]})
+    _until(lambda: _run(served.home, "why", "nlp/lost-event").returncode == 0)
+
+
+def test_a_pod_that_cannot_wait_for_a_gpu_is_refused(served: Served) -> None:
+    """A body that is no pod with a GPU is 400, in one line."""
+    for body in (b"{", b'{"kind": "Pod", "metadata": {"name": "web", "namespace": "x"}, "spec": {"containers": []}}'):
+        status, answer = served.post("/world/pods", body)
+        assert status == 400
+        assert "\n" not in answer["error"]
+
+
+def test_a_port_in_use_is_one_line(served: Served) -> None:
+    """A second serve on the port says so and ends with 1."""
+    second = _run(served.home, "serve", "--port", served.port)
+    assert (second.returncode, second.stderr.decode().splitlines()[-1]) == (
+        1,
+        f"error: port {served.port} is in use; choose another with --port",
+    )
+
+
+def test_serve_ticks_by_itself_and_ends_when_told(tmp_path: Path) -> None:
+    """Ticks come unasked; SIGTERM ends it with 0."""
+    served = _start(tmp_path)
+    _until(lambda: '"function": "capacity_reconcile"' in served.log)
+    served.process.send_signal(signal.SIGTERM)
+    assert served.process.wait(timeout=20) == 0
+
+
+def test_send_works_without_serve(tmp_path: Path) -> None:
+    """With nothing listening the flow runs in process; the decision is in the state."""
+    sent = _run(tmp_path, "send", POD, "--json")
+    decision = json.loads(sent.stdout)["decision"]
+    [record] = json.loads(_run(tmp_path, "why", decision, "--json").stdout)
+    assert record["id"] == decision
+
+
+def test_a_dry_run_of_send_leaves_nothing(tmp_path: Path) -> None:
+    """--dry-run prints what would be bought, and no decision, message or letter is left."""
+    sent = _run(tmp_path, "send", POD, "--dry-run")
+    assert b"would buy 1 x " in sent.stdout
+    assert not (tmp_path / "outbox").exists()
+    assert _run(tmp_path, "why", "nlp/finetune-0").returncode == 1
+
+
+def test_send_finds_the_function_of_every_sample(tmp_path: Path) -> None:
+    """Each sample of an outside source, stdin too, is taken by a function."""
+    for sample in ("google/scheduler_tick.json", "knative/apiserver_resource_pod_binary.json", "pilotlight/alert.json"):
+        sent = _run(tmp_path, "send", "-", "--dry-run", stdin=(SAMPLES / sample).read_bytes())
+        assert sent.returncode == 0, sent.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "says"),
+    [
+        pytest.param(("send", "no-such.json"), b"", "no-such.json: No such file or directory", id="a missing file"),
+        pytest.param(("send", "-"), b'{"kind": ', "not JSON", id="a truncated event"),
+        pytest.param(("send", "-"), b"{}", "no known source sends this", id="an event of no source"),
+        pytest.param(("nonsense",), b"", "No such command", id="an unknown command"),
+    ],
+)
+def test_bad_input_is_exit_2_without_a_traceback(
+    tmp_path: Path, words: tuple[str, ...], stdin: bytes, says: str
+) -> None:
+    """What a person got wrong is said on stderr, and ends with 2."""
+    ran = _run(tmp_path, *words, stdin=stdin)
+    assert ran.returncode == 2
+    assert says in ran.stderr.decode()
+    assert b"Traceback" not in ran.stderr
+
+
+def test_nothing_known_is_exit_1(tmp_path: Path) -> None:
+    """why about a stranger says so in one line."""
+    ran = _run(tmp_path, "why", "ns/stranger")
+    assert (ran.returncode, ran.stderr.decode().count("\n")) == (1, 1)
+    assert "nothing known about 'ns/stranger'" in ran.stderr.decode()
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    """--debug, wherever it stands, adds the traceback to the line."""
+    ran = _run(tmp_path, "send", "no-such.json", "--debug")
+    assert b"Traceback" in ran.stderr
+    assert ran.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "command", ["plan", "check", "schema", "replay", "week", "synth", "stats", "trace", "serve", "send", "why"]
+)
+def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
+    """--help of each command shows how it is called."""
+    ran = _run(tmp_path, command, "--help")
+    assert ran.returncode == 0, ran.stderr
+    assert f"pilotlight {command}" in ran.stdout.decode().replace("\n", " ").split("Usage:")[1]
+
+
+def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
+    """A bad value in the environment names its variable and ends with 2."""
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_MODE": "fly"}
+    ran = subprocess.run([PILOTLIGHT, "why", "x"], env=environ, capture_output=True, check=False)
+    assert ran.returncode == 2
+    assert b"PILOTLIGHT_MODE is 'fly': use one of observe, advise, scale-up, act" in ran.stderr

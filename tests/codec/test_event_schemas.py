@@ -1,0 +1,52 @@
+"""Schemas and samples of our messages against the code, both ways."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import jsonschema
+import pytest
+
+from pilotlight.facts.messages import TYPES
+
+ROOT = Path(__file__).resolve().parents[2]
+EVENTS = ROOT / "events"
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("event_schemas", ROOT / "scripts" / "event_schemas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_schemas_are_those_of_the_code() -> None:
+    """Every message has its schema file as the code has it, and there is no other."""
+    files = {path.name: path.read_text() for path in (EVENTS / "schemas").iterdir()}
+    assert files == _script().schemas(), "run: python scripts/event_schemas.py"
+
+
+@pytest.mark.parametrize("event_type", TYPES)
+def test_every_message_has_a_sample_that_its_schema_takes(event_type: str) -> None:
+    """The sample is of the type, and its data is valid."""
+    short = _script().short(event_type)
+    sample = json.loads((EVENTS / "samples" / "pilotlight" / f"{short.replace('-', '_')}.json").read_text())
+    schema = json.loads((EVENTS / "schemas" / f"{short}.schema.json").read_text())
+    assert sample["type"] == event_type
+    jsonschema.Draft202012Validator(schema).validate(sample["data"])
+
+
+@pytest.mark.parametrize("event_type", TYPES)
+def test_the_schema_refuses_what_the_code_refuses(event_type: str) -> None:
+    """A message without its required fields is not valid."""
+    schema = json.loads((EVENTS / "schemas" / f"{_script().short(event_type)}.schema.json").read_text())
+    assert not jsonschema.Draft202012Validator(schema).is_valid({})
+
+
+def test_the_table_names_every_message() -> None:
+    """The page of who sends and who receives leaves no message out."""
+    page = (EVENTS / "README.md").read_text()
+    assert [event_type for event_type in TYPES if f"`{event_type}`" not in page] == []

@@ -1,0 +1,103 @@
+"""The zips that clouds run: the same every time, and complete in themselves."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "events" / "samples"
+FUNCTIONS = ("alert_fanout", "capacity_reconcile", "pod_pending")
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every function's zip."""
+    return _build(tmp_path_factory.mktemp("build"))
+
+
+def _build(folder: Path) -> Path:
+    subprocess.run([sys.executable, ROOT / "scripts" / "bundle.py", folder], check=True, capture_output=True)
+    return folder
+
+
+def test_two_builds_are_the_same_bytes(build: Path, tmp_path: Path) -> None:
+    """Nothing of the moment or the machine is in a zip."""
+    again = _build(tmp_path)
+    assert {p.name: p.read_bytes() for p in again.iterdir()} == {p.name: p.read_bytes() for p in build.iterdir()}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None:
+    """Beside main.py lie the package, its defaults and pinned requirements, and no command line."""
+    with zipfile.ZipFile(build / f"{function}.zip") as archive:
+        names = set(archive.namelist())
+        requirements = archive.read("requirements.txt").decode().splitlines()
+    assert {"main.py", "pilotlight/wiring.py", "pilotlight/_defaults/examples/policy.yaml"} <= names
+    assert not [name for name in names if name.startswith(("pilotlight/cli", "pilotlight/replay"))]
+    assert all("==" in line for line in requirements)
+    assert {"functions-framework", "msgspec"} <= {line.partition("==")[0] for line in requirements}
+    assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
+
+
+@pytest.fixture(params=FUNCTIONS)
+def served(request: pytest.FixtureRequest, build: Path, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A function's name, and the URL at which its unzipped folder is served with no PYTHONPATH."""
+    with zipfile.ZipFile(build / f"{request.param}.zip") as archive:
+        archive.extractall(tmp_path / "app")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environ = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH",)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, request.param, str(port)],
+        cwd=tmp_path / "app",
+        env={**environ, "PILOTLIGHT_HOME": str(tmp_path / "home")},
+        stderr=subprocess.PIPE,
+    )
+    yield request.param, f"http://127.0.0.1:{port}/"
+    process.terminate()
+    process.communicate(timeout=10)
+
+
+# The package of the checkout, installed for development, is taken off the path: only the unzipped one is left.
+SERVE = """
+import sys
+sys.path = [p for p in sys.path if not p.endswith("shared")]
+sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f).lower()]
+from functions_framework import create_app
+app = create_app(sys.argv[1], "main.py")
+import pilotlight, pathlib
+assert pathlib.Path(pilotlight.__file__).parents[1] == pathlib.Path.cwd(), pilotlight.__file__
+app.run("127.0.0.1", int(sys.argv[2]))
+"""
+
+
+def _post(url: str, body: bytes) -> dict[str, object]:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return dict(json.loads(answer.read()))
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"nothing listens at {url}")
+
+
+def test_an_unzipped_function_answers(served: tuple[str, str]) -> None:
+    """In an empty folder, with nothing on the path, each function takes its sample event and refuses a bad one."""
+    function, url = served
+    sample = {"alert_fanout": "alert", "capacity_reconcile": "tick", "pod_pending": "pod_pending"}[function]
+    assert "why" in _post(url, (SAMPLES / "pilotlight" / f"{sample}.json").read_bytes())
+    assert "rejected" in _post(url, b"{")
