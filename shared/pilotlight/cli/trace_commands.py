@@ -59,7 +59,9 @@ def synth(
 
 def stats(
     trace: Annotated[Path, typer.Argument(help="A trace: csv.gz of jobs.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; default: stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The statistics file to write; without it, --json prints it.")
+    ] = None,
     days: Annotated[str, typer.Option(help="Only jobs of these days, as 7-14.")] = "",
     source: Annotated[str, typer.Option("--from", help="Where the trace comes from.")] = NOT_GIVEN,
     citation: Annotated[str, typer.Option(help="How to cite it.")] = NOT_GIVEN,

@@ -113,6 +113,8 @@ def _openb(row: Mapping[str, str | None], catalog: Catalog, where: str) -> Job |
     if not gpus or created is None or started is None or ended is None or ended <= started:
         return None
     milli = _whole(row, "gpu_milli", where) or MILLI_PER_GPU
+    if milli > MILLI_PER_GPU:
+        raise BadInput(f"{where}: gpu_milli is {milli}: must be at most {MILLI_PER_GPU}")
     job = Job(
         job_id="",
         submit_s=created,
