@@ -1,5 +1,6 @@
 """events/schemas/: the JSON Schema of every message that travels, written from the code."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -25,21 +26,23 @@ def schemas() -> dict[str, str]:
         [reference], components = msgspec.json.schema_components(
             [shape], schema_hook=_anything, ref_template="#/$defs/{name}"
         )
-        head = {
+        own = components.pop(reference["$ref"].rpartition("/")[2])
+        schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": f"https://pilotlight.dev/schemas/{event_type}.json",
+            **own,
             "title": f"data of a CloudEvent of type {event_type}",
+            "description": inspect.getdoc(shape),
+            **({"$defs": components} if components else {}),
         }
-        own = components.pop(reference["$ref"].rpartition("/")[2])
-        defs = {"$defs": components} if components else {}
-        out[f"{short(event_type)}.schema.json"] = json.dumps({**own, **head, **defs}, indent=2) + "\n"
+        out[f"{short(event_type)}.schema.json"] = json.dumps(schema, indent=2) + "\n"
     return out
 
 
 def _anything(shape: type) -> dict[str, object]:
     """A pod inside a message is the sender's: any JSON."""
     if shape is object:
-        return {}
+        return {"description": "any JSON"}
     raise NotImplementedError
 
 

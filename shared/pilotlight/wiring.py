@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from pilotlight import doorway
@@ -41,6 +42,9 @@ class Seams(TypedDict, total=False):
     catalog: Catalog
 
 
+_deploying = RLock()
+
+
 @cache
 def _deployed() -> "App":
     logs.begin()
@@ -49,7 +53,10 @@ def _deployed() -> "App":
 
 def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":
     """The app of this process's environment, made once; or a new one of other settings and seams."""
-    return _deployed() if settings is None and not seams else App(settings or Settings(), **seams)
+    if settings is None and not seams:
+        with _deploying:
+            return _deployed()
+    return App(settings or Settings(), **seams)
 
 
 class App:
@@ -58,6 +65,8 @@ class App:
     def __init__(self, settings: Settings, **seams: Unpack[Seams]) -> None:
         self.settings = settings
         self._seams = seams
+        # Requests come on many threads, and there must be one world, one store.
+        self._lock = RLock()
 
     def receive(
         self, function: doorway.Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
@@ -65,9 +74,14 @@ class App:
         """Answer one request to a function. Never raises."""
         return doorway.receive(self, function, body, headers, dryrun=dryrun)
 
-    @cached_property
+    @property
     def deps(self) -> Deps:
         """The cluster's ports, its policy, and the offerings that it and the catalogue make."""
+        with self._lock:
+            return self._deps
+
+    @cached_property
+    def _deps(self) -> Deps:
         from pilotlight.decide.offer import offerings
 
         offered, findings = offerings(self.policy, self.catalog)

@@ -4,9 +4,15 @@ Wire form: the ``data`` of a CloudEvent whose ``type`` is the key in ``TYPES``. 
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone, as RFC 3339 text."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+"""The name of a Kubernetes object."""
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -20,11 +26,11 @@ class PodPending(_Message, frozen=True, kw_only=True):
     """
 
     cluster: str
-    namespace: str
-    name: str
+    namespace: Name
+    name: Name
     uid: str = ""
     identity: str = ""
-    at: datetime | None = None
+    at: Moment | None = None
     pod: dict[str, object] | None = None
 
 
@@ -33,7 +39,7 @@ class Tick(_Message, frozen=True, kw_only=True):
 
     cluster: str
     identity: str = ""
-    at: datetime | None = None
+    at: Moment | None = None
 
 
 class Alert(_Message, frozen=True, kw_only=True):
@@ -53,7 +59,7 @@ class Alert(_Message, frozen=True, kw_only=True):
     usd_per_hour: str = ""
     team: str = ""
     decision: str = ""
-    at: datetime | None = None
+    at: Moment | None = None
 
 
 class CapacityChanged(_Message, frozen=True, kw_only=True):
@@ -66,7 +72,7 @@ class CapacityChanged(_Message, frozen=True, kw_only=True):
     nodes: int
     usd_per_hour: str
     why: str
-    at: datetime
+    at: Moment
 
 
 class DeadLetter(_Message, frozen=True, kw_only=True):
@@ -77,7 +83,7 @@ class DeadLetter(_Message, frozen=True, kw_only=True):
     function: str
     body: str
     headers: dict[str, str] = {}
-    at: datetime
+    at: Moment
 
 
 Message = PodPending | Tick | Alert | CapacityChanged | DeadLetter

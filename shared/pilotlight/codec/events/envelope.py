@@ -9,15 +9,9 @@ from cloudevents.exceptions import GenericException
 from cloudevents.http import CloudEvent
 
 from pilotlight.errors import BadEvent
-from pilotlight.facts.messages import Message
+from pilotlight.facts.messages import Message, Moment
 
 T = TypeVar("T")
-
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with its zone, as RFC 3339 text."""
-
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
-"""The name of a Kubernetes object."""
 
 
 class Ignored(msgspec.Struct, frozen=True, kw_only=True):

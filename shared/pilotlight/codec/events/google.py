@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.events import kubernetes
-from pilotlight.codec.events.envelope import Envelope, Ignored, Moment, parse, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, parse, shaped
 from pilotlight.errors import BadEvent
-from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.messages import Moment, PodPending, Tick
 
 PUBLISHED = "google.cloud.pubsub.topic.v1.messagePublished"
 

@@ -6,8 +6,8 @@ ApiServerSource draws a new random id for every send, so an event is known by it
 import msgspec
 
 from pilotlight.codec.events import kubernetes
-from pilotlight.codec.events.envelope import Envelope, Ignored, Name, shaped
-from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.facts.messages import Name, PodPending, Tick
 
 PING = "dev.knative.sources.ping"
 RESOURCE = "dev.knative.apiserver.resource."

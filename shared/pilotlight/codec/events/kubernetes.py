@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, Moment, Name, shaped
-from pilotlight.facts.messages import PodPending
+from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.facts.messages import Moment, Name, PodPending
 
 REASON = "FailedScheduling"
 

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-import msgspec
-
 from pilotlight.codec.events.envelope import Envelope, shaped
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import TYPES, Message, PodPending, Tick
@@ -24,11 +22,4 @@ def read(envelope: Envelope) -> Message:
         known |= {"identity": envelope.id, "at": envelope.at}
     message = shaped({**known, **data}, shape, envelope.within("data", None).path)
     assert isinstance(message, Message)
-    _refuse_naive(message, envelope)
     return message
-
-
-def _refuse_naive(message: msgspec.Struct, envelope: Envelope) -> None:
-    at = getattr(message, "at", None)
-    if isinstance(at, datetime) and at.tzinfo is None:
-        raise BadEvent("Expected a time with its zone", envelope.within("data.at", None).path)

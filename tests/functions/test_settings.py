@@ -1,0 +1,161 @@
+"""Settings and wiring: what the environment says, and what is made of it."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pilotlight.adapters.channels.webhook import WebhookChannel
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import BadInput, BadPolicy
+from pilotlight.settings import Settings, read
+from pilotlight.wiring import App, app
+
+
+def test_the_embedded_default_acts() -> None:
+    """With nothing set, state and outbox lie in .pilotlight and the world is acted upon."""
+    settings = Settings.of({})
+    assert (settings.state, settings.outbox) == ("sqlite:.pilotlight/state.db", "local:.pilotlight/outbox")
+    assert (settings.mode, settings.cluster_name) == ("act", "local")
+    assert settings == Settings(environ={})
+
+
+@pytest.mark.parametrize(
+    ("environ", "mode"),
+    [
+        pytest.param({"PILOTLIGHT_CLUSTER": "prod"}, "advise", id="a real cluster is only advised"),
+        pytest.param({"PILOTLIGHT_CLUSTER": "prod", "PILOTLIGHT_MODE": "act"}, "act", id="until it is said otherwise"),
+        pytest.param({"PILOTLIGHT_MODE": "observe"}, "observe", id="the embedded world can be only observed"),
+    ],
+)
+def test_the_mode_is_advise_until_set(environ: dict[str, str], mode: str) -> None:
+    """Only the embedded default acts unasked."""
+    assert Settings.of(environ).mode == mode
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        pytest.param({"PILOTLIGHT_MODE": "go"}, "PILOTLIGHT_MODE is 'go'", id="a mode there is not"),
+        pytest.param({"PILOTLIGHT_STATE": "redis://x"}, "PILOTLIGHT_STATE is 'redis://x'", id="a state there is not"),
+        pytest.param({"PILOTLIGHT_STATE": "sqlite:"}, "use memory: or sqlite:PATH", id="a state without its path"),
+        pytest.param({"PILOTLIGHT_OUTBOX": "x"}, "PILOTLIGHT_OUTBOX is 'x'", id="an outbox there is not"),
+        pytest.param(
+            {"PILOTLIGHT_CLUSTER": "prod"}, "PILOTLIGHT_CLUSTER is 'prod'", id="a cluster without its adapter"
+        ),
+        pytest.param(
+            {"PILOTLIGHT_POLICY": "/no/such.yaml"}, "/no/such.yaml: No such file", id="a policy that is not there"
+        ),
+        pytest.param({"PILOTLIGHT_CATALOG": "/no/such.yaml"}, "/no/such.yaml: No such file", id="a catalogue likewise"),
+    ],
+)
+def test_a_bad_setting_is_named(environ: dict[str, str], says: str) -> None:
+    """What is set wrongly is one line with the variable or the file."""
+    memory = {"PILOTLIGHT_STATE": "memory:", "PILOTLIGHT_OUTBOX": "memory:"}
+    with pytest.raises(BadInput, match=says):
+        _ = App(Settings.of({**memory, **environ})).deps
+
+
+def test_a_bad_policy_is_named(tmp_path: Path) -> None:
+    """A policy that contradicts its schema is refused with the file and the key."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\npolls: {}\n")
+    with pytest.raises(BadPolicy, match=r"policy\.yaml.*polls"):
+        _ = App(Settings(policy=str(policy), state="memory:", outbox="memory:")).deps
+
+
+def test_prices_files_lie_beside_the_policy(tmp_path: Path) -> None:
+    """A price file named by the policy adds to the catalogue, from the policy's folder."""
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nas_of: 2026-11-01T00:00:00Z\ninstance_types:\n  my.big: {cloud: civo, gpu_model: L40S, gpus: 8, "
+        "prices: {on-demand: {usd_per_hour: 9.5, source: a quote, date: 2026-11-01}}}\n"
+    )
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nprices: {files: [mine.yaml]}\n")
+    catalog = App(Settings(policy=str(policy))).catalog
+    assert {"my.big", "g5.xlarge"} <= set(catalog.instance_types)
+    assert catalog.name == "mine"
+
+
+def test_what_is_given_replaces_what_is_made() -> None:
+    """The seams: a given port is used as it is, and nothing is opened for it."""
+    plain = App(Settings())
+    state, outbox = MemoryState(plain.clock), MemoryOutbox()
+    wired = app(Settings(state="sqlite:/no/where"), state=state, outbox=outbox, policy=plain.policy)
+    assert (wired.deps.state, wired.deps.outbox, wired.deps.policy) == (state, outbox, plain.policy)
+
+
+def test_many_threads_get_one_world() -> None:
+    """Requests that come at once find the same ports."""
+    wired = App(Settings(state="memory:", outbox="memory:"))
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(id(wired.deps))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+
+
+def test_a_web_hooks_url_comes_from_the_environment(tmp_path: Path) -> None:
+    """The policy names the variable that holds the secret; without it the error names the variable."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nalerts: {channels: {ops: {kind: webhook, url_env: OPS_URL}}}\n")
+    settings = {"PILOTLIGHT_POLICY": str(policy)}
+    with pytest.raises(BadInput, match="OPS_URL"):
+        _ = App(Settings.of(settings)).channels
+    channels = App(Settings.of({**settings, "OPS_URL": "https://hooks.example.com/1"})).channels
+    assert isinstance(channels["ops"], WebhookChannel)
+
+
+class _Bucket(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """Hold one object, at /policies/gpu.yaml."""
+        found = self.path == "/policies/gpu.yaml"
+        body = b"version: 1" if found else b"<Error><Code>NoSuchKey</Code></Error>"
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An S3 with one object, on a local port."""
+    pytest.importorskip("boto3", reason="needs pilotlight[aws]")
+    server = HTTPServer(("127.0.0.1", 0), _Bucket)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_policy_is_read_from_s3(s3: None) -> None:
+    """s3://bucket/key is the object's bytes."""
+    assert read("s3://policies/gpu.yaml") == b"version: 1"
+
+
+def test_an_object_that_is_not_there_is_named(s3: None) -> None:
+    """A missing object is bad input with its address and the cloud's word for it."""
+    with pytest.raises(BadInput, match=r"s3://policies/other\.yaml: NoSuchKey"):
+        read("s3://policies/other.yaml")
+
+
+@pytest.mark.skipif(find_spec("google.cloud.storage") is not None, reason="google-cloud-storage is installed")
+def test_gs_says_which_package_it_needs() -> None:
+    """Without Google's client a gs:// address is refused with the package to install."""
+    with pytest.raises(BadInput, match=r"gs://b/p\.yaml: needs the package google-cloud-storage"):
+        read("gs://b/p.yaml")
