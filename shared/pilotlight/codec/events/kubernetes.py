@@ -4,8 +4,6 @@ kube-scheduler writes by the events API (``eventTime``, ``series``), older compo
 (``count``, ``lastTimestamp``). The exporter inlines the Event and adds ``clusterName``.
 """
 
-from typing import Any
-
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
@@ -101,7 +99,7 @@ def read_pod(envelope: Envelope) -> PodPending | Ignored:
         uid=pod.metadata.uid,
         identity=identity(pod.metadata.uid, pod.metadata.resourceVersion) or envelope.id,
         at=unschedulable[0].lastTransitionTime or envelope.at,
-        pod=_plain(envelope.data),
+        pod=dict(envelope.data),
     )
 
 
@@ -112,7 +110,3 @@ def identity(uid: str, resource_version: str) -> str:
 
 def _says_unschedulable(condition: _Condition) -> bool:
     return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
-
-
-def _plain(data: Any) -> dict[str, object]:
-    return dict(data)
