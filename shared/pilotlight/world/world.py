@@ -19,19 +19,22 @@ from pilotlight.world.clock import VirtualClock, WorldClock
 from pilotlight.world.faults import Faults
 from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
-from pilotlight.world.nodes import Placement, WorldJob, WorldNode, WorldPool
-from pilotlight.world.scheduler import Need, Scheduler
-from pilotlight.world.waiting import Waiting
+from pilotlight.world.nodes import WorldJob, WorldNode, WorldPool
+from pilotlight.world.scheduler import Need
+from pilotlight.world.workload import Workload
 
 REPLACE_AGAIN_S = 60.0
 """How soon a pool that could not replace a lost node asks again."""
+
+
+What = Literal["pending", "done", "joined", "ready", "notice", "lost"]
 
 
 class Change(NamedTuple):
     """Something that happened to a job (pending, done) or to a node (the others)."""
 
     t: Seconds
-    what: Literal["pending", "done", "joined", "ready", "notice", "lost"]
+    what: What
     subject: str
 
 
@@ -48,8 +51,7 @@ class World:
     Deterministic by ``seed`` and the calls made. ``log`` receives the records of a replay's log, in time order;
     ``on_change`` are called after each change and must not call back into the world. The collections are to be
     read, not written: ``nodes`` (live, by id), ``idle`` (ready, without a job), ``running``, ``pending`` (jobs
-    by id) and ``finished``. ``lost_gpu_seconds`` is run time since the last checkpoint, plus restores;
-    ``interruptions`` counts runs that were stopped before their end.
+    by id) and ``finished``.
     """
 
     def __init__(
@@ -68,20 +70,20 @@ class World:
         self.now_s: Seconds = self.clock.elapsed_s()
         self.fleet = Fleet(catalog, pools, self.faults, seed)
         self.nodes = self.fleet.nodes
-        self.idle: dict[str, WorldNode] = {}
-        self.running: dict[str, WorldJob] = {}
-        self.finished: list[WorldJob] = []
-        self.interruptions = 0
-        self.lost_gpu_seconds = 0.0
-        self.used_milli = 0
         self.on_change: list[Callable[[Change], None]] = []
         self._journal = Journal(log)
         self._lock = RLock()
         self._agenda: Agenda[_Event] = Agenda(self._still)
-        self._scheduler = Scheduler(spread=spread)
-        self._waiting = Waiting()
-        self._submits = 0
-        self._roomier: list[WorldNode] = []
+        self._workload = Workload(
+            self.faults,
+            self._journal,
+            spread=spread,
+            on_start=self._started,
+            on_wait=self._waits,
+        )
+        self.idle = self._workload.idle
+        self.running = self._workload.running
+        self.finished = self._workload.finished
         self._errors = list(self.faults.api_errors)
 
     def submit(
@@ -100,13 +102,8 @@ class World:
         if not pods:
             raise BadInput("a job needs at least one pod")
         with self._lock:
-            name = job or pods[0].uid
-            if name in self.running or name in self._waiting.jobs:
-                raise BadInput(f"job {name} is in the world already: name it otherwise")
-            self._submits += 1
-            made = WorldJob(name, pods, run_s, self.now_s if since_s is None else since_s, self._submits)
-            self._enter(made)
-            return made
+            since_s = self.now_s if since_s is None else since_s
+            return self._workload.submit(job or pods[0].uid, pods, run_s, since_s, self.now_s)
 
     def launch(self, pool: str, n: int = 1, zone: str = "") -> list[str]:
         """Request ``n`` nodes of a pool; their ids. What was launched before an error stays.
@@ -124,7 +121,7 @@ class World:
                 raise Busy(f"node {node_id} runs {len(node.jobs)} jobs: let them end first")
             self.fleet.desired[node.pool] -= 1
             self._end(node, "evicted", reason)
-            self._bind()
+            self._workload.bind(self.now_s)
 
     def cordon(self, node_id: str, on: bool = True) -> None:
         """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there."""
@@ -132,26 +129,17 @@ class World:
             node = self._node(node_id)
             node.cordoned = on
             node.value = None
-            self._open(node)
-            self._bind()
+            self._workload.open(node)
+            self._workload.bind(self.now_s)
 
     def need(self, shape: PodShape) -> Need:
         """What a shape needs, to ask machines and rooms with."""
-        return self._scheduler.need(shape)
+        return self._workload.scheduler.need(shape)
 
     def fits_elsewhere(self, node_id: str) -> bool:
         """Whether all pods of a node would find room on the other nodes now."""
         with self._lock:
-            node = self._node(node_id)
-            here = self._scheduler.has(node)
-            self._scheduler.remove(node)
-            pods = (p.demand for job in node.jobs.values() for p in job.placement if p.node is node)
-            trial = self._scheduler.place(pods)
-            for placement in trial or ():
-                self._scheduler.free(placement)
-            if here:
-                self._scheduler.add(node)
-            return trial is not None
+            return self._workload.fits_elsewhere(self._node(node_id))
 
     def next_event_s(self) -> Seconds | None:
         """When something next happens by itself, or None."""
@@ -165,7 +153,7 @@ class World:
                 self._pass(at_s)
                 for event in self._agenda.take(at_s):
                     self._happen(event)
-                self._bind()
+                self._workload.bind(self.now_s)
             self._pass(to_s)
 
     def sync(self) -> None:
@@ -186,7 +174,7 @@ class World:
     @property
     def pending(self) -> Mapping[str, WorldJob]:
         """Jobs that wait, by id."""
-        return self._waiting.jobs
+        return self._workload.waiting.jobs
 
     @property
     def booting(self) -> list[WorldNode]:
@@ -202,6 +190,21 @@ class World:
     def terminations(self) -> int:
         """Nodes that have ended so far."""
         return self.fleet.terminations
+
+    @property
+    def used_milli(self) -> int:
+        """Thousandths of GPUs in use."""
+        return self._workload.used_milli
+
+    @property
+    def interruptions(self) -> int:
+        """Runs stopped before their end so far."""
+        return self._workload.interruptions
+
+    @property
+    def lost_gpu_seconds(self) -> float:
+        """Run time since the last checkpoint of every interrupted run, plus restores."""
+        return self._workload.lost_gpu_seconds
 
     def cost(self) -> Usd:
         """Dollars for every node so far."""
@@ -225,7 +228,7 @@ class World:
         if isinstance(self.clock, VirtualClock):
             self.clock.advance(self.now_s)
 
-    def _tell(self, what: Literal["pending", "done", "joined", "ready", "notice", "lost"], subject: str) -> None:
+    def _tell(self, what: What, subject: str) -> None:
         for listener in self.on_change:
             listener(Change(self.now_s, what, subject))
 
@@ -237,7 +240,8 @@ class World:
     def _happen(self, event: _Event) -> None:
         match event:
             case _Event("done", job=WorldJob() as job):
-                self._finish(job)
+                self._workload.finish(job, self.now_s)
+                self._tell("done", job.id)
             case _Event("join", node=WorldNode() as node):
                 self._join(node)
             case _Event("ready", node=WorldNode() as node):
@@ -272,17 +276,9 @@ class World:
     def _ready(self, node: WorldNode) -> None:
         node.ready = True
         node.value = None
-        node.idle_since_s = self.now_s
-        self.idle[node.id] = node
         self._journal.ready(self.now_s, node)
-        self._open(node)
+        self._workload.arrive(node, self.now_s)
         self._tell("ready", node.id)
-
-    def _open(self, node: WorldNode) -> None:
-        self._scheduler.remove(node)
-        if node.ready and not node.cordoned:
-            self._scheduler.add(node)
-            self._roomier.append(node)
 
     def _lose(self, node: WorldNode) -> None:
         self._end(node, "reclaimed", "reclaimed")
@@ -301,75 +297,13 @@ class World:
             self.fleet.desired[lost.pool] -= 1
 
     def _end(self, node: WorldNode, why: StopReason, reason: str) -> None:
-        self._scheduler.remove(node)
-        stopped = list(node.jobs.values())
-        for job in stopped:
-            self._interrupt(job, why)
-        self.idle.pop(node.id, None)
+        stopped = self._workload.clear(node, why, self.now_s)
         self.fleet.end(node, self.now_s)
         self._journal.terminate(self.now_s, node, reason)
-        for job in stopped:
-            self._enter(job)
+        self._workload.resume(stopped, self.now_s, self.moment(self.now_s))
 
-    def _enter(self, job: WorldJob) -> None:
-        needs = tuple(self._scheduler.need(d.shape) for d in job.demands)
-        if not self._start(job):
-            self._waiting.add(needs, job)
-            self._tell("pending", job.id)
-
-    def _bind(self) -> None:
-        roomier = [n for n in self._roomier if self._scheduler.has(n)]
-        self._roomier.clear()
-
-        def start(needs: tuple[Need, ...], job: WorldJob) -> bool:
-            helps = any(needs[0].allows(n.machine) and needs[0].fits(n.room) for n in roomier)
-            return helps and self._start(job)
-
-        if roomier and self._waiting.jobs:
-            self._waiting.serve(start)
-
-    def _start(self, job: WorldJob) -> bool:
-        placement = self._scheduler.place(job.demands)
-        if placement is None:
-            return False
-        job.begin(self.now_s, placement, self.faults.restore_s)
-        self.running[job.id] = job
-        self.used_milli += job.milli
-        for node in _nodes(placement):
-            node.jobs[job.id] = job
-            node.idle_since_s = None
-            self.idle.pop(node.id, None)
+    def _started(self, job: WorldJob) -> None:
         self._agenda.add(job.due_s, _Event("done", job=job, start=job.starts))
-        self._journal.start(self.now_s, job)
-        return True
 
-    def _finish(self, job: WorldJob) -> None:
-        self._leave(job)
-        job.finish_s = self.now_s
-        self.finished.append(job)
-        self._journal.stop(self.now_s, job, "done")
-        self._tell("done", job.id)
-
-    def _interrupt(self, job: WorldJob, why: StopReason) -> None:
-        self._leave(job)
-        self.lost_gpu_seconds += job.interrupt(self.now_s, self.faults.checkpoint_s) * job.milli / 1000
-        self.interruptions += 1
-        self._journal.stop(self.now_s, job, why)
-        job.respawn(self.moment(self.now_s))
-
-    def _leave(self, job: WorldJob) -> None:
-        del self.running[job.id]
-        self.used_milli -= job.milli
-        for placement in job.placement:
-            self._scheduler.free(placement)
-        for node in _nodes(job.placement):
-            del node.jobs[job.id]
-            self._roomier.append(node)
-            if not node.jobs:
-                node.idle_since_s = self.now_s
-                self.idle[node.id] = node
-        job.placement = []
-
-
-def _nodes(placement: Sequence[Placement]) -> list[WorldNode]:
-    return list({p.node.id: p.node for p in placement}.values())
+    def _waits(self, job: WorldJob) -> None:
+        self._tell("pending", job.id)
