@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,14 +16,16 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Caps, Policy
 from pilotlight.facts.trace import Job
 from pilotlight.replay.bounds import bounds
 from pilotlight.replay.compare import run_peers
 from pilotlight.replay.measure import Outcome, idle_hours
 from pilotlight.replay.peers.names import check_peer
 from pilotlight.replay.run import Scenario, run
-from pilotlight.replay.trace import read_trace
+from pilotlight.replay.stats import read_stats
+from pilotlight.replay.synth import synthesise
+from pilotlight.replay.trace import read_trace, window
 from pilotlight.settings import default_file, read
 
 STATES = ("memory", "sqlite")
@@ -52,8 +55,9 @@ class StateKind(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     app.command()(replay)
+    app.command()(week)
 
 
 def replay(
@@ -105,6 +109,36 @@ def replay(
         write_report(report, outcomes, f"{Path(trace).name}: {len(jobs):,} jobs", scenario)
 
 
+WEEK = (7.0, 14.0)
+"""The days of the trace that the main run takes."""
+REAL_WEEK = Path("../shared/traces/philly_dev.csv.gz")
+WEEK_PEERS = ("always-on", "cluster-autoscaler", "karpenter", "keda", "s0-loop")
+
+
+def week(
+    trace: Annotated[Path, typer.Option(help="The trace whose days 7 to 14 are run, where it is there.")] = REAL_WEEK,
+    seed: Annotated[int, typer.Option(help="Draws the built-in week.")] = 0,
+    report: Annotated[Path, typer.Option(help="The page to write.")] = Path("build/week.html"),
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Run a week of GPU jobs against the peers: the real one where its trace is there, else the built-in one.
+
+    Example: pilotlight week --report week.html
+    """
+    if trace.exists():
+        jobs, name = window(read_trace(trace), *WEEK), "philly week"
+        note = f"{len(jobs):,} jobs: days 7 to 14 of the real Philly trace ({trace.name})"
+    else:
+        stats = default_file("data/philly_week.stats.json")
+        jobs, name = synthesise(read_stats(stats.read_bytes(), stats.name), seed), "built-in week"
+        note = f"{len(jobs):,} jobs: the built-in week, drawn from statistics of the Philly trace (seed {seed})"
+    typer.echo(note, err=as_json)
+    scenario = Scenario(state="sqlite", sample_s=SAMPLE_S, seed=seed)
+    outcomes = compare(jobs, load_catalog(None), load_policy(None), scenario, trace=name, against=WEEK_PEERS)
+    show(outcomes, as_json=as_json, single=False)
+    write_report(report, outcomes, note, scenario)
+
+
 def compare(
     jobs: Sequence[Job],
     catalog: Catalog,
@@ -129,13 +163,11 @@ def compare(
 
 
 def load_policy(where: str | None) -> Policy:
-    """The policy at a path. Without one, the example's rules over one pool for each type of the catalogue."""
+    """The policy at a path. Without one, the example's rules, uncapped, over one pool for each type there is."""
     if where:
         return read_policy(read(where), where)
     path = default_file("examples/policy.yaml")
-    import msgspec
-
-    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=())
+    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
 
 
 def load_catalog(where: str | None) -> Catalog:

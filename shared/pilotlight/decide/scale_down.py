@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pilotlight.decide.economics import break_even_s, paid_until_s
-from pilotlight.decide.warm import worth_keeping
+from pilotlight.decide.warm import learned, saving, worth_keeping
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
@@ -21,17 +21,28 @@ from pilotlight.units import Seconds, cents, clock_seconds, human
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
+HYSTERESIS_S = 60.0
+"""A node that history says to put out still idles so long: a tick's noise does not move it."""
+
+LOOK_AGAIN_S = 600.0
+"""How often a node that is kept warm is judged again: demand fades."""
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long a node of a pool may idle, and why so long."""
+    """How long a node of a pool may idle, and why so long; ``warm`` idle nodes pay for themselves and stay."""
 
     seconds: Seconds
     why: str
+    warm: int = 0
 
 
-def allowance(offering: Offering, policy: Policy, memory: Memory) -> Allowance:
-    """The idle time a node of an offering may have: the policy's word, else the break-even against relighting."""
+def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
+    """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
+
+    With a history, an idle node beyond those that pay for themselves goes after ``HYSTERESIS_S``. Without one, it
+    goes when keeping it has cost as much as relighting would.
+    """
     pool = policy.pools.get(offering.pool)
     if pool is not None and pool.idle_timeout is not None:
         return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
@@ -39,9 +50,16 @@ def allowance(offering: Offering, policy: Policy, memory: Memory) -> Allowance:
     rules = policy.of_class(name)
     if rules.idle_timeout is not None:
         return Allowance(rules.idle_timeout, f"classes.{name}.idle_timeout")
-    even = break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour)
-    worth = f"a wait at {cents(rules.wait_usd_per_hour)}/h" if rules.wait_usd_per_hour else "no price on waiting"
-    return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth}")
+    hits, price, wait = memory.hits.get(offering.pool), offering.usd_per_hour, rules.wait_usd_per_hour
+    if hits is not None and wait and learned(hits):
+        now_s = clock_seconds(now)
+        keep = worth_keeping(hits, now_s, offering.boot_s, price, wait)
+        worth = saving(hits, keep + 1, now_s, offering.boot_s, wait)
+        why = f"warm node {keep + 1} would cost {cents(price)}/h and save {cents(worth)}/h of waiting"
+        return Allowance(HYSTERESIS_S, why, keep)
+    even = break_even_s(offering.boot_s, price, wait)
+    worth_ = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
+    return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth_}")
 
 
 def verdicts(
@@ -96,14 +114,9 @@ class _Judge:
         lit: int,
     ) -> None:
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
-        self.may = allowance(offering, policy, memory)
+        self.may = allowance(offering, policy, memory, now)
         pool = policy.pools.get(offering.pool)
         self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
-        rules = policy.of_class(memory.pool_class.get(offering.pool, "batch"))
-        self.learned = worth_keeping(
-            memory.hits.get(offering.pool), clock_seconds(now), offering.boot_s, offering.usd_per_hour,
-            rules.wait_usd_per_hour,
-        )  # fmt: skip
         bought = memory.last_buy.get(offering.pool)
         self.cool = bought + timedelta(seconds=policy.cooldown) if bought is not None else None
 
@@ -134,9 +147,9 @@ class _Judge:
             return keep(f"idle, but {blockers[0]} stops the drain: {cents(self.offering.usd_per_hour)}/h")
         if idle_left <= self.warm or self.lit <= self.least:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
-        if idle_left <= self.learned:
-            at = self.now + timedelta(seconds=600)
-            return keep(f"kept warm: {self.learned} of this pool are taken often enough to pay for themselves", at)
+        if idle_left <= self.may.warm:
+            at = self.now + timedelta(seconds=LOOK_AGAIN_S)
+            return keep(f"kept warm: {self.may.warm} of this pool are taken often enough to pay for themselves", at)
         if idle_s < self.may.seconds:
             due = since + timedelta(seconds=self.may.seconds)
             return keep(f"idle for {human(idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)

@@ -11,6 +11,9 @@ from pilotlight.facts.memory import Hits
 from pilotlight.units import HOUR, Seconds, UsdPerHour
 
 HALF_LIFE_S = 6 * HOUR
+ENOUGH = 5
+"""A pool with fewer demands than this in all has no history to judge by."""
+
 MOST = 64
 """No more than so many warm nodes of a pool are ever considered."""
 
@@ -27,15 +30,26 @@ def seen(hits: Hits | None, nodes: int, now_s: Seconds, boot_s: Seconds) -> Hits
             break
         rates.extend([0.0] * (k - len(rates)))
         rates[k - 1] += math.log(2) / (HALF_LIFE_S / HOUR)
-    return Hits(at=now_s, recent=tuple(recent[-MOST:]), rates=tuple(rates))
+    return Hits(at=now_s, recent=tuple(recent[-MOST:]), rates=tuple(rates), count=old.count + nodes)
+
+
+def learned(hits: Hits | None) -> bool:
+    """Whether a pool was in demand often enough to be judged by its own history."""
+    return hits is not None and hits.count >= ENOUGH
 
 
 def worth_keeping(hits: Hits | None, now_s: Seconds, boot_s: Seconds, price: UsdPerHour, wait: Decimal) -> int:
     """How many warm nodes of a pool pay for themselves now."""
     if hits is None or not wait:
         return 0
-    saved = boot_s / HOUR * float(wait) * _fade(now_s - hits.at)
-    return next((k for k, rate in enumerate(hits.rates) if rate * saved <= float(price)), len(hits.rates))
+    values = (saving(hits, k, now_s, boot_s, wait) for k in range(1, len(hits.rates) + 1))
+    return next((k for k, value in enumerate(values) if value <= price), len(hits.rates))
+
+
+def saving(hits: Hits, k: int, now_s: Seconds, boot_s: Seconds, wait: Decimal) -> UsdPerHour:
+    """Dollars an hour that the k-th warm node of a pool saves in waiting."""
+    rate = hits.rates[k - 1] if k <= len(hits.rates) else 0.0
+    return wait * Decimal(rate * _fade(now_s - hits.at) * boot_s / HOUR)
 
 
 def _fade(seconds: Seconds) -> float:

@@ -31,12 +31,13 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the k-th warm node of a pool would have been taken, in hits an hour, faded over time.
 
     ``recent`` are seconds (from the epoch) of the demands of the last boot window; ``rates[k-1]`` belongs to the
-    k-th node; all as of ``at``.
+    k-th node; all as of ``at``. ``count`` is how many were ever counted.
     """
 
     at: Seconds
     recent: tuple[Seconds, ...] = ()
     rates: tuple[float, ...] = ()
+    count: int = 0
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
