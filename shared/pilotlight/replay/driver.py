@@ -109,7 +109,7 @@ class Driver:
             self._tick(at_s)
 
     def _submit(self, job: Job) -> None:
-        chosen = self.affinity.type_for(job) if self.placement == "affinity" else None
+        chosen = self.affinity.type_for(job) if self.placement != "none" else None
         demands = demands_of(job, self.affinity.catalog, pinned=chosen, start=self.world.clock.start)
         if self.gate is not None:
             self.gate.hold(job, demands)
