@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from zoneinfo import ZoneInfo
 
 from pilotlight.codec.policy_values import amount_problem, suggestion
-from pilotlight.facts.policy import Caps, ClassPolicy, Policy, PoolPolicy, Schedule
+from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy, Schedule
 
 Problem = tuple[str, str]
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
+_BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -25,6 +26,8 @@ def contradictions(policy: Policy) -> list[Problem]:
     found += _caps("caps", policy.caps)
     for i, schedule in enumerate(policy.schedules):
         found += _schedule(f"schedules[{i}]", schedule, policy)
+    for i, budget in enumerate(policy.budgets):
+        found += _budget(f"budgets[{i}]", budget, policy)
     found += _prices(policy)
     for name, channel in policy.alerts.channels.items():
         if channel.kind == "webhook" and not channel.url_env:
@@ -103,6 +106,29 @@ def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem
         yield f"{path}.capacity_types.serving", "serving never runs on spot: leave spot out"
     if schedule.caps is not None:
         yield from _caps(f"{path}.caps", schedule.caps)
+
+
+def _budget(path: str, budget: Budget, policy: Policy) -> Iterator[Problem]:
+    if not _BUDGET_NAME.fullmatch(budget.name):
+        yield f"{path}.name", f"{budget.name!r} is no name: write letters, digits, dots, dashes or underscores"
+    if sum(other.name == budget.name for other in policy.budgets) > 1:
+        yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
+    limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}
+    if all(limit is None for limit in limits.values()):
+        yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"
+    if not _known_zone(budget.timezone):
+        yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
+    if isinstance(budget.scope, BudgetScope):
+        yield from _scope(f"{path}.scope", budget.scope, policy)
+
+
+def _scope(path: str, scope: BudgetScope, policy: Policy) -> Iterator[Problem]:
+    if sum(name is not None for name in (scope.team, scope.workload_class, scope.pool)) != 1:
+        yield path, "must name exactly one of team, class and pool; two budgets make both hold"
+    if scope.team == "":
+        yield f"{path}.team", "is empty"
+    if scope.pool is not None:
+        yield from _known(path + ".pool", [scope.pool], policy.pools)
 
 
 def _prices(policy: Policy) -> Iterator[Problem]:

@@ -100,13 +100,15 @@ def _list(value: Any, kind: inspect.VarTupleType, path: str, problems: Problems)
 
 
 def _union(value: Any, kind: inspect.UnionType, path: str, problems: Problems) -> Any:
-    """None where allowed; a list where a list is allowed; else the other type."""
+    """None where allowed; a list or a table where one is allowed; else the other type."""
     if value is None and any(isinstance(t, inspect.NoneType) for t in kind.types):
         return None
     types = [t for t in kind.types if not isinstance(t, inspect.NoneType)]
     lists = [t for t in types if isinstance(t, inspect.VarTupleType)]
-    others = [t for t in types if not isinstance(t, inspect.VarTupleType)]
-    return read_value(value, (lists if isinstance(value, list) and lists else others)[0], path, problems)
+    tables = [t for t in types if isinstance(t, inspect.StructType)]
+    fitting = lists if isinstance(value, list) else tables if isinstance(value, dict) else []
+    others = [t for t in types if t not in lists and t not in tables]
+    return read_value(value, (fitting or others or types)[0], path, problems)
 
 
 def _scalar(value: Any, read: Callable[[str, Any], Any], kind: inspect.Type, path: str, problems: Problems) -> Any:

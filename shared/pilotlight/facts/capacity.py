@@ -62,7 +62,10 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod on a node. ``blocks`` says why it would stop a drain ("PodDisruptionBudget x"), or is empty."""
+    """A pod on a node. ``blocks`` says why it would stop a drain ("PodDisruptionBudget x"), or is empty.
+
+    ``max_run_s`` is 0 where it names no deadline.
+    """
 
     uid: str
     namespace: str
@@ -73,6 +76,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     workload_class: str = ""
     team: str = ""
     gang: str = ""
+    max_run_s: Seconds = 0
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +145,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
-    """Capacity asked for and not yet ready, and the demands (pod uids) it was asked for."""
+    """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for."""
 
     decision: str
     offering: str
@@ -150,3 +154,4 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     requested_at: datetime
     ready_by: datetime
     demands: tuple[str, ...] = ()
+    gangs: tuple[str, ...] = ()

@@ -39,6 +39,10 @@ GpuMemory = Annotated[
 """Whole GiB of one device, written as "40Gi" or 40."""
 
 
+Figure = Annotated[Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})]
+"""An exact number, written as a number or as text."""
+
+
 class _Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the policy file: unknown keys are refused."""
 
@@ -94,6 +98,37 @@ class Caps(_Keys, frozen=True, kw_only=True):
     usd_per_hour: Money | None = None
 
 
+class BudgetScope(_Keys, frozen=True, kw_only=True):
+    """Whose spending a budget counts: that of one team, one class or one pool. Exactly one of them."""
+
+    team: str | None = None
+    workload_class: WorkloadClass | None = msgspec.field(default=None, name="class")
+    pool: str | None = None
+
+    def __str__(self) -> str:
+        """As people say it: "team research"."""
+        named = (("team", self.team), ("class", self.workload_class), ("pool", self.pool))
+        return next((f"{kind} {name}" for kind, name in named if name is not None), "nobody")
+
+
+class Budget(_Keys, frozen=True, kw_only=True):
+    """A cap on spending: dollars held before each purchase, never above the limit.
+
+    ``usd`` and ``gpu_hours`` count over a ``period`` of the calendar in ``timezone`` (weeks begin on Monday);
+    ``usd_per_hour`` is what may be lit at once. ``hard`` holds the longest run of what is bought; without it the
+    typical run is held, and what goes beyond is reported.
+    """
+
+    name: str
+    scope: BudgetScope | Literal["all"] = "all"
+    usd: Money | None = None
+    gpu_hours: Figure | None = None
+    usd_per_hour: Money | None = None
+    period: Literal["day", "week", "month"] = "month"
+    timezone: str = "UTC"
+    hard: bool = True
+
+
 class Schedule(_Keys, frozen=True, kw_only=True):
     """A window in which rules change. ``days`` as "mon".."sun"; ``start``/``end`` local "HH:MM" in ``timezone``.
 
@@ -138,19 +173,25 @@ class Alerts(_Keys, frozen=True, kw_only=True):
 
 
 class Policy(_Keys, frozen=True, kw_only=True):
-    """The whole file."""
+    """The whole file.
+
+    Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
+    another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
+    """
 
     version: Literal[1]
     pools: dict[str, PoolPolicy] = {}
     classes: dict[WorkloadClass, ClassPolicy] = {}
     caps: Caps = Caps()
-    budgets: tuple[dict[str, object], ...] = ()
+    budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     alerts: Alerts = Alerts()
     prices: Prices = Prices()
     require_label: bool = False
     max_stranded_gpus: int | None = None
     cooldown: Duration = 0
+    gpu_ready_deadline: Duration = 900
+    max_event_age: Duration = 600
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

@@ -100,4 +100,5 @@ def _pod(demand: PodDemand) -> BoundPod:
         gpu=demand.shape.gpu,
         workload_class=demand.shape.workload_class,
         team=demand.shape.team,
+        max_run_s=demand.shape.max_run_s,
     )

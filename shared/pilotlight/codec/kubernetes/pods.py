@@ -149,6 +149,7 @@ def bound_pod(asked: Asked, objects: Objects, classify: Classifier, blocks: str)
         workload_class=classify(traits_of(asked))[0] if gpu else "",
         team=team_of(pod, objects) if gpu else "",
         gang=gang_key(pod) if gpu else "",
+        max_run_s=pod.spec.active_deadline_seconds,
     )
 
 

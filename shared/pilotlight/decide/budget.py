@@ -1,0 +1,198 @@
+"""What a budget allows: its window, what a node takes of it, and the figures of a refusal.
+
+A node is bought only when price x (boot + longest run + one idle timeout), cut at the end of the budget's period, fits
+beside all that is settled and held. So whatever it was bought for can run to its end without passing the cap.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s
+from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import EPOCH, HOUR, Seconds, cents, per_hour
+
+MANY = 1 << 30
+"""As many nodes as anyone wants: no budget is in the way."""
+
+
+def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:
+    """The period around a moment, from its first midnight in the budget's zone to the next one's, in UTC.
+
+    On the days that clocks change a day has 23 or 25 hours.
+    """
+    zone = ZoneInfo(budget.timezone)
+    day = at.astimezone(zone).date()
+    match budget.period:
+        case "day":
+            first, then = day, day + timedelta(days=1)
+        case "week":
+            first = day - timedelta(days=day.weekday())
+            then = first + timedelta(days=7)
+        case "month":
+            first = day.replace(day=1)
+            then = (first + timedelta(days=31)).replace(day=1)
+    return _midnight(first, zone), _midnight(then, zone)
+
+
+def _midnight(day: date, zone: ZoneInfo) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(EPOCH.tzinfo)
+
+
+def meters(budgets: Sequence[Budget], at: datetime) -> tuple[Meter, ...]:
+    """Every limit of the budgets, over the windows around a moment."""
+    return tuple(meter for budget in budgets for meter in _meters(budget, at))
+
+
+def _meters(budget: Budget, at: datetime) -> Iterator[Meter]:
+    start, end = window(budget, at)
+    if budget.usd is not None:
+        yield Meter(budget=budget, measure="usd", limit=budget.usd, start=start, end=end)
+    if budget.gpu_hours is not None:
+        yield Meter(budget=budget, measure="gpu_hours", limit=budget.gpu_hours, start=start, end=end)
+    if budget.usd_per_hour is not None:
+        yield Meter(budget=budget, measure="usd_per_hour", limit=budget.usd_per_hour, start=EPOCH)
+
+
+def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter, ...]:
+    """Every meter a node touched that was paid for until a moment: those of all its windows."""
+    found: dict[str, Meter] = {}
+    last = paid_until(hold, until)
+    for budget in budgets:
+        at = hold.since
+        while at <= last:
+            found |= {m.key: m for m in _meters(budget, at) if applies(m, hold.terms)}
+            at = window(budget, at)[1]
+    return tuple(found.values())
+
+
+def applies(meter: Meter, terms: Terms) -> bool:
+    """Whether a node of such terms counts against a meter."""
+    scope = meter.budget.scope
+    if not isinstance(scope, BudgetScope):
+        return True
+    named = ((scope.team, terms.team), (scope.workload_class, terms.workload_class), (scope.pool, terms.pool))
+    return any(wanted is not None and wanted == own for wanted, own in named)
+
+
+def longest_run(max_run_s: Seconds, workload_class: WorkloadClass, policy: Policy) -> tuple[Seconds, str]:
+    """How long a pod may run at most, and where the figure comes from: its own deadline, else its class's."""
+    if max_run_s:
+        return max_run_s, "activeDeadlineSeconds"
+    return policy.of_class(workload_class).max_runtime, f"classes.{workload_class}.max_runtime"
+
+
+def terms(
+    offering: Offering, policy: Policy, *, workload_class: WorkloadClass, team: str, max_run_s: Seconds = 0
+) -> Terms:
+    """What a node of an offering is bought for: pods of one team and class that run so long at most."""
+    run_s, source = longest_run(max_run_s, workload_class, policy)
+    return Terms(
+        pool=offering.pool,
+        team=team,
+        workload_class=workload_class,
+        usd_per_hour=offering.usd_per_hour,
+        gpus=offering.gpus,
+        boot_s=offering.boot_s,
+        idle_s=_idle_s(offering, policy, policy.of_class(workload_class)),
+        run_s=run_s,
+        run_source=source,
+        typical_s=min(run_s, TYPICAL_RUN_S),
+        minimum_s=offering.minimum_s,
+        increment_s=offering.increment_s,
+    )
+
+
+def _idle_s(offering: Offering, policy: Policy, rules: ClassPolicy) -> Seconds:
+    pool = policy.pools.get(offering.pool)
+    stated = pool.idle_timeout if pool is not None and pool.idle_timeout is not None else rules.idle_timeout
+    if stated is not None:
+        return stated
+    even = break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour)
+    return min(even, rules.max_idle_timeout)
+
+
+def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
+    """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over."""
+    until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
+    return Hold(id=id_, decision=decision, terms=terms_, since=now, binds_until=until)
+
+
+def held(meter: Meter, hold: Hold) -> Decimal:
+    """What a hold takes of a meter: all its node can cost if a pod binds at the last moment and runs the longest."""
+    run_s = hold.terms.run_s if meter.budget.hard else hold.terms.typical_s
+    return used(meter, hold, hold.binds_until + timedelta(seconds=run_s))
+
+
+def used(meter: Meter, hold: Hold, until: datetime) -> Decimal:
+    """What a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
+    if meter.end is None:
+        return hold.terms.usd_per_hour
+    inside = min(paid_until(hold, until), meter.end) - max(hold.since, meter.start)
+    seconds = max(0.0, inside.total_seconds())
+    return per_hour(Decimal(hold.terms.gpus) if meter.measure == "gpu_hours" else hold.terms.usd_per_hour, seconds)
+
+
+def paid_until(hold: Hold, until: datetime) -> datetime:
+    """Up to when the cloud bills a node that stops at a moment: its least time, and whole steps."""
+    step, lived = hold.terms.increment_s, (until - hold.since).total_seconds()
+    return hold.since + timedelta(seconds=max(hold.terms.minimum_s, -(-lived // step) * step))
+
+
+def over(meter: Meter, after: Decimal, terms_: Terms) -> str:
+    """Why a meter refuses to be at ``after``, in figures; empty where it allows that."""
+    return "" if after <= meter.limit else refusal(meter, after, terms_)
+
+
+def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
+    """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the longest run."""
+    scope = meter.budget.scope
+    who = str(scope) if isinstance(scope, BudgetScope) else f"budget {meter.budget.name}"
+    if meter.end is None:
+        return f"{who}: {cents(after)} of {cents(meter.limit)} an hour would be held"
+    run_s, source = terms_.run_s, terms_.run_source
+    if not meter.budget.hard:
+        run_s, source = terms_.typical_s, "the typical run"
+    if meter.measure == "usd":
+        figures = f"{cents(after)} of {cents(meter.limit)}"
+    else:
+        figures = f"{after:,.1f} of {meter.limit:,.1f} GPU-hours"
+    return f"{who}: {figures} a {meter.budget.period} would be held (a run may take {_hours(run_s)}: {source})"
+
+
+def _hours(seconds: Seconds) -> str:
+    return f"{seconds / HOUR:.3g} h"
+
+
+@dataclass(slots=True)
+class Purse:
+    """What the budgets leave while a plan is made: the balances, and what this plan has taken so far."""
+
+    money: Money
+    now: datetime
+    taken: dict[str, Decimal] = field(default_factory=dict)
+
+    def room(self, terms_: Terms) -> list[tuple[int, str]]:
+        """How many more nodes each meter allows, and why not one more."""
+        hold = opened("", "", terms_, self.now)
+        return [self._room(b, held(b.meter, hold), terms_) for b in self._concerning(terms_)]
+
+    def take(self, terms_: Terms, nodes: int) -> None:
+        """Count nodes as held."""
+        hold = opened("", "", terms_, self.now)
+        for balance in self._concerning(terms_):
+            key = balance.meter.key
+            self.taken[key] = self.taken.get(key, Decimal(0)) + nodes * held(balance.meter, hold)
+
+    def _concerning(self, terms_: Terms) -> list[Balance]:
+        return [b for b in self.money.balances if applies(b.meter, terms_)]
+
+    def _room(self, balance: Balance, each: Decimal, terms_: Terms) -> tuple[int, str]:
+        before = balance.total + self.taken.get(balance.meter.key, Decimal(0))
+        left = int((balance.meter.limit - before) // each) if each > 0 else MANY
+        return left, refusal(balance.meter, before + each, terms_)
