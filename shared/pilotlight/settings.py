@@ -4,6 +4,7 @@
 PILOTLIGHT_POLICY      policy file: a path, ``s3://bucket/key`` or ``gs://bucket/object``
 PILOTLIGHT_CATALOG     catalogue file: a path; the policy's ``prices.files`` come after it
 PILOTLIGHT_CLUSTER     the one cluster this deployment serves; events of others are let pass
+PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:`` or ``sqlite:PATH``
 PILOTLIGHT_OUTBOX      ``memory:`` or ``local:FOLDER``
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
@@ -38,6 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = ""
     catalog: str = ""
     cluster: str = ""
+    world: str = ""
     state: str = "sqlite:.pilotlight/state.db"
     outbox: str = "local:.pilotlight/outbox"
     mode: Mode = "act"
@@ -53,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             policy=environ.get("PILOTLIGHT_POLICY", ""),
             catalog=environ.get("PILOTLIGHT_CATALOG", ""),
             cluster=cluster,
+            world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if cluster else "act")),

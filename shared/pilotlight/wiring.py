@@ -22,6 +22,7 @@ from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, default_file, read
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.world_client import WorldClient
     from pilotlight.world.world import World
 
 DEFAULT_POLICY = "examples/policy.yaml"
@@ -124,12 +125,12 @@ class App:
 
     @cached_property
     def clock(self) -> Clock:
-        """The wall's clock, or the one given."""
+        """The one given, or that of the world outside, or the wall's."""
         if "clock" in self._seams:
             return self._seams["clock"]
-        from pilotlight.adapters.clock import SystemClock
+        from pilotlight.adapters.clock import ServedClock, SystemClock
 
-        return SystemClock()
+        return ServedClock(self.served_world) if self.served_world else SystemClock()
 
     @cached_property
     def state(self) -> State:
@@ -185,23 +186,26 @@ class App:
         from pilotlight.world.nodes import WorldPool
         from pilotlight.world.world import World
 
-        pools = [
-            WorldPool(
-                name=name,
-                instance_type=pool.instance_type,
-                capacity_type=pool.capacity_type,
-                max=pool.max,
-                labels=pool.labels,
-                taints=pool.taints,
-                zone=pool.zones[0] if pool.zones else "",
-            )
-            for name, pool in self.policy.pools.items()
-        ]
+        pools = [WorldPool.of(name, rules) for name, rules in self.policy.pools.items()]
         return World(self.catalog, pools, clock=WallClock(datetime.now(UTC)))
+
+    @cached_property
+    def served_world(self) -> "WorldClient | None":
+        """The world outside this process, where the settings name one."""
+        if not self.settings.world:
+            return None
+        from pilotlight.adapters.world_client import WorldClient
+
+        return WorldClient(self.settings.world)
 
     def _cluster_and_pools(self) -> tuple[Cluster, Pools]:
         if "cluster" in self._seams and "pools" in self._seams:
             return self._seams["cluster"], self._seams["pools"]
+        if self.served_world is not None:
+            from pilotlight.adapters.cluster.world import ServedCluster
+            from pilotlight.adapters.pools.world import ServedPools
+
+            return ServedCluster(self.served_world), ServedPools(self.served_world)
         if self.settings.cluster:
             raise BadInput(
                 f"PILOTLIGHT_CLUSTER is {self.settings.cluster!r}: no adapter for a real cluster is built in yet; "

@@ -18,6 +18,7 @@ COMMANDS = {
     "replay_command": ("replay", "week"),
     "trace_commands": ("synth", "stats", "trace"),
     "serve_command": ("serve",),
+    "world_command": ("world",),
     "send_command": ("send",),
     "why_command": ("why",),
 }

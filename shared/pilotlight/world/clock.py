@@ -8,9 +8,13 @@ from pilotlight.units import Seconds
 
 
 class WorldClock(Protocol):
-    """A Clock that also counts seconds since the world began."""
+    """A Clock that also counts seconds since the world began.
+
+    ``speed`` is its seconds per second of the wall's: 0 where it moves only when told to.
+    """
 
     start: datetime
+    speed: float
 
     def now(self) -> datetime:
         """The aware UTC moment."""
@@ -26,6 +30,7 @@ class VirtualClock:
 
     def __init__(self, start: datetime) -> None:
         self.start = start
+        self.speed = 0.0
         self._elapsed_s: Seconds = 0.0
 
     def now(self) -> datetime:
@@ -45,11 +50,11 @@ class WallClock:
 
     def __init__(self, start: datetime, speed: float = 1.0) -> None:
         self.start = start
-        self._speed = speed
+        self.speed = speed
         self._began = time.monotonic()
 
     def now(self) -> datetime:
         return self.start + timedelta(seconds=self.elapsed_s())
 
     def elapsed_s(self) -> Seconds:
-        return (time.monotonic() - self._began) * self._speed
+        return (time.monotonic() - self._began) * self.speed

@@ -52,11 +52,10 @@ def _add(micros: dict[UsdPerHour, int], node: WorldNode, now_s: Seconds) -> None
 class Fate:
     """What the seed decides: the life of each (type, n-th launch), and the hours in which a type is out of stock."""
 
-    def __init__(self, seed: int, shortage: float) -> None:
+    def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._shortage = shortage
         self._launches: dict[str, int] = {}
-        self._dry: dict[tuple[str, int], bool] = {}
+        self._stock: dict[tuple[str, int], float] = {}
 
     def life_s(self, machine: Machine) -> Seconds | None:
         """How long the next launch of this type lives; None when nothing takes it."""
@@ -67,11 +66,11 @@ class Fate:
         draw = Random(f"{self._seed}/life/{kind}/{nth}")
         return draw.expovariate(machine.interruptions_per_hour / HOUR)
 
-    def out_of_stock(self, instance_type: str, now_s: Seconds) -> bool:
-        """Whether a type has no capacity in this hour."""
-        if self._shortage <= 0:
+    def out_of_stock(self, instance_type: str, now_s: Seconds, shortage: float) -> bool:
+        """Whether a type has no capacity in this hour: it has none in a share ``shortage`` of its hours."""
+        if shortage <= 0:
             return False
         hour = (instance_type, int(now_s // HOUR))
-        if hour not in self._dry:
-            self._dry[hour] = Random(f"{self._seed}/stock/{hour[0]}/{hour[1]}").random() < self._shortage
-        return self._dry[hour]
+        if hour not in self._stock:
+            self._stock[hour] = Random(f"{self._seed}/stock/{hour[0]}/{hour[1]}").random()
+        return self._stock[hour] < shortage

@@ -21,8 +21,8 @@ class Fleet:
         self.terminations = 0
         self.gpus_paid = 0
         self._catalog = catalog
-        self._faults = faults
-        self._fate = Fate(seed, faults.shortage)
+        self.faults = faults
+        self._fate = Fate(seed)
         self._ledger = Ledger()
         self._machines: dict[tuple[str, str], Machine] = {}
 
@@ -40,7 +40,7 @@ class Fleet:
         """A new node, booting. Raises ``NoCapacity`` or ``QuotaExceeded``."""
         self._admit(machine, now_s)
         self.launches += 1
-        node = WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self._faults.gpu_lag_s)
+        node = WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self.faults.gpu_lag_s)
         self.nodes[node.id] = node
         self.gpus_paid += node.gpus
         return node
@@ -54,12 +54,12 @@ class Fleet:
 
     def boot_s(self, machine: Machine) -> Seconds:
         """From the request until the node registers."""
-        return machine.boot_s if self._faults.boot_s is None else self._faults.boot_s
+        return machine.boot_s if self.faults.boot_s is None else self.faults.boot_s
 
     def taken_at_s(self, node: WorldNode) -> Seconds | None:
         """When the cloud takes a node just launched back, or None."""
         life_s = self._fate.life_s(node.machine)
-        return node.launched_s + life_s if life_s is not None and self._faults.reclaim else None
+        return node.launched_s + life_s if life_s is not None and self.faults.reclaim else None
 
     def cost(self, now_s: Seconds) -> Usd:
         """Dollars for every node up to now."""
@@ -70,10 +70,10 @@ class Fleet:
         return self._ledger.gpu_seconds(self.nodes.values(), now_s)
 
     def _admit(self, machine: Machine, now_s: Seconds) -> None:
-        pool, quota = machine.pool, self._faults.quota_nodes
+        pool, quota = machine.pool, self.faults.quota_nodes
         if quota is not None and len(self.nodes) >= quota:
             raise QuotaExceeded(f"the account's quota is {quota} nodes: ask for more, or release some")
         if pool.max is not None and sum(n.pool == pool.name for n in self.nodes.values()) >= pool.max:
             raise QuotaExceeded(f"pool {pool.name} is at its maximum of {pool.max} nodes: raise it at the cloud")
-        if self._fate.out_of_stock(pool.instance_type, now_s):
+        if self._fate.out_of_stock(pool.instance_type, now_s, self.faults.shortage):
             raise NoCapacity(f"{pool.instance_type} is out of stock: try another type, or again within the hour")

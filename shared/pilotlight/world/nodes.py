@@ -19,6 +19,7 @@ from pilotlight.facts.labels import (
     POOL,
     ZONE,
 )
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
 
@@ -34,6 +35,19 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     zone: str = ""
     slices: dict[str, int] = {}
+
+    @staticmethod
+    def of(name: str, rules: PoolPolicy) -> "WorldPool":
+        """The pool that a policy's entry describes."""
+        return WorldPool(
+            name=name,
+            instance_type=rules.instance_type,
+            capacity_type=rules.capacity_type,
+            max=rules.max,
+            labels=rules.labels,
+            taints=rules.taints,
+            zone=rules.zones[0] if rules.zones else "",
+        )
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

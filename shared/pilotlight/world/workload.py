@@ -36,7 +36,7 @@ class Workload:
         self.interruptions = 0
         self.lost_gpu_seconds = 0.0
         self.scheduler = Scheduler(spread=spread)
-        self._faults = faults
+        self.faults = faults
         self._journal = journal
         self._on_start = on_start
         self._on_wait = on_wait
@@ -121,7 +121,7 @@ class Workload:
         placement = self.scheduler.place(job.demands)
         if placement is None:
             return False
-        job.begin(now_s, placement, self._faults.restore_s)
+        job.begin(now_s, placement, self.faults.restore_s)
         self.running[job.id] = job
         self.used_milli += job.milli
         for node in _nodes(placement):
@@ -134,7 +134,7 @@ class Workload:
 
     def _interrupt(self, job: WorldJob, why: StopReason, now_s: Seconds) -> None:
         self._leave(job, now_s)
-        lost_s = job.interrupt(now_s, self._faults.checkpoint_s)
+        lost_s = job.interrupt(now_s, self.faults.checkpoint_s)
         self.lost_gpu_seconds += lost_s * job.milli / MILLI_PER_GPU
         self.interruptions += 1
         self._journal.stop(now_s, job, why)

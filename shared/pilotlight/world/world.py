@@ -141,6 +141,12 @@ class World:
         with self._lock:
             return self._workload.fits_elsewhere(self._node(node_id))
 
+    def set_faults(self, faults: Faults) -> None:
+        """Let other things go wrong from now on; what was drawn before stays drawn."""
+        with self._lock:
+            self.faults = self.fleet.faults = self._workload.faults = faults
+            self._errors = list(faults.api_errors)
+
     def next_event_s(self) -> Seconds | None:
         """When something next happens by itself, or None."""
         with self._lock:

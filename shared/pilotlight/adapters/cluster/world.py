@@ -1,0 +1,37 @@
+"""The cluster of a served world."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pilotlight.adapters.world_client import WorldClient
+from pilotlight.codec.world import OfNode, Tell
+from pilotlight.facts.capacity import BoundPod, ClusterView
+
+_view = msgspec.json.Decoder(ClusterView)
+_bound = msgspec.json.Decoder(tuple[BoundPod, ...])
+
+
+class ServedCluster:
+    """The Cluster port over a world's HTTP."""
+
+    def __init__(self, client: WorldClient) -> None:
+        self._client = client
+
+    def observe(self) -> ClusterView:
+        return _view.decode(self._client.call("cluster/observe"))
+
+    def cordon(self, node: str) -> None:
+        self._client.call("cluster/cordon", OfNode(node=node))
+
+    def uncordon(self, node: str) -> None:
+        self._client.call("cluster/uncordon", OfNode(node=node))
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        return _bound.decode(self._client.call("cluster/bound", OfNode(node=node)))
+
+    def drain(self, node: str) -> None:
+        self._client.call("cluster/drain", OfNode(node=node))
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        self._client.call("cluster/tell", Tell(namespace=namespace, pod=pod, reason=reason, message=message))

@@ -1,0 +1,1 @@
+"""The Pools port over clouds."""

@@ -1,0 +1,172 @@
+"""What a served world takes and gives, as JSON. Errors travel by their names in the tree of ``errors``."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from pilotlight import errors
+from pilotlight.errors import Denied, Failed, PilotlightError, Reject, Retry, Throttled
+from pilotlight.facts.workload import PodDemand
+from pilotlight.units import Seconds, Usd
+
+_KINDS: dict[str, type[PilotlightError]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.BadInput,
+        errors.Busy,
+        errors.Throttled,
+        errors.Unavailable,
+        errors.Conflict,
+        errors.NoCapacity,
+        errors.QuotaExceeded,
+        errors.Forbidden,
+        errors.BadRequest,
+        errors.Failed,
+    )
+}
+
+
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A body: unknown keys are refused."""
+
+
+class Nothing(_Wire, frozen=True, kw_only=True):
+    """A call without arguments."""
+
+
+class OfNode(_Wire, frozen=True, kw_only=True):
+    """A call about one node."""
+
+    node: str
+
+
+class Tell(_Wire, frozen=True, kw_only=True):
+    """An Event for a pod's owner."""
+
+    namespace: str
+    pod: str
+    reason: str
+    message: str
+
+
+class Grow(_Wire, frozen=True, kw_only=True):
+    """A pool's least desired size."""
+
+    pool: str
+    to: int
+    zone: str = ""
+
+
+class Release(_Wire, frozen=True, kw_only=True):
+    """One named instance of a pool."""
+
+    pool: str
+    instance: str
+
+
+CALLS: Mapping[str, type[_Wire]] = {
+    "cluster/observe": Nothing,
+    "cluster/cordon": OfNode,
+    "cluster/uncordon": OfNode,
+    "cluster/bound": OfNode,
+    "cluster/drain": OfNode,
+    "cluster/tell": Tell,
+    "pools/describe": Nothing,
+    "pools/grow": Grow,
+    "pools/release": Release,
+}
+"""``port/method`` and what it takes; it gives what the port's method returns."""
+
+
+class NewPods(_Wire, frozen=True, kw_only=True):
+    """Pods to create, which run so long once they have started. The pods of one gang come together."""
+
+    demands: tuple[PodDemand, ...]
+    run_s: Seconds
+
+
+class Created(_Wire, frozen=True, kw_only=True):
+    """The pods that were not there before, as "namespace/name"."""
+
+    created: tuple[str, ...]
+
+
+class Time(_Wire, frozen=True, kw_only=True):
+    """The world's moment, and its seconds per second of the wall's clock: 0 where it moves only when told to."""
+
+    now: datetime
+    speed: float
+
+
+class PodStatus(_Wire, frozen=True, kw_only=True):
+    """Where a pod is: "pending", "running" on ``node``, or "finished"."""
+
+    uid: str
+    name: str
+    state: str
+    node: str = ""
+
+
+class Told(_Wire, frozen=True, kw_only=True):
+    """An Event written on a pod ("namespace/name")."""
+
+    at: datetime
+    pod: str
+    reason: str
+    message: str
+
+
+class Report(_Wire, frozen=True, kw_only=True):
+    """The world so far.
+
+    ``resizes`` counts by pool the calls that made it grow; ``surplus`` the nodes asked for while what was on its way
+    could hold every pod that waited: bought twice, unless the policy keeps warm nodes. ``peak_gpus`` and
+    ``peak_nodes`` are the most that were ever paid for at once.
+    """
+
+    now: datetime
+    cost_usd: Usd
+    launches: int
+    terminations: int
+    nodes: int
+    gpus: int
+    peak_nodes: int
+    peak_gpus: int
+    surplus: int
+    resizes: dict[str, int]
+    pods: dict[str, int]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An error: its kind, its one line, and when to come again where it says so."""
+
+    error: str
+    message: str
+    after_s: Seconds | None = None
+
+
+def problem_of(error: PilotlightError) -> Problem:
+    """An error as it travels."""
+    after_s = error.after_s if isinstance(error, Throttled) else None
+    return Problem(error=type(error).__name__, message=str(error), after_s=after_s)
+
+
+def error_of(problem: Problem) -> PilotlightError:
+    """The error that travelled; ``Failed`` for a kind that is not in the tree."""
+    kind = _KINDS.get(problem.error, Failed)
+    if kind is Throttled and problem.after_s is not None:
+        return Throttled(problem.message, problem.after_s)
+    return kind(problem.message)
+
+
+def status_of(error: PilotlightError) -> int:
+    """The HTTP status of an error: a client that knows no kinds still learns whether to come again."""
+    match error:
+        case Retry():
+            return 503
+        case Denied():
+            return 409
+        case Reject():
+            return 400
+    return 500

@@ -1,0 +1,146 @@
+"""The world over local HTTP: a cluster, a cloud and a clock that outlive whoever calls them.
+
+===========================  ==========================================================================
+``POST /cluster/<method>``   the Cluster port's methods, their arguments as a JSON object
+``POST /pools/<method>``     the Pools port's
+``POST /pods``               create pods: ``{"demands": [...], "run_s": 600}``; those there are stay
+``GET /pods``                every pod, its state and its node
+``GET /told``                the Events written on pods
+``GET /clock``               the moment, and the speed
+``GET /report``              cost, launches, resizes, pods by state, nodes bought twice
+``GET``, ``PUT /faults``     what goes wrong from now on
+===========================  ==========================================================================
+
+An error is ``{"error": kind, "message": line}`` under the status that ``codec.world`` gives its kind.
+"""
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+
+from pilotlight.codec.world import (
+    CALLS,
+    Created,
+    NewPods,
+    PodStatus,
+    Problem,
+    Time,
+    Told,
+    error_of,
+    problem_of,
+    status_of,
+)
+from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
+from pilotlight.world.pods import create, statuses
+from pilotlight.world.watch import Watch
+from pilotlight.world.world import World
+
+HOST = "127.0.0.1"
+
+
+class Service:
+    """A world's answers to requests. Safe to ask from many threads."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = WorldCluster(world)
+        self.pools = Watch(world)
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        """The status and the JSON of one request."""
+        try:
+            return 200, msgspec.json.encode(self._route(method, path.strip("/"), body), enc_hook=_from_error)
+        except PilotlightError as error:
+            problem = error
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            problem = BadInput(f"/{path.strip('/')}: {error}")
+        return status_of(problem), msgspec.json.encode(problem_of(problem))
+
+    def _route(self, method: str, path: str, body: bytes) -> object:
+        match method, path:
+            case "GET", "clock":
+                return Time(now=self.world.clock.now(), speed=self.world.clock.speed)
+            case "GET", "report":
+                return self.pools.report()
+            case "GET", "pods":
+                return self._pods()
+            case "GET", "told":
+                return [Told(at=t, pod=pod, reason=why, message=text) for t, pod, why, text in tuple(self.cluster.told)]
+            case "GET", "faults":
+                return self.world.faults
+            case "PUT", "faults":
+                self.world.set_faults(msgspec.json.decode(body, type=Faults, dec_hook=_to_error))
+                return self.world.faults
+            case "POST", "pods":
+                pods = msgspec.json.decode(body, type=NewPods)
+                return Created(created=tuple(create(self.world, pods.demands, pods.run_s)))
+            case "POST", _ if path in CALLS:
+                return self._call(path, body)
+        raise BadInput(f"nothing at {method} /{path}; there are /pods, /told, /clock, /report, /faults, {_CALLS}")
+
+    def _pods(self) -> list[PodStatus]:
+        with self.world.call("pods"):
+            return list(statuses(self.world))
+
+    def _call(self, path: str, body: bytes) -> object:
+        arguments = msgspec.json.decode(body or b"{}", type=CALLS[path])
+        port, _, name = path.partition("/")
+        method = getattr(self.cluster if port == "cluster" else self.pools, name)
+        result: object = method(**msgspec.structs.asdict(arguments))
+        return result
+
+
+_CALLS = ", ".join(f"/{path}" for path in CALLS)
+
+
+def _from_error(value: Any) -> Problem:
+    if isinstance(value, PilotlightError):
+        return problem_of(value)
+    raise NotImplementedError(f"{type(value).__name__} does not travel")
+
+
+def _to_error(kind: type, value: Any) -> PilotlightError:
+    if kind is PilotlightError:
+        return error_of(msgspec.convert(value, Problem))
+    raise NotImplementedError(f"{kind.__name__} does not travel")
+
+
+class WorldServer(ThreadingHTTPServer):
+    """Serves one world on a local port; port 0 takes a free one. A port in use raises ``OSError``."""
+
+    daemon_threads = True
+    request_queue_size = 1024
+
+    def __init__(self, world: World, port: int) -> None:
+        self.service = Service(world)
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{HOST}:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: WorldServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    # Head and body leave in one packet.
+    wbufsize = -1
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        status, gives = self.server.service.answer(self.command, self.path, body)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(gives)))
+        self.end_headers()
+        self.wfile.write(gives)
+
+    do_GET = do_POST = do_PUT = _answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the world's journal tells what happened."""
