@@ -6,7 +6,8 @@
     ├── Reject            never retry: the input is wrong; dead letter it, tell the sender (exit code 2)
     │   ├── BadInput      a file, an option or a body that cannot be read; names where
     │   ├── BadEvent      an event whose shape is refused; names the path
-    │   └── BadPolicy     a policy that contradicts itself or the schema; names the path
+    │   ├── BadPolicy     a policy that contradicts itself or the schema; names the path
+    │   └── Corrupt       a record of the state that cannot be read: stop, overwrite nothing, a person mends it
     ├── Retry             later: nothing is wrong with the input (503 with Retry-After, exit code 1)
     │   ├── Busy          another holder works on this cluster, or the cloud works on this pool
     │   ├── Throttled     slow down, for ``after_s`` seconds
@@ -47,6 +48,10 @@ class BadPolicy(Reject):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+class Corrupt(Reject):
+    """A record of the state that cannot be read: nothing may be written over it."""
 
 
 class Retry(PilotlightError):

@@ -1,0 +1,91 @@
+"""How a value of the state is written and read: one JSON object, with the schema it was written under.
+
+::
+
+    {"schema": 2, "fence": 7}
+
+A field that is added with a default needs no new schema: older code refuses the record for its unknown field, rather
+than dropping the field when it writes. A field that is renamed, removed or means something else needs a migration.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pilotlight.errors import Corrupt
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+Migration = Callable[[Any], dict[str, Any]]
+"""Makes the fields of schema n + 1 from the JSON value of schema n, without ``schema``. Pure."""
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Format(Generic[T]):
+    """The way one kind of record is written. The n-th migration leads from schema n to n + 1.
+
+    What was written before there were schemas carries none, and is schema 1.
+    """
+
+    def __init__(self, kind: type[T], *migrations: Migration) -> None:
+        self.kind = kind
+        self.migrations = migrations
+        self.schema = len(migrations) + 1
+        self._decoder = msgspec.json.Decoder(kind)
+        self._head = b'{"schema":%d' % self.schema
+        self._known = {*kind.__struct_encode_fields__, "schema"}
+
+    def write(self, value: T) -> bytes:
+        """The record of a value."""
+        fields = msgspec.json.encode(value)
+        return self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
+
+    def read(self, key: str, record: bytes) -> T:
+        """The value of a record, brought to this schema. Raises ``Corrupt``, which names the key."""
+        schema, fields = _header(key, record)
+        if schema > self.schema:
+            raise Corrupt(
+                f"state {key}: written under schema {schema}, and this Pilotlight reads up to {self.schema}; "
+                "update it; the record is left as it is"
+            )
+        if schema < self.schema or fields is None:
+            record = self._migrated(key, record, schema)
+        elif unknown := sorted(fields.keys() - self._known):
+            raise _unreadable(key, f"has the field {unknown[0]!r}, which no {self.kind.__name__.strip('_')} has")
+        try:
+            return self._decoder.decode(record)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _unreadable(key, str(error)) from None
+
+    def _migrated(self, key: str, record: bytes, schema: int) -> bytes:
+        value = msgspec.json.decode(record)
+        try:
+            for migrate in self.migrations[schema - 1 :]:
+                value = migrate({k: v for k, v in value.items() if k != "schema"} if isinstance(value, dict) else value)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _unreadable(key, f"is no record of schema {schema} ({error})") from None
+        return msgspec.json.encode(value)
+
+
+def _header(key: str, record: bytes) -> tuple[int, dict[str, msgspec.Raw] | None]:
+    """The schema of a record, and its fields where it is an object."""
+    try:
+        if record[:1] != b"{":
+            msgspec.json.decode(record)
+            return 1, None
+        fields = _fields.decode(record)
+        schema = msgspec.json.decode(fields.get("schema", b"1"))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unreadable(key, str(error)) from None
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise _unreadable(key, f"names no schema: {schema!r}")
+    return schema, fields
+
+
+def _unreadable(key: str, why: str) -> Corrupt:
+    return Corrupt(
+        f"state {key}: cannot be read: {why}; it is left as it is: look with `pilotlight state get {key}`, "
+        "mend it with `pilotlight state import --replace`"
+    )
