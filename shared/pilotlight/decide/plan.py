@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.bins import Bin, of_node, of_offering
+from pilotlight.decide.failed import failed_capacity, resting
 from pilotlight.decide.provision import Headroom, Provisioner
 from pilotlight.decide.scale_down import verdicts
 from pilotlight.decide.schedule import effective
@@ -13,9 +14,6 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
-
-BOOT_PATIENCE_S = 1800.0
-"""A node that is not ready counts as capacity on its way for so long; after that it is no capacity at all."""
 
 
 def plan_cluster(
@@ -37,7 +35,10 @@ def plan_cluster(
     """
     policy = effective(policy, now)
     by_pool = _first_by_pool(offerings)
-    ready, booting, headroom = _room(view.nodes, pools, by_pool, policy, now)
+    failed = failed_capacity(view.nodes, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
+    memory = resting(memory, failed, now)
+    gone = {f.node for f in failed}
+    ready, booting, headroom = _room([n for n in view.nodes if n.name not in gone], pools, by_pool, policy, failed)
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
         policy=policy,
@@ -55,7 +56,9 @@ def plan_cluster(
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
-        nodes, look_again = verdicts(view.nodes, by_pool, policy, memory, _reserved(ready), now, explain)
+        others = [n for n in view.nodes if n.name not in gone]
+        nodes, look_again = verdicts(others, by_pool, policy, memory, _reserved(ready), now, explain)
+        nodes = failed + nodes
     released = sum((n.usd_per_hour for n in nodes if n.verdict == "release"), Decimal(0))
     return Plan(
         buys=buys,
@@ -85,18 +88,24 @@ def _first_by_pool(offerings: Sequence[Offering]) -> dict[str, Offering]:
 
 
 def _room(
-    nodes: Sequence[Node], pools: Sequence[PoolState], by_pool: Mapping[str, Offering], policy: Policy, now: datetime
+    nodes: Sequence[Node],
+    pools: Sequence[PoolState],
+    by_pool: Mapping[str, Offering],
+    policy: Policy,
+    failed: Sequence[NodeVerdict],
 ) -> tuple[list[Bin], list[Bin], Headroom]:
-    """Free room of ready nodes (fullest first), room on its way, and what the caps leave."""
+    """Free room of ready nodes (fullest first), room on its way, and what the caps leave.
+
+    Failed capacity is no room, but counts against the caps until it is gone.
+    """
     headroom = Headroom(policy)
     ready: list[tuple[float, str, Node]] = []
     booting: list[Bin] = []
-    registered: Counter[str] = Counter()
+    registered: Counter[str] = Counter(f.pool for f in failed)
     for node in nodes:
         registered[node.pool] += 1
         if not node.ready:
-            young = (now - node.created_at).total_seconds() < BOOT_PATIENCE_S
-            if young and node.schedulable and node.pool in by_pool:
+            if node.schedulable and node.pool in by_pool and not node.gpu_pods:
                 booting.append(of_offering(by_pool[node.pool], "booting", node.name))
         elif node.schedulable and (any(node.devices) or any(node.slices.values())):
             ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))

@@ -72,6 +72,7 @@ class Purchase:
     bins: list[Bin] = field(default_factory=list)
     demands: list[str] = field(default_factory=list)
     shapes: set[str] = field(default_factory=set)
+    gangs: set[str] = field(default_factory=set)
     workload_class: str = ""
 
 
@@ -205,6 +206,8 @@ class Provisioner:
         purchase.demands += [p.uid for p in pods]
         purchase.shapes.add(shape.key)
         purchase.workload_class = shape.workload_class
+        if shape.gang is not None:
+            purchase.gangs.add(shape.gang.key)
 
     def _place_gang(self, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
         size = groups[0].shape.gang.size if groups[0].shape.gang else 0
@@ -281,6 +284,7 @@ class Provisioner:
                 demands=tuple(p.demands),
                 shapes=tuple(sorted(p.shapes)),
                 workload_class=p.workload_class,
+                gangs=tuple(sorted(p.gangs)),
                 why=f"{len(p.demands)} waiting pod{'s' if len(p.demands) != 1 else ''} without room",
             )
             for _, p in sorted(self.purchases.items())
@@ -298,7 +302,9 @@ class _Savepoint:
         self._lit = (h.nodes, h.gpus, h.usd_per_hour, Counter(h.by_pool))
         self._bins = [(b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken))
                       for b in (*run.ready, *run.booting, *run._bought_bins())]  # fmt: skip
-        self._bought = {n: (list(p.bins), list(p.demands), set(p.shapes)) for n, p in run.purchases.items()}
+        self._bought = {
+            n: (list(p.bins), list(p.demands), set(p.shapes), set(p.gangs)) for n, p in run.purchases.items()
+        }
 
     def restore(self, run: Provisioner) -> None:
         """Put everything back as it was."""
@@ -312,9 +318,9 @@ class _Savepoint:
             del b.taken[taken:]
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]
-        for name, (bins, demands, shapes) in self._bought.items():
+        for name, (bins, demands, shapes, gangs) in self._bought.items():
             p = run.purchases[name]
-            p.bins, p.demands, p.shapes = bins, demands, shapes
+            p.bins, p.demands, p.shapes, p.gangs = bins, demands, shapes, gangs
 
 
 def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:

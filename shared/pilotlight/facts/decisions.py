@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import Seconds, Usd, UsdPerHour
 
 Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
 
@@ -52,10 +52,15 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
     shapes: tuple[str, ...]
     why: str
     workload_class: str = ""
+    gangs: tuple[str, ...] = ()
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have."""
+    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have.
+
+    ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
+    together. ``wasted_usd`` is what it cost. ``registered`` is false for an instance that never joined the cluster.
+    """
 
     node: str
     pool: str
@@ -66,6 +71,10 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: Seconds = 0
     break_even_s: Seconds = 0
     blockers: tuple[str, ...] = ()
+    failed: bool = False
+    registered: bool = True
+    offering: str = ""
+    wasted_usd: Usd = Decimal(0)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,13 +100,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a decision and what the cloud answered."""
+    """One call of a decision and what came of it. ``to`` is the size a pool is grown to at least.
+
+    ``planned``: not known yet. ``done``. ``denied``: the cloud said no, ``note`` says why. ``advised``: the pool's mode
+    does not allow it. ``kept``: a node turned out to be needed. ``undone``: given back again, or never asked for.
+    """
 
     call: Literal["grow", "release"]
     pool: str
     target: str
     count: int = 0
-    outcome: str = "planned"
+    to: int = 0
+    outcome: Literal["planned", "done", "denied", "advised", "kept", "undone"] = "planned"
+    note: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,7 +43,8 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
-    ``last_buy`` is by pool; ``pool_class`` is the class a pool was last lit for.
+    ``last_buy`` is by pool; ``pool_class`` is the class a pool was last lit for. ``in_flight`` still boots; ``overdue``
+    is what a gang waits for past its deadline.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -53,6 +54,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     pool_class: dict[str, WorkloadClass] = {}
     hits: dict[str, Hits] = {}
     in_flight: tuple[InFlight, ...] = ()
+    overdue: tuple[InFlight, ...] = ()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""

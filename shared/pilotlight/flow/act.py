@@ -1,79 +1,65 @@
 """Carries out a recorded plan: upward to at least a size, downward one named instance after the safe order."""
 
+from collections import Counter
 from datetime import timedelta
 from typing import Literal
 
 import msgspec
 
-from pilotlight.decide.warm import seen
 from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
-from pilotlight.facts.memory import Backoff, Memory
-from pilotlight.flow import ledger
+from pilotlight.flow import ledger, memorise
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
-from pilotlight.units import clock_seconds
-
-FIRST_BACKOFF_S, MOST_BACKOFF_S = 60.0, 1800.0
-"""An offering that was refused rests so long, twice as long after each refusal, up to the second."""
 
 
-def planned(deps: Deps, plan: Plan) -> tuple[Effect, ...]:
+def planned(deps: Deps, plan: Plan, sight: Sight) -> tuple[Effect, ...]:
     """The calls a plan will make; those that the pool's mode does not allow are only advice."""
-    grows = (
-        Effect(call="grow", pool=b.pool, target=b.offering, count=b.count, outcome=_intent(deps, b.pool, "scale-up"))
-        for b in plan.buys
-    )
-    releases = (
-        Effect(call="release", pool=n.pool, target=n.node, count=1, outcome=_intent(deps, n.pool, "act"))
-        for n in plan.releases
-    )
-    return (*grows, *releases)
+    sizes = Counter({p.name: p.desired for p in sight.pools})
+    out: list[Effect] = []
+    for buy in plan.buys:
+        sizes[buy.pool] += buy.count
+        effect = Effect(call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=sizes[buy.pool])
+        out.append(_within_mode(deps, effect, "scale-up"))
+    for node in plan.releases:
+        out.append(_within_mode(deps, Effect(call="release", pool=node.pool, target=node.node, count=1), "act"))
+    return tuple(out)
 
 
-def _intent(deps: Deps, pool: str, needs: Literal["scale-up", "act"]) -> str:
-    mode = _mode(deps, pool)
-    may = mode == "act" or (mode == "scale-up" and needs == "scale-up")
-    return "planned" if may else f"advised: the mode is {mode}"
-
-
-def _mode(deps: Deps, pool: str) -> Mode:
-    rules = deps.policy.pools.get(pool)
-    return (rules.mode if rules is not None else None) or deps.mode
+def _within_mode(deps: Deps, effect: Effect, needs: Literal["scale-up", "act"]) -> Effect:
+    rules = deps.policy.pools.get(effect.pool)
+    mode: Mode = (rules.mode if rules is not None else None) or deps.mode
+    if mode in ("act", needs):
+        return effect
+    return msgspec.structs.replace(effect, outcome="advised", note=f"the mode is {mode}")
 
 
 class Act:
-    """The effects of one record, and what came of them. ``status`` stays open when a call's outcome is unknown."""
+    """The effects of one record. ``effects`` tells what came of each as far as it is known."""
 
-    def __init__(self, deps: Deps, sight: Sight, record: Record) -> None:
-        self.deps, self.sight, self.record = deps, sight, record
+    def __init__(self, deps: Deps, sight: Sight, record: Record, held: Lease) -> None:
+        self.deps, self.sight, self.record, self.held = deps, sight, record, held
         self.effects = list(record.effects)
-        self.status: Literal["open", "closed"] = "open"
-        self.memory: Memory = sight.memory
+        self.memory = sight.memory
 
     def run(self) -> None:
-        """Every call in order; memory is written once, after. A ``Retry`` goes on to the caller."""
-        sizes = {p.name: p.desired for p in self.sight.pools}
+        """Every call in order; memory is written once, after. A ``Retry`` goes on to the caller: outcome unknown."""
         calls: tuple[Buy | NodeVerdict, ...] = (*self.record.plan.buys, *self.record.plan.releases)
-        try:
-            for index, (call, effect) in enumerate(zip(calls, self.effects, strict=True)):
-                if effect.outcome == "planned":
-                    outcome = self._grow(call, sizes, index) if isinstance(call, Buy) else self._release(call)
-                    self.effects[index] = msgspec.structs.replace(effect, outcome=outcome)
-        finally:
-            if self.memory is not self.sight.memory:
-                ledger.remember(self.deps.state, self.deps.name, self.memory)
-        self.status = "closed"
+        for index, (call, effect) in enumerate(zip(calls, self.effects, strict=True)):
+            if effect.outcome == "planned":
+                self.held.keep()
+                self.effects[index] = (
+                    self._grow(call, effect, index) if isinstance(call, Buy) else self._release(call, effect)
+                )
+        self._roll_back_gangs()
+        if self.memory is not self.sight.memory:
+            ledger.remember(self.deps.state, self.deps.name, self.memory)
 
-    def did(self) -> tuple[str, ...]:
-        """What was done, a line a call."""
-        return tuple(f"{e.call} {e.pool} ({e.count} x {e.target}): {e.outcome}" for e in self.effects)
-
-    def _grow(self, buy: Buy, sizes: dict[str, int], index: int) -> str:
+    def _grow(self, buy: Buy, effect: Effect, index: int) -> Effect:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy."""
         deps, now = self.deps, self.sight.now
-        key = f"inflight/{deps.name}/{self.record.id}.{index}"
         entry = InFlight(
             decision=self.record.id,
             offering=buy.offering,
@@ -82,61 +68,75 @@ class Act:
             requested_at=now,
             ready_by=now + timedelta(seconds=buy.boot_s),
             demands=buy.demands,
+            gangs=buy.gangs,
         )
-        deps.state.put(key, msgspec.json.encode(entry))
-        had, sizes[buy.pool] = sizes.get(buy.pool, 0), sizes.get(buy.pool, 0) + buy.count
+        key = ledger.flight_key(deps.name, self.record.id, index)
+        ledger.write_flight(deps.state, key, entry)
         try:
-            state = deps.pools.grow(buy.pool, sizes[buy.pool], buy.zone)
+            deps.pools.grow(buy.pool, effect.to, buy.zone)
         except Denied as no:
-            got = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), had) - had
-            self._refused(key, entry, max(0, got), no)
-            sizes[buy.pool] = had + max(0, got)
-            return f"{type(no).__name__}: {no}" + (f"; {got} came" if got > 0 else "")
-        self._remember(buy)
-        sizes[buy.pool] = max(sizes[buy.pool], state.desired)
-        return "asked"
+            return self._denied(buy, effect, key, entry, no)
+        self.memory = memorise.bought(self.memory, buy, now)
+        return msgspec.structs.replace(effect, outcome="done")
 
-    def _refused(self, key: str, entry: InFlight, got: int, no: Denied) -> None:
-        if got:
-            self.deps.state.put(key, msgspec.json.encode(msgspec.structs.replace(entry, count=got)))
+    def _denied(self, buy: Buy, effect: Effect, key: str, entry: InFlight, no: Denied) -> Effect:
+        """Keep what came, remember what was refused. Auth and bad requests rest longest: asking again helps nobody."""
+        self.memory = memorise.refused(self.memory, entry.offering, no, self.sight.now)
+        size = next((p.desired for p in self.deps.pools.describe() if p.name == buy.pool), 0)
+        came = max(0, buy.count - (effect.to - size))
+        if came:
+            ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, count=came))
         else:
             self.deps.state.delete(key)
-        now = self.sight.now
-        old = next((b for b in self.memory.backoffs if b.offering == entry.offering), None)
-        tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_BACKOFF_S else 1
-        rest_s = min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (tries - 1))
-        backoff = Backoff(offering=entry.offering, until=now + timedelta(seconds=rest_s), why=str(no), tries=tries)
-        others = tuple(b for b in self.memory.backoffs if b.offering != entry.offering)
-        self.memory = msgspec.structs.replace(self.memory, backoffs=(*others, backoff))
+        note = f"{type(no).__name__}: {no}"
+        return msgspec.structs.replace(effect, outcome="denied", count=came, note=note)
 
-    def _remember(self, buy: Buy) -> None:
-        m, now_s = self.memory, clock_seconds(self.sight.now)
-        pool_class = {**m.pool_class, buy.pool: buy.workload_class} if buy.workload_class else m.pool_class
-        hits = m.hits
-        if buy.demands:
-            hits = {**hits, buy.pool: seen(hits.get(buy.pool), buy.count, now_s, buy.boot_s)}
-        self.memory = msgspec.structs.replace(
-            m, last_buy={**m.last_buy, buy.pool: self.sight.now}, pool_class=pool_class, hits=hits
-        )
+    def _roll_back_gangs(self) -> None:
+        """A gang of which a part was refused gives back the rest at once: all its nodes, or none."""
+        buys = self.record.plan.buys
+        failed = {g for b, e in zip(buys, self.effects, strict=False) if e.outcome == "denied" for g in b.gangs}
+        for index, (buy, effect) in enumerate(zip(buys, self.effects, strict=False)):
+            if failed.intersection(buy.gangs) and effect.count and effect.outcome in ("done", "denied"):
+                self.held.keep()
+                self._give_back(buy.pool, effect.count)
+                self.deps.state.delete(ledger.flight_key(self.deps.name, self.record.id, index))
+                why = f"gang {', '.join(sorted(failed.intersection(buy.gangs)))}: not all nodes could be had"
+                outcome = "denied" if effect.outcome == "denied" else "undone"
+                self.effects[index] = msgspec.structs.replace(effect, outcome=outcome, count=0, note=why)
 
-    def _release(self, node: NodeVerdict) -> str:
+    def _give_back(self, pool: str, count: int) -> None:
+        state = next((p for p in self.deps.pools.describe() if p.name == pool), None)
+        newest = sorted(state.booting, key=lambda b: (b.requested_at, len(b.instance), b.instance)) if state else []
+        for booting in newest[-count:]:
+            self.deps.pools.release(pool, booting.instance)
+
+    def _release(self, node: NodeVerdict, effect: Effect) -> Effect:
         """Cordon, read again who is bound, drain what is no GPU work, then give back that one instance."""
+        replace = msgspec.structs.replace
+        if node.failed and node.offering:
+            self.memory = memorise.never_ready(self.memory, node.offering, node.why, self.sight.now)
+        if not node.registered:
+            self.deps.pools.release(node.pool, node.instance)
+            return replace(effect, outcome="done")
         cluster = self.deps.cluster
         cluster.cordon(node.node)
         busy = [p for p in cluster.bound(node.node) if p.gpu is not None and not p.daemonset]
         if busy:
             cluster.uncordon(node.node)
-            return f"kept: {busy[0].namespace}/{busy[0].name} bound to it meanwhile"
+            note = f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile"
+            return replace(effect, outcome="kept", note=note)
         try:
             cluster.drain(node.node)
+            self.held.keep()
             self.deps.pools.release(node.pool, node.instance)
         except (Denied, Retry) as no:
             self._uncordon_after(node, no)
-            return f"kept: {no}"
-        return "released"
+            return replace(effect, outcome="kept", note=str(no))
+        return replace(effect, outcome="done")
 
     def _uncordon_after(self, node: NodeVerdict, no: PilotlightError) -> None:
+        """Whoever cannot even uncordon leaves the record open: the next look does it."""
         try:
             self.deps.cluster.uncordon(node.node)
         except PilotlightError as second:
-            raise no from second
+            raise second from no

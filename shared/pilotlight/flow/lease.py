@@ -1,14 +1,17 @@
 """One worker a cluster at a time. A delivery that finds the lease held marks "look again" and leaves."""
 
-from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
-from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, State
+from pilotlight.errors import Busy, Conflict
+from pilotlight.ports import ABSENT, Clock, State
 
 LEASE_S = 60.0
 """A dead holder's lease ends after so long."""
+
+RENEW_S = LEASE_S / 4
+"""A holder that works for longer renews as often."""
 
 
 class _Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,25 +20,48 @@ class _Lease(msgspec.Struct, frozen=True, kw_only=True):
     holder: str
 
 
-@dataclass(frozen=True, slots=True)
 class Lease:
     """A lease that is held. ``fence`` grows with every holder of this cluster."""
 
-    key: str
-    fence: int
-    version: int
+    def __init__(self, state: State, clock: Clock, key: str, value: _Lease, version: int) -> None:
+        self.fence = value.fence
+        self._state, self._clock, self._key, self._value, self._version = state, clock, key, value, version
+        self._renewed: datetime = clock.now()
+
+    def keep(self) -> None:
+        """Make sure, before an effect, that the lease is still ours; renew it when it is no longer fresh.
+
+        Raises ``Busy`` when it was lost: whoever holds it now goes on with what was recorded.
+        """
+        if (self._clock.now() - self._renewed).total_seconds() < RENEW_S:
+            return
+        try:
+            value = msgspec.json.encode(self._value)
+            self._version = self._state.put(self._key, value, if_version=self._version, ttl_s=LEASE_S)
+        except Conflict:
+            raise Busy("the cluster's lease was lost to another worker, which goes on from the record") from None
+        self._renewed = self._clock.now()
+
+    def release(self) -> None:
+        """Give the lease back. One that was lost to its expiry is left to its new holder."""
+        try:
+            self._state.delete(self._key, if_version=self._version)
+        except Conflict:
+            return
 
 
-def acquire(state: State, cluster: str, holder: str) -> Lease | None:
+def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | None:
     """The cluster's lease, or None where another holds it (then it is asked to look again)."""
     key = f"lease/{cluster}"
-    fence = _next_fence(state, cluster)
-    value = msgspec.json.encode(_Lease(fence=fence, holder=holder))
-    try:
-        return Lease(key, fence, state.put(key, value, if_version=ABSENT, ttl_s=LEASE_S))
-    except Conflict:
-        state.put(f"look-again/{cluster}", b"1", ttl_s=LEASE_S)
-        return None
+    if state.get(key) is None:
+        value = _Lease(fence=_next_fence(state, cluster), holder=holder)
+        try:
+            version = state.put(key, msgspec.json.encode(value), if_version=ABSENT, ttl_s=LEASE_S)
+            return Lease(state, clock, key, value, version)
+        except Conflict:
+            pass
+    state.put(f"look-again/{cluster}", b"1")
+    return None
 
 
 def asked_again(state: State, cluster: str) -> bool:
@@ -47,20 +73,13 @@ def asked_again(state: State, cluster: str) -> bool:
     return True
 
 
-def release(state: State, lease: Lease) -> None:
-    """Give the lease back. One that was lost to its expiry is left to its new holder."""
-    try:
-        state.delete(lease.key, if_version=lease.version)
-    except Conflict:
-        return
-
-
 def _next_fence(state: State, cluster: str) -> int:
     key = f"fence/{cluster}"
-    stored = state.get(key)
-    fence = int(stored.value) + 1 if stored else 1
-    try:
-        state.put(key, str(fence).encode(), if_version=stored.version if stored else ABSENT)
-    except Conflict:
-        return _next_fence(state, cluster)
-    return fence
+    while True:
+        stored = state.get(key)
+        fence = int(stored.value) + 1 if stored else 1
+        try:
+            state.put(key, str(fence).encode(), if_version=stored.version if stored else ABSENT)
+        except Conflict:
+            continue
+        return fence

@@ -1,11 +1,10 @@
 """What a cluster's decisions leave in the state: memory, capacity in flight, and the records of decisions.
 
-Keys: ``memory/<cluster>``,
-``inflight/<cluster>/<decision>.<n>``, ``decision/<cluster>/<id>``, ``told/<cluster>/<what>``.
+Keys: ``memory/<cluster>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>`` from before a decision's
+first effect until after its last, then ``decision/<cluster>/<id>``, and ``told/<cluster>/<what>``.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 import msgspec
 
@@ -13,7 +12,7 @@ from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
 from pilotlight.ports import State
-from pilotlight.units import HOUR, Seconds
+from pilotlight.units import HOUR
 
 KEEP_RECORDS_S = 30 * 24 * HOUR
 TELL_AGAIN_S = 24 * HOUR
@@ -21,6 +20,7 @@ TELL_AGAIN_S = 24 * HOUR
 
 _memory = msgspec.json.Decoder(Memory)
 _flight = msgspec.json.Decoder(InFlight)
+_record = msgspec.json.Decoder(Record)
 
 
 def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
@@ -43,12 +43,34 @@ def recall(state: State, cluster: str) -> Memory:
 
 def remember(state: State, cluster: str, memory: Memory) -> None:
     """Write the memory. Capacity in flight has records of its own."""
-    state.put(f"memory/{cluster}", msgspec.json.encode(msgspec.structs.replace(memory, in_flight=())))
+    state.put(f"memory/{cluster}", msgspec.json.encode(msgspec.structs.replace(memory, in_flight=(), overdue=())))
+
+
+def flight_key(cluster: str, decision: str, index: int) -> str:
+    """The key of the entry that a decision's effect number ``index`` makes."""
+    return f"inflight/{cluster}/{decision}.{index}"
+
+
+def write_flight(state: State, key: str, entry: InFlight) -> None:
+    """Write an entry of capacity asked for."""
+    state.put(key, msgspec.json.encode(entry))
 
 
 def write(state: State, record: Record) -> None:
-    """Write a decision's record: once open, once closed."""
-    state.put(f"decision/{record.cluster}/{record.id}", msgspec.json.encode(record), ttl_s=KEEP_RECORDS_S)
+    """Write an open decision: before its first effect, and where an effect's outcome stays unknown."""
+    state.put(f"open/{record.cluster}/{record.id}", msgspec.json.encode(record))
+
+
+def close(state: State, record: Record) -> None:
+    """File a decision all of whose effects are known and whose messages are sent."""
+    closed = msgspec.structs.replace(record, status="closed")
+    state.put(f"decision/{record.cluster}/{record.id}", msgspec.json.encode(closed), ttl_s=KEEP_RECORDS_S)
+    state.delete(f"open/{record.cluster}/{record.id}")
+
+
+def open_records(state: State, cluster: str) -> list[Record]:
+    """Decisions that were begun and not filed, oldest first."""
+    return [_record.decode(stored.value) for _, stored in state.scan(f"open/{cluster}/").items]
 
 
 def was_told(state: State, cluster: str, what: str) -> bool:
@@ -76,8 +98,3 @@ def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Seq
         left[index] = max(0, min(entry.count, coming.get(entry.pool, 0)))
         coming[entry.pool] = coming.get(entry.pool, 0) - left[index]
     return left
-
-
-def overdue(entry: InFlight, now: datetime, patience_s: Seconds) -> bool:
-    """Whether capacity asked for has not come by its time and then some."""
-    return now > entry.ready_by + timedelta(seconds=patience_s)

@@ -6,14 +6,32 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.walk import dry_run as _dry_run
 from pilotlight.flow.walk import walk
 
+CLAIM_S = 3600.0
+"""An event that was handled is known for so long: its second delivery costs one read."""
+
 
 def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer:
     """What one pod-pending event leads to. A pod whose capacity is on its way needs no look at the cluster."""
     if dry_run:
         return _dry_run(deps, releases=False)
+    claim = f"event/{deps.name}/{_identity(deps, event)}"
+    handled = deps.state.get(claim)
+    if handled is not None:
+        return Answer(decision=handled.value.decode(), did=(), why="this event was handled already")
+    pod = f"{event.namespace}/{event.name}"
+    now = deps.clock.now()
     for _, entry in ledger.in_flight(deps.state, deps.name):
-        if event.uid and event.uid in entry.demands and deps.clock.now() < entry.ready_by:
-            pod = f"{event.namespace}/{event.name}"
+        if event.uid and event.uid in entry.demands and now < entry.ready_by:
             why = f"capacity for {pod} is on its way: {entry.offering}, by {entry.ready_by:%H:%M:%S}"
             return Answer(decision=entry.decision, did=(), why=why)
-    return walk(deps, "provision", f"{event.namespace}/{event.name} {event.identity or event.uid}", releases=False)
+    answer = walk(deps, "provision", f"{pod} {event.identity or event.uid}".strip(), releases=False)
+    deps.state.put(claim, answer.decision.encode(), ttl_s=CLAIM_S)
+    return answer
+
+
+def _identity(deps: Deps, event: PodPending) -> str:
+    """What makes two deliveries one event. All events too old to trust are one a minute: a hint to look."""
+    now = deps.clock.now()
+    if event.at is not None and (now - event.at).total_seconds() > deps.policy.max_event_age:
+        return f"late-{now:%Y%m%d%H%M}"
+    return event.identity or f"{event.namespace}/{event.name}/{event.uid}/{event.at}"

@@ -1,7 +1,7 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -29,8 +29,22 @@ def look(deps: Deps) -> Sight:
     memory = ledger.recall(deps.state, deps.name)
     view, pools = deps.cluster.observe(), tuple(deps.pools.describe())
     if flights:
-        entries = [entry for _, entry in flights]
-        booting = ledger.still_booting(entries, view.nodes, pools)
-        live = tuple(entry for entry, left in zip(entries, booting, strict=True) if left)
-        memory = msgspec.structs.replace(memory, in_flight=live)
+        memory = _with_flights(deps, memory, [entry for _, entry in flights], view, pools, now)
     return Sight(view=view, pools=pools, memory=memory, flights=flights, now=now)
+
+
+def _with_flights(
+    deps: Deps,
+    memory: Memory,
+    entries: list[InFlight],
+    view: ClusterView,
+    pools: tuple[PoolState, ...],
+    now: datetime,
+) -> Memory:
+    """The memory with what still boots, and with gangs' capacity of which a part did not come by its deadline."""
+    patience = timedelta(seconds=deps.policy.gpu_ready_deadline)
+    booting = ledger.still_booting(entries, view.nodes, pools)
+    late = [now > entry.requested_at + patience for entry in entries]
+    live = tuple(e for e, left, over in zip(entries, booting, late, strict=True) if left and not over)
+    overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
+    return msgspec.structs.replace(memory, in_flight=live, overdue=overdue)

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.decisions import Plan, PodGroup
+from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
@@ -14,15 +15,27 @@ from pilotlight.flow.deps import Deps
 _NAMES = {kind: name for name, kind in TYPES.items()}
 
 
-def messages_of(deps: Deps, plan: Plan, decision: str, now: datetime) -> tuple[Outgoing, ...]:
-    """All messages of a plan, each with an id that a re-send keeps."""
+def messages_of(
+    deps: Deps, plan: Plan, effects: Sequence[Effect], decision: str, now: datetime
+) -> tuple[Outgoing, ...]:
+    """All messages of a decision as far as its effects are known: a planned one is taken for done.
+
+    Ids are by effect, so that a message sent again after a crash carries the id it had.
+    """
     out: list[Outgoing] = []
-    for change in _changes(deps, plan, decision, now):
-        out.append(_outgoing(change, "capacity", change.pool, decision, len(out)))
-        out.append(_outgoing(_alert_of(change), "alerts", change.pool, decision, len(out)))
-    for alert in _warnings(deps, plan, decision, now):
+    calls: tuple[Buy | NodeVerdict, ...] = (*plan.buys, *plan.releases)
+    for index, (call, effect) in enumerate(zip(calls, effects, strict=True)):
+        change = _change(deps, call, effect, decision, now)
+        if effect.outcome in ("planned", "done"):
+            out.append(_outgoing(change, "capacity", change.pool, f"{decision}.{index}"))
+            out.append(_outgoing(_alert_of(change, call), "alerts", change.pool, f"{decision}.{index}.alert"))
+        elif effect.outcome in ("advised", "denied", "undone"):
+            alert = _not_done(change, effect)
+            if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
+                out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.{index}.{effect.outcome}"))
+    for n, alert in enumerate(_warnings(deps, plan, decision, now)):
         if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
-            out.append(_outgoing(alert, "alerts", alert.fingerprint, decision, len(out)))
+            out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.w{n}"))
     return tuple(out)
 
 
@@ -34,56 +47,55 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
             ledger.told(deps.state, deps.name, message.key)
 
 
-def _outgoing(message: Alert | CapacityChanged, topic: str, key: str, decision: str, n: int) -> Outgoing:
-    return Outgoing(
-        id=f"{decision}.{n}",
-        topic=topic,  # type: ignore[arg-type]
-        type=_NAMES[type(message)],
-        key=key,
-        data=msgspec.Raw(msgspec.json.encode(message)),
+def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
+    data = msgspec.Raw(msgspec.json.encode(message))
+    return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
+
+
+def _change(deps: Deps, call: Buy | NodeVerdict, effect: Effect, decision: str, now: datetime) -> CapacityChanged:
+    grow = isinstance(call, Buy)
+    return CapacityChanged(
+        cluster=deps.name,
+        decision=decision,
+        pool=call.pool,
+        change="grow" if grow else "release",
+        nodes=effect.count,
+        usd_per_hour=str(effect.count * call.usd_per_hour),
+        why=call.why,
+        at=now,
     )
 
 
-def _changes(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[CapacityChanged]:
-    grows = [
-        CapacityChanged(
-            cluster=deps.name,
-            decision=decision,
-            pool=b.pool,
-            change="grow",
-            nodes=b.count,
-            usd_per_hour=str(b.count * b.usd_per_hour),
-            why=b.why,
-            at=now,
-        )
-        for b in plan.buys
-    ]
-    releases = [
-        CapacityChanged(
-            cluster=deps.name,
-            decision=decision,
-            pool=n.pool,
-            change="release",
-            nodes=1,
-            usd_per_hour=str(n.usd_per_hour),
-            why=n.why,
-            at=now,
-        )
-        for n in plan.releases
-    ]
-    return grows + releases
-
-
-def _alert_of(change: CapacityChanged) -> Alert:
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
+    failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(
         cluster=change.cluster,
         kind=f"capacity-{change.change}",
-        severity="info",
-        fingerprint=f"{change.decision}/{change.pool}/{change.change}",
+        severity="warning" if failed else "info",
+        fingerprint=f"{change.decision}/{change.pool}/{change.change}" + (f"/{failed}" if failed else ""),
         what=f"{verb} {change.nodes} node{'s' if change.nodes != 1 else ''} of pool {change.pool}",
         why=change.why,
         next="the pods bind when the node is ready" if change.change == "grow" else "nothing to do",
+        how=f"pilotlight why {change.decision}",
+        usd_per_hour=change.usd_per_hour,
+        decision=change.decision,
+        at=change.at,
+    )
+
+
+def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
+    """What was not done, told once a cause: advice, a refusal of the cloud, a call that never happened."""
+    said = {"advised": "would", "denied": "could not", "undone": "did not"}[effect.outcome]
+    verb = f"{said} {effect.call} pool {effect.pool} ({effect.target})"
+    return Alert(
+        cluster=change.cluster,
+        kind=f"capacity-{effect.outcome}",
+        severity="info" if effect.outcome == "advised" else "warning",
+        fingerprint=f"{effect.outcome}/{effect.call}/{effect.pool}/{effect.target}",
+        what=verb,
+        why=f"{change.why}; {effect.note}",
+        next="set the pool's mode to act" if effect.outcome == "advised" else "another offering is tried",
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
         decision=change.decision,

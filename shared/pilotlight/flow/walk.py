@@ -6,10 +6,13 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.decisions import Plan, Record
+from pilotlight.errors import Retry
+from pilotlight.facts.decisions import Effect, Plan, Record
 from pilotlight.flow import lease, ledger
 from pilotlight.flow.act import Act, planned
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.lease import Lease
+from pilotlight.flow.recover import recover
 from pilotlight.flow.settle import settle
 from pilotlight.flow.sight import Sight, look
 from pilotlight.flow.tell import messages_of, send
@@ -42,27 +45,36 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
 
 def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
     """The whole walk under the cluster's lease. Raises what the ports raise; effects done so far stay recorded."""
-    held = lease.acquire(deps.state, deps.name, trigger)
-    if held is None:
-        return Answer(decision="", did=(), why="another delivery is at work on this cluster; it will look again")
-    try:
-        answer = _once(deps, flow, trigger, held.fence, 0, releases)
-        for round_ in range(1, MOST_LOOKS):
-            if not lease.asked_again(deps.state, deps.name):
-                break
-            answer = _joined(answer, _once(deps, flow, trigger, held.fence, round_, releases))
-        return answer
-    finally:
-        lease.release(deps.state, held)
+    answer: Answer | None = None
+    looks = 0
+    while looks < MOST_LOOKS:
+        held = lease.acquire(deps.state, deps.clock, deps.name, trigger)
+        if held is None:
+            break
+        try:
+            while looks < MOST_LOOKS:
+                answer = _joined(answer, _once(deps, flow, trigger, held, looks, releases))
+                looks += 1
+                if not lease.asked_again(deps.state, deps.name):
+                    break
+        finally:
+            held.release()
+        # A delivery may have found the lease held after the last look and before its release.
+        if not lease.asked_again(deps.state, deps.name):
+            break
+    return answer or Answer(decision="", did=(), why="another delivery is at work on this cluster; it will look again")
 
 
-def _once(deps: Deps, flow: str, trigger: str, fence: int, round_: int, releases: bool) -> Answer:
+def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, releases: bool) -> Answer:
     sight = look(deps)
+    if recover(deps, sight):
+        sight = look(deps)
     sight = settle(deps, sight) if releases else sight
     plan = decide(deps, sight, releases=releases, explain=False)
-    decision = _id(sight.now, deps.name, trigger, fence, round_)
-    messages = messages_of(deps, plan, decision, sight.now)
-    if plan.empty and not messages:
+    decision = _id(sight.now, deps.name, trigger, held.fence, round_)
+    effects = planned(deps, plan, sight)
+    messages = messages_of(deps, plan, effects, decision, sight.now)
+    if not messages and all(effect.outcome == "advised" for effect in effects):
         return Answer(decision="", did=(), why=summary(plan), look_again_at=plan.look_again_at)
     record = Record(
         id=decision,
@@ -72,18 +84,27 @@ def _once(deps: Deps, flow: str, trigger: str, fence: int, round_: int, releases
         at=sight.now,
         status="open",
         plan=plan,
-        effects=planned(deps, plan),
+        effects=effects,
         messages=messages,
     )
     ledger.write(deps.state, record)
-    act = Act(deps, sight, record)
+    done = _carry_out(deps, sight, record, held)
+    send(deps, done.messages)
+    ledger.close(deps.state, done)
+    return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
+
+
+def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease) -> Record:
+    """The effects. Where a call's outcome stays unknown the record stays open, and the next look settles it."""
+    act = Act(deps, sight, record, held)
     try:
         act.run()
-    finally:
-        closed = msgspec.structs.replace(record, effects=tuple(act.effects), status=act.status)
-        ledger.write(deps.state, closed)
-    send(deps, messages)
-    return Answer(decision=decision, did=act.did(), why=summary(plan), look_again_at=plan.look_again_at)
+    except Retry:
+        ledger.write(deps.state, msgspec.structs.replace(record, effects=tuple(act.effects)))
+        raise
+    effects = tuple(act.effects)
+    messages = messages_of(deps, record.plan, effects, record.id, record.at)
+    return msgspec.structs.replace(record, effects=effects, messages=messages)
 
 
 def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:
@@ -92,10 +113,27 @@ def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> s
     return f"{int(clock_seconds(now) * 1000):014d}-{tail}"
 
 
-def _joined(first: Answer, second: Answer) -> Answer:
+def _joined(first: Answer | None, second: Answer) -> Answer:
+    if first is None or not first.decision:
+        return second
     if not second.decision:
-        return first
-    return Answer(decision=second.decision, did=first.did + second.did, why=second.why)
+        return msgspec.structs.replace(first, look_again_at=second.look_again_at)
+    return msgspec.structs.replace(second, did=first.did + second.did)
+
+
+def did(record: Record) -> tuple[str, ...]:
+    """What was done, a line a call."""
+    return tuple(_line(effect) for effect in record.effects)
+
+
+def _line(effect: Effect) -> str:
+    call = {
+        "grow": f"asked pool {effect.pool} for {effect.count} x {effect.target}",
+        "release": f"released {effect.target}",
+    }
+    if effect.outcome == "done":
+        return call[effect.call] + (f" ({effect.note})" if effect.note else "")
+    return f"{effect.call} {effect.target}: {effect.outcome}" + (f", {effect.note}" if effect.note else "")
 
 
 def summary(plan: Plan) -> str:

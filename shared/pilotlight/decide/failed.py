@@ -1,0 +1,104 @@
+"""Capacity that was paid for and did not help: what never became ready, and what a gang waited for in vain."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.economics import billed
+from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.workload import PodDemand
+from pilotlight.units import Seconds, cents, human
+
+REST_S = 3600.0
+"""An offering that failed so rests for so long."""
+
+
+def failed_capacity(
+    nodes: Sequence[Node],
+    pools: Sequence[PoolState],
+    offerings: Mapping[str, Offering],
+    pending: Sequence[PodDemand],
+    memory: Memory,
+    deadline_s: Seconds,
+    now: datetime,
+) -> list[NodeVerdict]:
+    """Nodes and instances to give back because they failed; ``offerings`` by pool.
+
+    An instance or a node without GPU pods that is not ready ``deadline_s`` after its request; and the ready, idle
+    nodes of a gang whose other nodes did not come by then: all of a gang's nodes, or none.
+    """
+    out: list[NodeVerdict] = []
+    late = now - timedelta(seconds=deadline_s)
+    for state in pools:
+        offering = offerings.get(state.name)
+        if offering is not None:
+            out += [
+                _verdict(offering, b.instance, b.instance, b.requested_at, now, _never(b.requested_at, now), False)
+                for b in state.booting
+                if b.requested_at < late
+            ]
+    for node in nodes:
+        offering = offerings.get(node.pool)
+        if offering is not None and not node.ready and not node.gpu_pods and node.created_at < late:
+            why = _never(node.created_at, now)
+            out.append(_verdict(offering, node.name, node.instance, node.created_at, now, why, True))
+    if memory.overdue:
+        out += _broken_gangs(nodes, offerings, pending, memory.overdue, now)
+    return out
+
+
+def _broken_gangs(
+    nodes: Sequence[Node],
+    offerings: Mapping[str, Offering],
+    pending: Sequence[PodDemand],
+    overdue: Sequence[InFlight],
+    now: datetime,
+) -> list[NodeVerdict]:
+    waiting = {p.uid: p.shape.gang.key for p in pending if p.shape.gang is not None}
+    out: dict[str, NodeVerdict] = {}
+    for entry in overdue:
+        gangs = sorted({waiting[uid] for uid in entry.demands if uid in waiting})
+        idle = [
+            n
+            for n in nodes
+            if gangs and n.pool == entry.pool and n.ready and not n.gpu_pods and n.created_at >= entry.requested_at
+        ]
+        for node in sorted(idle, key=lambda n: n.name)[: entry.count]:
+            why = f"gang {gangs[0]} did not come together by its deadline: all its nodes, or none"
+            out[node.name] = _verdict(offerings[node.pool], node.name, node.instance, node.created_at, now, why, True)
+    return list(out.values())
+
+
+def resting(memory: Memory, failed: Sequence[NodeVerdict], now: datetime) -> Memory:
+    """The memory with the offerings of failed capacity at rest: what replaces it is another offering."""
+    until = now + timedelta(seconds=REST_S)
+    fresh = {f.offering: Backoff(offering=f.offering, until=until, why=f.why) for f in failed}
+    if not fresh:
+        return memory
+    others = tuple(b for b in memory.backoffs if b.offering not in fresh)
+    return msgspec.structs.replace(memory, backoffs=(*others, *fresh.values()))
+
+
+def _never(since: datetime, now: datetime) -> str:
+    return f"no ready GPU {human((now - since).total_seconds())} after the request (gpu_ready_deadline)"
+
+
+def _verdict(
+    offering: Offering, name: str, instance: str, since: datetime, now: datetime, why: str, registered: bool
+) -> NodeVerdict:
+    wasted = billed(offering, (now - since).total_seconds())
+    return NodeVerdict(
+        node=name,
+        pool=offering.pool,
+        instance=instance,
+        verdict="release",
+        why=f"{why}; {cents(wasted)} wasted",
+        usd_per_hour=offering.usd_per_hour,
+        failed=True,
+        registered=registered,
+        offering=offering.name,
+        wasted_usd=wasted,
+    )

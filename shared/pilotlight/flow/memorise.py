@@ -1,0 +1,59 @@
+"""What a decision's effects leave in a cluster's memory."""
+
+import hashlib
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.warm import seen
+from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
+from pilotlight.facts.decisions import Buy
+from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.units import Seconds, clock_seconds
+
+FIRST_REST_S: dict[type[Denied], Seconds] = {
+    NoCapacity: 60.0,
+    QuotaExceeded: 600.0,
+    Forbidden: 1800.0,
+    BadRequest: 1800.0,
+}
+"""An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
+
+MOST_REST_S = 1800.0
+NEVER_READY_REST_S = 3600.0
+
+
+def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
+    """A purchase was made."""
+    pool_class, hits = memory.pool_class, memory.hits
+    if buy.workload_class:
+        pool_class = {**pool_class, buy.pool: buy.workload_class}  # type: ignore[dict-item]
+    if buy.demands:
+        hits = {**hits, buy.pool: seen(hits.get(buy.pool), buy.count, clock_seconds(now), buy.boot_s)}
+    return msgspec.structs.replace(
+        memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class, hits=hits
+    )
+
+
+def refused(memory: Memory, offering: str, no: Denied, now: datetime) -> Memory:
+    """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own."""
+    old = next((b for b in memory.backoffs if b.offering == offering), None)
+    tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
+    rest_s = min(MOST_REST_S, FIRST_REST_S.get(type(no), 60.0) * 2 ** (tries - 1))
+    return _resting(memory, offering, rest_s * (1 + _jitter(offering, tries)), str(no), now, tries)
+
+
+def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memory:
+    """Capacity of an offering was paid for and did not help."""
+    return _resting(memory, offering, NEVER_READY_REST_S, why, now, 1)
+
+
+def _resting(memory: Memory, offering: str, rest_s: Seconds, why: str, now: datetime, tries: int) -> Memory:
+    backoff = Backoff(offering=offering, until=now + timedelta(seconds=rest_s), why=why, tries=tries)
+    others = tuple(b for b in memory.backoffs if b.offering != offering)
+    return msgspec.structs.replace(memory, backoffs=(*others, backoff))
+
+
+def _jitter(offering: str, tries: int) -> float:
+    """Up to a tenth more, drawn from the name: clusters that share a shortage do not ask at the same moment."""
+    return hashlib.blake2b(f"{offering}/{tries}".encode(), digest_size=1).digest()[0] / 2550

@@ -1,0 +1,54 @@
+"""Settles what a dead worker left open: what came of each call is read from the cloud, what was to be sent is sent."""
+
+import msgspec
+
+from pilotlight.errors import Denied
+from pilotlight.facts.decisions import Effect, Record
+from pilotlight.flow import ledger
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.sight import Sight
+from pilotlight.flow.tell import messages_of, send
+
+
+def recover(deps: Deps, sight: Sight) -> bool:
+    """Close every open record of the cluster. Whether there were any: then what was read is out of date."""
+    left = ledger.open_records(deps.state, deps.name)
+    for record in left:
+        _settle(deps, sight, record)
+    return bool(left)
+
+
+def _settle(deps: Deps, sight: Sight, record: Record) -> None:
+    sizes = {pool.name: pool.desired for pool in sight.pools}
+    effects: list[Effect] = []
+    for index, effect in enumerate(record.effects):
+        if effect.outcome != "planned":
+            effects.append(effect)
+        elif effect.call == "grow":
+            came = sizes.get(effect.pool, 0) >= effect.to
+            if not came:
+                deps.state.delete(ledger.flight_key(deps.name, record.id, index))
+            effects.append(_known(effect, came))
+        else:
+            effects.append(_known(effect, _gone(deps, sight, record, index)))
+    messages = messages_of(deps, record.plan, tuple(effects), record.id, record.at)
+    send(deps, messages)
+    ledger.close(deps.state, msgspec.structs.replace(record, effects=tuple(effects), messages=messages))
+
+
+def _known(effect: Effect, happened: bool) -> Effect:
+    note = "settled after its worker died, by reading the cloud"
+    return msgspec.structs.replace(effect, outcome="done" if happened else "undone", note=note)
+
+
+def _gone(deps: Deps, sight: Sight, record: Record, index: int) -> bool:
+    """Whether a node to be released is gone. One that is still there may bind pods again."""
+    verdict = record.plan.releases[index - len(record.plan.buys)]
+    node = next((n for n in sight.view.nodes if n.name == verdict.node), None)
+    if node is not None and not node.schedulable:
+        try:
+            deps.cluster.uncordon(node.name)
+        except Denied:
+            return False
+    booting = {b.instance for pool in sight.pools for b in pool.booting}
+    return node is None and verdict.instance not in booting
