@@ -1,0 +1,101 @@
+"""The contract of the Cluster port, over the world in this process and over HTTP."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from both_ways import WAYS, Ports, ports
+from small_cloud import START, gang, pod
+
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Throttled, Unavailable
+
+
+@pytest.fixture(params=WAYS)
+def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
+    """A small world each way."""
+    with ports(request.param) as made:
+        yield made
+
+
+def test_pods_that_wait_are_seen_whole(here: Ports) -> None:
+    """What an observer reads of a waiting pod is the pod that was created, to the last field."""
+    one, pair = pod("a", 2, team="red", priority=3, on="four"), gang("g", 2)
+    here.world.submit(one, 60)
+    here.world.submit(pair, 60)
+    assert here.cluster.observe().pending == (one, *pair)
+
+
+def test_a_node_is_seen_once_it_has_registered(here: Ports) -> None:
+    """A booting instance is no node; one that came shows its devices, labels, times and what is on it."""
+    here.world.launch("four")
+    here.world.submit(pod("a", 2, team="red"), 60)
+    assert here.cluster.observe().nodes == ()
+    here.world.advance(100)
+    (node,) = here.cluster.observe().nodes
+    assert (node.name, node.pool, node.ready, node.devices) == ("n1", "four", True, (0, 0, 1000, 1000))
+    assert (node.created_at, node.idle_since, node.gpu_model) == (START, None, "V100")
+    assert [(p.name, p.team) for p in node.gpu_pods] == [("a", "red")]
+    here.world.advance(160)
+    assert here.cluster.observe().nodes[0].idle_since == START + timedelta(seconds=160)
+
+
+def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
+    """A cordon holds, may be repeated, and comes off."""
+    here.world.launch("one")
+    here.world.advance(100)
+    here.cluster.cordon("n1")
+    here.cluster.cordon("n1")
+    here.world.submit(pod("a"), 60)
+    assert not here.cluster.observe().nodes[0].schedulable
+    assert here.cluster.bound("n1") == ()
+    here.cluster.uncordon("n1")
+    here.cluster.uncordon("n1")
+    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
+
+
+def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
+    """A drain is refused without a cordon, is Busy while a GPU pod is bound, and passes after it."""
+    here.world.launch("one")
+    here.world.submit(pod("a"), 60)
+    here.world.advance(100)
+    with pytest.raises(BadRequest, match="not cordoned"):
+        here.cluster.drain("n1")
+    here.cluster.cordon("n1")
+    with pytest.raises(Busy, match="1 GPU pods bound"):
+        here.cluster.drain("n1")
+    here.world.advance(160)
+    here.cluster.drain("n1")
+
+
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "bound", "drain"])
+def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
+    """Each call about one node refuses a stranger by its name."""
+    with pytest.raises(BadRequest, match="n9"):
+        getattr(here.cluster, method)("n9")
+
+
+def test_an_event_for_an_owner_is_taken(here: Ports) -> None:
+    """Telling answers nothing and changes nothing that is observed."""
+    before = here.cluster.observe()
+    here.cluster.tell("default", "a", "Refused", "the cap's figures")
+    assert here.cluster.observe() == before
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Unavailable("the API server is away"), id="away"),
+        pytest.param(Throttled("slowly", 17.0), id="throttled"),
+        pytest.param(Forbidden("no rights"), id="forbidden"),
+        pytest.param(Busy("at work"), id="busy"),
+    ],
+)
+def test_an_error_keeps_its_kind_and_its_line(way: str, error: PilotlightError) -> None:
+    """What the API server raises arrives as that kind, with its words and its time, and once."""
+    with ports(way, faults={"api_errors": (("observe", error),)}) as here:
+        with pytest.raises(type(error)) as caught:
+            here.cluster.observe()
+        assert str(caught.value) == str(error)
+        assert getattr(caught.value, "after_s", None) == getattr(error, "after_s", None)
+        here.cluster.observe()

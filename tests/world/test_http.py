@@ -1,0 +1,195 @@
+"""The world's server: pods, faults, what is counted, and requests that are none."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+from both_ways import served
+from small_cloud import CATALOG, POOLS, START, gang, pod, world
+
+from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.world_client import WorldClient
+from pilotlight.codec.world import NewPods
+from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable
+from pilotlight.facts.workload import PodDemand
+from pilotlight.world.clock import WallClock
+from pilotlight.world.server import Service
+from pilotlight.world.world import World
+
+
+@pytest.fixture
+def here() -> Iterator[Service]:
+    """A small world's answers, without the network."""
+    return Service(world())
+
+
+def _get(service: Service, path: str) -> Any:
+    status, body = service.answer("GET", path, b"")
+    assert status == 200
+    return json.loads(body)
+
+
+def _create(service: Service, *demands: PodDemand, run_s: float = 60) -> list[str]:
+    status, body = service.answer("POST", "/pods", msgspec.json.encode(NewPods(demands=demands, run_s=run_s)))
+    assert status == 200, body
+    created: list[str] = json.loads(body)["created"]
+    return created
+
+
+def test_a_pod_is_created_once(here: Service) -> None:
+    """Creating it again changes nothing while it waits, while it runs, and after it has ended."""
+    assert _create(here, pod("a"), pod("b")) == ["default/a", "default/b"]
+    here.pools.grow("one", 1)
+    for t in (0, 100, 160):
+        here.world.advance(t)
+        assert _create(here, pod("a")) == []
+    assert [p["state"] for p in _get(here, "/pods") if p["uid"] == "a"] == ["finished"]
+
+
+def test_the_pods_of_a_gang_are_one_job(here: Service) -> None:
+    """They start together: a node for one of two starts neither."""
+    _create(here, *gang("g", 2))
+    here.pools.grow("eight", 1)
+    here.world.advance(100)
+    assert [p["state"] for p in _get(here, "/pods")] == ["pending", "pending"]
+    here.pools.grow("eight", 2)
+    here.world.advance(200)
+    assert {(p["state"], p["node"]) for p in _get(here, "/pods")} <= {("running", "n1"), ("running", "n2")}
+
+
+def test_a_report_counts_dollars_nodes_and_pods(here: Service) -> None:
+    """The report tells the cost, the launches, each pool's resizes and the pods by state."""
+    _create(here, pod("a"), pod("b"))
+    here.pools.grow("one", 1)
+    here.pools.grow("one", 1)
+    here.world.advance(3600)
+    report = _get(here, "/report")
+    assert (report["cost_usd"], report["launches"], report["resizes"]) == ("1", 1, {"one": 1})
+    assert report["pods"] == {"pending": 0, "running": 0, "finished": 2}
+
+
+@pytest.mark.parametrize(
+    ("pods", "grows", "surplus"),
+    [
+        pytest.param([pod("a")], [("one", 1)], 0, id="a node for a pod"),
+        pytest.param([pod("a")], [("one", 1), ("one", 2)], 1, id="a second node for it"),
+        pytest.param([pod("a")], [("one", 1), ("four", 1)], 1, id="a second node for it in another pool"),
+        pytest.param([pod("a", 2), pod("b", 2)], [("four", 1), ("one", 1)], 1, id="two on one node, and one for none"),
+        pytest.param([pod("a"), pod("b", 4)], [("one", 1), ("four", 1)], 0, id="a node each of its own type"),
+        pytest.param([], [("one", 2)], 2, id="nodes for nobody"),
+    ],
+)
+def test_what_is_bought_twice_is_counted(
+    here: Service, pods: list[PodDemand], grows: list[tuple[str, int]], surplus: int
+) -> None:
+    """A node counts as surplus when those on their way could hold every pod that waits."""
+    _create(here, *pods)
+    for pool, to in grows:
+        here.pools.grow(pool, to)
+    assert _get(here, "/report")["surplus"] == surplus
+
+
+def test_faults_are_set_while_the_world_runs(here: Service) -> None:
+    """From then on the cloud refuses; set back, it sells again."""
+    shortage = b'{"shortage": 1.0, "api_errors": [["observe", {"error": "NoCapacity", "message": "odd"}]]}'
+    assert here.answer("PUT", "/faults", shortage)[0] == 200
+    assert _get(here, "/faults")["api_errors"] == [
+        ["observe", {"error": "NoCapacity", "message": "odd", "after_s": None}]
+    ]
+    with pytest.raises(NoCapacity, match="out of stock"):
+        here.pools.grow("one", 1)
+    with pytest.raises(NoCapacity, match="odd"):
+        here.cluster.observe()
+    here.answer("PUT", "/faults", b"{}")
+    assert here.pools.grow("one", 1).desired == 1
+
+
+def test_what_owners_were_told_can_be_read(here: Service) -> None:
+    """Events on pods come back in their order."""
+    told = b'{"namespace": "default", "pod": "a", "reason": "Refused", "message": "4 of 4 GPUs"}'
+    assert here.answer("POST", "/cluster/tell", told) == (200, b"null")
+    assert _get(here, "/told") == [
+        {"at": "2026-07-01T00:00:00Z", "pod": "default/a", "reason": "Refused", "message": "4 of 4 GPUs"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        pytest.param("GET", "/nothing", b"", "nothing at GET /nothing", id="an unknown path"),
+        pytest.param("GET", "/pools/grow", b"", "nothing at GET /pools/grow", id="a call by GET"),
+        pytest.param("POST", "/pools/grow", b"{", "/pools/grow", id="a truncated body"),
+        pytest.param("POST", "/pools/grow", b'{"pool": "one", "to": "two"}', "$.to", id="an argument of another type"),
+        pytest.param("POST", "/cluster/cordon", b'{"nodes": "n1"}', "nodes", id="an unknown argument"),
+        pytest.param("PUT", "/faults", b'{"shortage": []}', "$.shortage", id="a fault of another type"),
+        pytest.param("POST", "/pods", b"[" * 5000, "/pods", id="a body too deep"),
+    ],
+)
+def test_a_request_that_is_none_is_400(here: Service, method: str, path: str, body: bytes, says: str) -> None:
+    """It is refused in one line that names the place, and nothing changes."""
+    status, answer = here.answer(method, path, body)
+    problem = json.loads(answer)
+    assert (status, problem["error"]) == (400, "BadInput")
+    assert says in problem["message"]
+    assert here.world.launches == 0
+
+
+@contextmanager
+def _listener(status: str, body: bytes) -> Iterator[str]:
+    """A server that answers one request a connection and then closes it without a word; its address."""
+    answer = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            if self.request.recv(65536):
+                self.request.sendall(answer)
+
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
+    """A kept connection that the other side has closed is no error."""
+    with _listener("200 OK", b'{"created": []}') as url:
+        client = WorldClient(url)
+        assert [client.create([pod("a")], 60) for _ in range(3)] == [[], [], []]
+
+
+def test_another_server_is_named() -> None:
+    """An answer that no world gives is a failure that names the address, not a decoding error."""
+    with _listener("404 Not Found", b"<html>") as url, pytest.raises(Failed, match=url):
+        WorldClient(url).time()
+
+
+def test_a_world_that_is_away_is_unavailable() -> None:
+    """Nobody listens: later may work, and the line names the address."""
+    with served(world()) as server:
+        url = server.url
+    with pytest.raises(Unavailable, match=url):
+        WorldClient(url).time()
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:80", "https://world", "http://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    """The setting is named."""
+    with pytest.raises(BadInput, match="PILOTLIGHT_WORLD"):
+        WorldClient(url)
+
+
+def test_a_clock_that_runs_is_asked_once() -> None:
+    """At a high speed the reckoned moment is near the world's own, and needs no world any more."""
+    here = World(CATALOG, POOLS, clock=WallClock(START, speed=1000.0))
+    with served(here) as server:
+        clock = ServedClock(WorldClient(server.url))
+        before = clock.now()
+        assert abs((here.clock.now() - before).total_seconds()) < 1000
+    assert clock.now() > before
