@@ -99,6 +99,17 @@ def test_room_in_flight_is_given_once() -> None:
     assert made.buys[0].demands == (late.uid,)
 
 
+def test_a_decision_that_lit_two_pools_keeps_room_in_both() -> None:
+    """Pods of one shape that one decision split over two pools wait each for its own."""
+    first, second, late = pods(3)
+    memory = Memory(in_flight=(in_flight(T4, [first]), in_flight(V100X4, [second])))
+    made = plan([first, second], booting={"t4": 1, "v100x4": 1}, memory=memory)
+    assert {g.uids: g.where for g in made.pods} == {(first.uid,): T4.name, (second.uid,): V100X4.name}
+    late4 = pod("late", 4)
+    assert bought(plan([first, second, late4], booting={"t4": 1, "v100x4": 1}, memory=memory)) == {"v100x4": 1}
+    assert verdict(plan([first, second, late], booting={"t4": 1, "v100x4": 1}, memory=memory), late)[0] == "booting"
+
+
 def test_a_sweep_is_packed() -> None:
     """Twelve one-GPU pods take twelve GPUs, not twelve eight-GPU nodes (article S1's sweep)."""
     made = plan(pods(12), offerings=[A100])

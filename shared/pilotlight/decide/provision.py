@@ -119,14 +119,16 @@ class Provisioner:
         if not flight:
             return list(pending)
         rest: list[PodDemand] = []
-        covered: dict[tuple[str, str], tuple[InFlight, list[PodDemand]]] = {}
+        covered: dict[tuple[str, str, str], tuple[InFlight, list[PodDemand]]] = {}
         for pod in pending:
             entry = flight.get(pod.uid)
             if entry is None:
                 rest.append(pod)
             else:
-                covered.setdefault((entry.decision, pod.shape.key), (entry, []))[1].append(pod)
-        for entry, pods in covered.values():
+                key = entry.decision, entry.offering, pod.shape.key
+                covered.setdefault(key, (entry, []))[1].append(pod)
+        for _, (entry, pods) in sorted(covered.items()):
+            pods.sort(key=_age)
             fill(pods[0].shape, len(pods), (b for b in self.booting if b.pool == entry.pool), self.allowed)
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self._tell("booting", Group(pods[0].shape, pods), entry.offering, why)

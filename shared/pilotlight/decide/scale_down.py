@@ -41,8 +41,18 @@ def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime)
     """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
 
     With a history, an idle node beyond those that pay for themselves goes after ``HYSTERESIS_S``. Without one, it
-    goes when keeping it has cost as much as relighting would.
+    goes when keeping it has cost as much as relighting would. A pool that flapped idles for longer.
     """
+    bare = _allowance(offering, policy, memory, now)
+    flaps = memory.flaps.get(offering.pool)
+    if flaps is None or flaps.stretch == 1:
+        return bare
+    longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
+    seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
+    return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped", bare.warm)
+
+
+def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
     pool = policy.pools.get(offering.pool)
     if pool is not None and pool.idle_timeout is not None:
         return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
@@ -80,7 +90,7 @@ def verdicts(
     due: list[datetime] = []
     idle: dict[str, list[Node]] = defaultdict(list)
     lit: dict[str, int] = defaultdict(int)
-    for node in nodes:
+    for node in sorted(nodes, key=lambda n: n.name) if explain else nodes:
         lit[node.pool] += 1
         if node.pool not in offerings:
             if explain:
