@@ -26,10 +26,10 @@ def messages_of(
     calls: tuple[Buy | NodeVerdict, ...] = (*plan.buys, *plan.releases)
     for index, (call, effect) in enumerate(zip(calls, effects, strict=True)):
         change = _change(deps, call, effect, decision, now)
-        if effect.outcome in ("planned", "done"):
+        if effect.outcome in ("planned", "done") or (effect.outcome == "denied" and effect.count):
             out.append(_outgoing(change, "capacity", change.pool, f"{decision}.{index}"))
             out.append(_outgoing(_alert_of(change, call), "alerts", change.pool, f"{decision}.{index}.alert"))
-        elif effect.outcome in ("advised", "denied", "undone"):
+        if effect.outcome in ("advised", "stopped", "denied", "undone"):
             alert = _not_done(change, effect)
             if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
                 out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.{index}.{effect.outcome}"))
@@ -86,7 +86,7 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
 
 def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
     """What was not done, told once a cause: advice, a refusal of the cloud, a call that never happened."""
-    said = {"advised": "would", "denied": "could not", "undone": "did not"}[effect.outcome]
+    said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not"}[effect.outcome]
     verb = f"{said} {effect.call} pool {effect.pool} ({effect.target})"
     return Alert(
         cluster=change.cluster,
@@ -95,11 +95,43 @@ def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
         fingerprint=f"{effect.outcome}/{effect.call}/{effect.pool}/{effect.target}",
         what=verb,
         why=f"{change.why}; {effect.note}",
-        next="set the pool's mode to act" if effect.outcome == "advised" else "another offering is tried",
+        next=_NEXT[effect.outcome],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
         decision=change.decision,
         at=change.at,
+    )
+
+
+_NEXT = {
+    "advised": "set the pool's mode to act",
+    "stopped": "pilotlight resume, or approve with this decision's id",
+    "denied": "another offering is tried",
+    "undone": "looked at again at once",
+}
+
+
+def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) -> tuple[Outgoing, ...]:
+    """Pools that were put out and lit again too often: they idle for longer now."""
+    return tuple(
+        _outgoing(
+            Alert(
+                cluster=deps.name,
+                kind="flapping",
+                severity="warning",
+                fingerprint=f"flapping/{pool}/{decision}",
+                what=f"pool {pool} was put out and lit again 3 times within an hour",
+                why="each time sooner than its idle time: relighting cost more than keeping would have",
+                next="its nodes may idle for twice as long, up to max_idle_timeout",
+                how=f"pilotlight why {decision}",
+                decision=decision,
+                at=now,
+            ),
+            "alerts",
+            f"flapping/{pool}/{decision}",
+            f"{decision}.flap.{pool}",
+        )
+        for pool in pools
     )
 
 

@@ -1,0 +1,107 @@
+"""What a seed decides of single calls: which fails, how, and whether before or after it took effect."""
+
+from random import Random
+from typing import Literal, NamedTuple
+
+from pilotlight.errors import (
+    Busy,
+    Conflict,
+    NoCapacity,
+    PilotlightError,
+    QuotaExceeded,
+    Throttled,
+    Unavailable,
+)
+from pilotlight.units import Seconds
+
+Port = Literal["state", "pools", "cluster", "outbox"]
+
+RATES: dict[Port, tuple[float, ...]] = {
+    "state": (0.0, 0.0, 0.01, 0.03),
+    "pools": (0.0, 0.05, 0.2),
+    "cluster": (0.0, 0.0, 0.02, 0.1),
+    "outbox": (0.0, 0.0, 0.1, 0.3),
+}
+"""Shares of a port's calls that fail; each seed draws one for each port."""
+DEATHS = (0.0, 0.004, 0.01, 0.03)
+"""Shares of calls before which the caller dies."""
+OUTAGE_S = (30.0, 900.0)
+WITHIN_S = 1200.0
+"""An outage begins within so long of the start."""
+
+When = Literal["before", "half", "after"]
+
+
+class Fault(NamedTuple):
+    """An error of one call. "after" is a call that worked and whose answer was lost; "half" did a part of it."""
+
+    when: When
+    error: PilotlightError
+
+
+class Outage(NamedTuple):
+    """A port that answers nothing from ``start_s`` to ``end_s``."""
+
+    port: Port
+    start_s: Seconds
+    end_s: Seconds
+
+
+class Luck:
+    """One seed's faults. ``calm()`` ends them."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._rates = {port: rng.choice(rates) for port, rates in RATES.items()}
+        self.death = rng.choice(DEATHS)
+        self.outages = tuple(_outage(rng, port) for port in RATES if rng.random() < 0.15)
+
+    def calm(self) -> None:
+        """From now on nothing fails."""
+        self._rates = dict.fromkeys(RATES, 0.0)
+        self.death, self.outages = 0.0, ()
+
+    def fault(self, port: Port, method: str, conditional: bool, now_s: Seconds) -> Fault | None:
+        """What befalls this call, if anything. ``conditional`` calls may also lose a compare-and-set."""
+        if any(o.port == port and o.start_s <= now_s < o.end_s for o in self.outages):
+            return Fault("before", Unavailable(f"{port} does not answer"))
+        if not self._rates[port] or self._rng.random() >= self._rates[port]:
+            return None
+        return self._rng.choice(_faults(method, conditional))
+
+
+def _outage(rng: Random, port: Port) -> Outage:
+    start_s = rng.uniform(0, WITHIN_S)
+    return Outage(port, start_s, start_s + rng.uniform(*OUTAGE_S))
+
+
+def _faults(method: str, conditional: bool) -> list[Fault]:
+    lost = Unavailable(f"{method} timed out")
+    if method in ("get", "scan", "observe", "bound"):
+        return [Fault("before", lost)]
+    if method == "describe":
+        return [Fault("before", lost), Fault("before", Throttled("too many requests"))]
+    timeouts = [Fault("before", lost), Fault("after", lost)]
+    if conditional:
+        # A client that retries by itself loses to its own write: "after".
+        return [
+            *timeouts,
+            Fault("before", Conflict("another was there")),
+            Fault("after", Conflict("another was there")),
+        ]
+    if method == "grow":
+        return [*timeouts, *_REFUSALS]
+    if method == "release":
+        return [*timeouts, Fault("before", Busy("the pool is being changed"))]
+    if method == "publish":
+        return [*timeouts, Fault("half", lost)]
+    return timeouts
+
+
+_REFUSALS = (
+    Fault("before", NoCapacity("out of stock")),
+    Fault("half", NoCapacity("out of stock after the first")),
+    Fault("before", QuotaExceeded("the account's quota")),
+    Fault("before", Throttled("too many requests")),
+    Fault("before", Busy("the pool is being changed")),
+)

@@ -1,0 +1,158 @@
+"""The ports as an unlucky worker has them: every call may wait, fail before or after its effect, or never return."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from pilotlight.chaos.luck import Luck, Port
+from pilotlight.chaos.watch import Watch
+from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.decisions import Record
+from pilotlight.facts.messages import Outgoing
+from pilotlight.ports import Cluster, Page, Pools, State, Stored
+from pilotlight.units import Seconds
+from pilotlight.world.world import World
+
+T = TypeVar("T")
+
+
+class Hazard:
+    """One worker's way to the outside. ``pause`` is called before each call, ``say`` with a line after it."""
+
+    def __init__(
+        self, worker: str, luck: Luck, world: World, pause: Callable[[str], None], say: Callable[[str], None]
+    ) -> None:
+        self.worker = worker
+        self.luck = luck
+        self.world = world
+        self.pause = pause
+        self.say = say
+
+    def __call__(
+        self,
+        port: Port,
+        what: str,
+        effect: Callable[[], T],
+        *,
+        half: Callable[[], object] | None = None,
+        conditional: bool = False,
+    ) -> T:
+        """Make a call. ``what`` begins with the method's name; ``half`` does a part of the effect."""
+        self.pause(what)
+        fault = self.luck.fault(port, what.split(" ", 1)[0], conditional, self.world.now_s)
+        try:
+            if fault is None:
+                result = effect()
+                self.say(what)
+                return result
+            if fault.when == "after":
+                effect()
+            if fault.when == "half" and half is not None:
+                half()
+        except Exception as error:
+            self.say(f"{what} -> {type(error).__name__}: {error}")
+            raise
+        self.say(f"{what} -> {type(fault.error).__name__} {fault.when}: {fault.error}")
+        raise fault.error
+
+
+class HazardState:
+    """A store whose writes are watched for decisions."""
+
+    def __init__(self, state: State, hazard: Hazard, watch: Watch) -> None:
+        self._state, self._call, self._watch = state, hazard, watch
+
+    def get(self, key: str) -> Stored | None:
+        return self._call("state", f"get {key}", lambda: self._state.get(key))
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        def write() -> int:
+            version = self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
+            if key.startswith(("open/", "decision/")):
+                self._watch.recorded(self._call.worker, msgspec.json.decode(value, type=Record))
+            return version
+
+        return self._call("state", f"put {key}", write, conditional=if_version is not None)
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        conditional = if_version is not None
+        self._call(
+            "state", f"delete {key}", lambda: self._state.delete(key, if_version=if_version), conditional=conditional
+        )
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        return self._call("state", f"scan {prefix}", lambda: self._state.scan(prefix, after=after, limit=limit))
+
+
+class HazardPools:
+    """A cloud that takes a node with whatever runs on it, as real ones do."""
+
+    def __init__(self, pools: Pools, hazard: Hazard, watch: Watch) -> None:
+        self._pools, self._call, self._watch = pools, hazard, watch
+
+    def describe(self) -> Sequence[PoolState]:
+        return self._call("pools", "describe", self._pools.describe)
+
+    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+        def grow(to: int) -> PoolState:
+            with self._watch.launching(self._call.worker, pool, zone):
+                return self._pools.grow(pool, to, zone)
+
+        def half() -> None:
+            desired = self._call.world.fleet.desired[pool]
+            if to - desired > 1:
+                grow(desired + 1)
+
+        return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half)
+
+    def release(self, pool: str, instance: str) -> None:
+        def release() -> None:
+            self._watch.releasing(self._call.worker, pool, instance)
+            node = self._call.world.nodes.get(instance)
+            if node is not None and node.pool == pool:
+                self._call.world.terminate(instance, "released", evict=True)
+
+        self._call("pools", f"release {pool} {instance}", release)
+
+
+class HazardCluster:
+    """An API server."""
+
+    def __init__(self, cluster: Cluster, hazard: Hazard, watch: Watch) -> None:
+        self._cluster, self._call, self._watch = cluster, hazard, watch
+
+    def observe(self) -> ClusterView:
+        view = self._call("cluster", "observe", self._cluster.observe)
+        self._watch.observed(self._call.worker, view)
+        return view
+
+    def cordon(self, node: str) -> None:
+        self._call("cluster", f"cordon {node}", lambda: self._cluster.cordon(node))
+
+    def uncordon(self, node: str) -> None:
+        self._call("cluster", f"uncordon {node}", lambda: self._cluster.uncordon(node))
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        return self._call("cluster", f"bound {node}", lambda: self._cluster.bound(node))
+
+    def drain(self, node: str) -> None:
+        self._call("cluster", f"drain {node}", lambda: self._cluster.drain(node))
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        self._call("cluster", f"tell {namespace}/{pod}", lambda: self._cluster.tell(namespace, pod, reason, message))
+
+
+class HazardOutbox:
+    """Where messages go; what arrived is watched."""
+
+    def __init__(self, hazard: Hazard, watch: Watch) -> None:
+        self._call, self._watch = hazard, watch
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        self._call(
+            "outbox",
+            f"publish {' '.join(m.id for m in messages)}",
+            lambda: self._watch.published(messages),
+            half=lambda: self._watch.published(messages[: len(messages) // 2]),
+        )

@@ -1,0 +1,94 @@
+"""After the faults: ticks until nothing happens any more, then what is left is counted."""
+
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.chaos.setting import HEADERS, Setting
+from pilotlight.ports import State
+from pilotlight.settings import EMBEDDED_CLUSTER
+from pilotlight.units import HOUR, Seconds
+from pilotlight.wiring import App
+
+TICK_S = 60.0
+SLOW_TICK_S = 900.0
+"""How seldom it ticks while nothing changes."""
+
+BOUND_S = 36 * HOUR
+"""All must be quiet so long after the last fault."""
+
+
+def settle(setting: Setting, state: State) -> None:
+    """Let time pass, with a tick a minute, until nothing is left to do; count what remains."""
+    setting.luck.calm()
+    setting.say("the faults stop")
+    world = setting.world
+    end_s, n = world.now_s + BOUND_S, 0
+    app = setting.app(0, _go_on)
+    while world.now_s < end_s and not _quiet(setting, state):
+        n += 1
+        world.advance(_next_s(setting, _tick(setting, app, n)))
+    _count(setting, state)
+    setting.watch.finish()
+
+
+def _go_on(call: str) -> None:
+    """Nobody waits and nobody dies any more."""
+
+
+def _tick(setting: Setting, app: App, n: int) -> datetime | None:
+    """One tick; when it asks to look again."""
+    answer = app.receive("capacity_reconcile", setting.tick(f"quiet{n}"), HEADERS)
+    setting.say(f"tick: {answer.status} {answer.body.get('why') or answer.body}")
+    if answer.status >= 500:
+        setting.watch.broke("internal_errors", f"a tick in the quiet answered {answer.status}: {answer.body}")
+    again = answer.body.get("look_again_at")
+    return datetime.fromisoformat(again) if again else None
+
+
+def _next_s(setting: Setting, again: datetime | None) -> Seconds:
+    """The next minute at which something could be different, at the latest a quarter of an hour on."""
+    world = setting.world
+    soonest = [world.now_s + SLOW_TICK_S]
+    if (event_s := world.next_event_s()) is not None:
+        soonest.append(event_s)
+    if again is not None:
+        soonest.append((again - world.clock.start).total_seconds() + 1)
+    return max(world.now_s + TICK_S, min(soonest))
+
+
+def _quiet(setting: Setting, state: State) -> bool:
+    world = setting.world
+    return not world.running and not _unserved(setting) and not world.nodes and not _held(state)
+
+
+def _unserved(setting: Setting) -> list[tuple[str, bool]]:
+    """Jobs that wait though they could be served, and whether each is a gang."""
+    servable = {job.demands[0].uid for job in setting.scene.jobs if job.servable}
+    return [(id, len(job.demands) > 1) for id, job in setting.world.pending.items() if id in servable]
+
+
+def _count(setting: Setting, state: State) -> None:
+    broke = setting.watch.broke
+    for job, gang in _unserved(setting):
+        broke("stuck_gangs" if gang else "lost_demands", f"{job} still waits when all is quiet")
+    for node in setting.world.nodes.values():
+        what = ", ".join(node.jobs) or "nothing"
+        broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
+    for what in _held(state):
+        broke("leaked_holds", what)
+
+
+def _held(state: State) -> list[str]:
+    """What the store still holds: capacity in flight, open records, dollars."""
+    out = [f"{key} is still in flight" for key, _ in state.scan(f"inflight/{EMBEDDED_CLUSTER}/").items]
+    out += [f"{key} is still open" for key, _ in state.scan(f"open/{EMBEDDED_CLUSTER}/").items]
+    for key, stored in state.scan(f"cap/{EMBEDDED_CLUSTER}/").items:
+        held = msgspec.json.decode(stored.value, type=_Held).held
+        if held:
+            out.append(f"{key} still holds {held}")
+    return out
+
+
+class _Held(msgspec.Struct, frozen=True, kw_only=True):
+    held: dict[str, object] = {}

@@ -1,0 +1,134 @@
+"""What a seed decides of a run's setting: pools and caps small enough to bind, pods, and the cloud's habits."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from random import Random
+from typing import Any, NamedTuple
+
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.policy import Caps, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
+from pilotlight.units import Seconds
+from pilotlight.world.faults import Faults
+from pilotlight.world.nodes import WorldPool
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+_DATE = "2026-11-20"
+_PRICES: dict[str, tuple[str, int, str]] = {
+    "one": ("T4", 1, "1"),
+    "four": ("A100", 4, "12"),
+    "eight": ("A100", 8, "24"),
+}
+
+
+def _type(model: str, gpus: int, usd: str) -> InstanceType:
+    prices: dict[CapacityType, Price] = {
+        "on-demand": Price(usd_per_hour=Decimal(usd), source="made up", date=_DATE),
+        "spot": Price(usd_per_hour=Decimal(usd) / 4, source="made up", date=_DATE),
+    }
+    return InstanceType(
+        cloud="world", gpu_model=model, gpus=gpus, prices=prices, boot_s=150, interruptions_per_hour=0.4
+    )
+
+
+CATALOG = Catalog(
+    name="chaos",
+    as_of=START,
+    instance_types={name: _type(*kind) for name, kind in _PRICES.items()},
+    throughput={"batch": {"T4": 1.0, "A100": 3.0}, "training": {"T4": 1.0, "A100": 3.0}},
+)
+
+_KINDS: tuple[tuple[CapacityType, ...], ...] = (("on-demand",), ("spot",), ("on-demand", "spot"))
+
+
+class Job(NamedTuple):
+    """Pods that are created together. ``servable``: some pool alone can hold them all within every cap."""
+
+    at_s: Seconds
+    demands: tuple[PodDemand, ...]
+    run_s: Seconds
+    servable: bool
+
+
+class Scene(NamedTuple):
+    """The setting of one run."""
+
+    policy: Policy
+    pools: tuple[WorldPool, ...]
+    faults: Faults
+    jobs: tuple[Job, ...]
+    skews_s: tuple[Seconds, ...]
+
+
+def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
+    """A setting with so many jobs, created over so many seconds. One worker for each clock skew."""
+    policy = _policy(rng)
+    pools = tuple(
+        WorldPool(name=name, instance_type=pool.instance_type, capacity_type=pool.capacity_type, max=pool.max)
+        for name, pool in policy.pools.items()
+    )
+    faults = Faults(
+        boot_s=rng.choice((60.0, 150.0, 300.0)),
+        gpu_lag_s=rng.choice((0.0, 0.0, 45.0)),
+        shortage=rng.choice((0.0, 0.0, 0.3)),
+        checkpoint_s=120.0,
+        replace_lost=rng.random() < 0.5,
+    )
+    made = sorted((_job(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs)), key=lambda job: job.at_s)
+    skews = tuple(rng.uniform(-2, 2) for _ in range(rng.randint(2, 4)))
+    return Scene(policy, pools, faults, tuple(made), skews)
+
+
+def _policy(rng: Random) -> Policy:
+    pools = {}
+    for name in rng.sample(sorted(_PRICES), rng.randint(1, 3)):
+        for kind in rng.choice(_KINDS):
+            pools[f"{name}-{kind}"] = PoolPolicy(instance_type=name, capacity_type=kind, max=rng.randint(1, 4))
+    caps = Caps(
+        nodes=rng.choice((None, 1, 2, 4)),
+        gpus=rng.choice((None, 8, 12, 16)),
+        usd_per_hour=rng.choice((None, Decimal(24), Decimal(36))),
+    )
+    idle_s = rng.choice((None, 120.0, 300.0))
+    either = ClassPolicy(
+        capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=idle_s, max_runtime=4 * 3600
+    )
+    return Policy(version=1, pools=pools, caps=caps, classes={"batch": either, "training": either})
+
+
+def _job(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
+    run_s = rng.choice((rng.uniform(20, 120), rng.uniform(60, 900), rng.uniform(600, 4000)))
+    kind = rng.random()
+    if kind < 0.25:
+        size, gpu = rng.randint(2, 4), GpuRequest(count=rng.choice((1, 4, 8)))
+        traits: dict[str, Any] = {"gang": Gang(key=f"gang{n}", size=size), "workload_class": "training"}
+    elif kind < 0.45:
+        size, gpu, traits = 1, GpuRequest(count=1, milli=rng.choice((250, 500))), {}
+    else:
+        size, gpu, traits = 1, GpuRequest(count=rng.choice((1, 1, 1, 2, 4, 8))), {}
+    made = shape(
+        gpu=gpu, max_run_s=run_s, priority=rng.choice((0, 0, 0, 10)), team=rng.choice(("red", "blue")), **traits
+    )
+    demands = tuple(
+        PodDemand(uid=f"p{n}-{i}", namespace="default", name=f"p{n}-{i}", shape=made, created_at=START)
+        for i in range(size)
+    )
+    return Job(at_s, demands, run_s, any(_holds(policy, pool, gpu, size) for pool in policy.pools.values()))
+
+
+def _holds(policy: Policy, pool: PoolPolicy, gpu: GpuRequest, size: int) -> bool:
+    """Whether a pool can hold so many such pods at once, within every cap."""
+    machine = CATALOG.instance_types[pool.instance_type]
+    each = machine.gpus * 1000 // gpu.total_milli
+    if not each:
+        return False
+    nodes, caps = -(-size // each), policy.caps
+    price = machine.prices[pool.capacity_type].usd_per_hour
+    return (
+        nodes <= pool.max
+        and (caps.nodes is None or nodes <= caps.nodes)
+        and (caps.gpus is None or nodes * machine.gpus <= caps.gpus)
+        and (caps.usd_per_hour is None or nodes * price <= caps.usd_per_hour)
+    )

@@ -1,0 +1,103 @@
+"""A run's world, store and watch, and the apps its workers make: what a storm and a parallel run share."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.chaos.luck import Luck
+from pilotlight.chaos.ports import Hazard, HazardCluster, HazardOutbox, HazardPools, HazardState
+from pilotlight.chaos.scene import CATALOG, Scene, draw
+from pilotlight.chaos.watch import Watch
+from pilotlight.codec.events import encode
+from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.workload import PodDemand
+from pilotlight.ports import Clock
+from pilotlight.settings import EMBEDDED_CLUSTER, Settings
+from pilotlight.units import Seconds
+from pilotlight.wiring import App, app
+from pilotlight.world.clock import WorldClock
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+HEADERS = {"content-type": "application/cloudevents+json"}
+
+
+class SkewedClock:
+    """A clock that is wrong by so many seconds."""
+
+    def __init__(self, clock: Clock, skew_s: Seconds) -> None:
+        self._clock = clock
+        self._skew = timedelta(seconds=skew_s)
+
+    def now(self) -> datetime:
+        return self._clock.now() + self._skew
+
+
+class Setting:
+    """One world, one store file, one watch."""
+
+    def __init__(self, seed: int, scene: Scene, luck: Luck, file: Path, clock: WorldClock | None = None) -> None:
+        self.scene = scene
+        self.luck = luck
+        self.world = World(CATALOG, scene.pools, seed=seed, faults=scene.faults, clock=clock)
+        self.watch = Watch(self.world, scene.policy)
+        self.lines: list[str] = []
+        self._file = file
+
+    def app(self, worker: int, pause: Callable[[str], None]) -> App:
+        """A new process of a worker: nothing of an earlier one is left but the store."""
+        name, clock = f"w{worker}", SkewedClock(self.world.clock, self.scene.skews_s[worker])
+        hazard = Hazard(name, self.luck, self.world, pause, lambda line: self.say(f"{name} {line}"))
+        return app(
+            Settings(mode="act"),
+            cluster=HazardCluster(WorldCluster(self.world), hazard, self.watch),
+            pools=HazardPools(WorldPools(self.world), hazard, self.watch),
+            state=HazardState(SqliteState(self._file, clock), hazard, self.watch),
+            outbox=HazardOutbox(hazard, self.watch),
+            clock=clock,
+            policy=self.scene.policy,
+            catalog=CATALOG,
+        )
+
+    def say(self, line: str) -> None:
+        """A line of the log."""
+        self.lines.append(f"{self.world.now_s:9.1f} {line}")
+
+    def submit(self, index: int) -> None:
+        """Create the pods of one of the scene's jobs."""
+        job = self.scene.jobs[index]
+        now = self.world.clock.now()
+        self.world.submit([_born(d, now) for d in job.demands], job.run_s)
+        self.say(f"{len(job.demands)} x {job.demands[0].shape.gpu} created: {job.demands[0].uid}")
+
+    def pending(self, job: str, identity: str) -> bytes:
+        """The body of an event about a job's first pod."""
+        demand = self.world.pending[job].demands[0]
+        event = PodPending(
+            cluster=EMBEDDED_CLUSTER,
+            namespace=demand.namespace,
+            name=demand.name,
+            uid=demand.uid,
+            identity=f"{demand.uid}/{identity}",
+            at=self.world.clock.now(),
+        )
+        return encode(event, id=identity)
+
+    def tick(self, identity: str) -> bytes:
+        """The body of a schedule's tick."""
+        return encode(Tick(cluster=EMBEDDED_CLUSTER, identity=identity, at=self.world.clock.now()), id=identity)
+
+
+def drawn(seed: int, deliveries: int) -> tuple[Random, Scene, Luck]:
+    """A seed's generator, setting and faults."""
+    rng = Random(seed)
+    return rng, draw(rng, jobs=max(3, deliveries // 3), over_s=deliveries * 10.0), Luck(rng)
+
+
+def _born(demand: PodDemand, now: datetime) -> PodDemand:
+    return msgspec.structs.replace(demand, created_at=now)
