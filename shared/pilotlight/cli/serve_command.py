@@ -1,24 +1,26 @@
-"""``pilotlight serve``: every function on one local port, with the embedded world on the wall clock."""
+"""``pilotlight serve``: every function on one local port, with the world on the wall clock."""
 
-import logging
+import os
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotlight.cli import schedule
 from pilotlight.doorway import RECEIVES
 from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
-from pilotlight.settings import default_file
+from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
-DRAIN_EVERY_S = 1.0
-"""How often alerts on the local outbox are handed to alert_fanout."""
+BACKLOG = 2048
+"""Connections that may wait for a worker: a burst waits, it is not refused."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,22 +30,46 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="The local port.")] = 8080,
-    tick: Annotated[float, typer.Option(min=1, help="Seconds between ticks of capacity_reconcile.")] = 60.0,
+    tick: Annotated[float, typer.Option(min=1, help="Seconds of the world between ticks of capacity_reconcile.")] = 60,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one share a world outside them.")] = 1,
+    world: Annotated[
+        str, typer.Option(help="A running world's URL, instead of PILOTLIGHT_WORLD or one of its own.")
+    ] = "",
 ) -> None:
     """Serve every function on one local port, and tick capacity_reconcile.
 
     Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send events/samples/...[/bold]
     """
+    if world:
+        os.environ["PILOTLIGHT_WORLD"] = world
+    listener = _listener(port)
+    if workers == 1:
+        _alone(listener, tick)
+    else:
+        _together(listener, tick, workers)
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port), backlog=BACKLOG)
+    except OSError:
+        raise Failed(f"port {port} is in use; choose another with --port") from None
+
+
+def _announce(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    typer.echo("\n".join(f"POST http://{HOST}:{port}/{path}" for path in (*RECEIVES, "world/pods")))
+
+
+def _alone(listener: socket.socket, tick: float) -> None:
+    """One process, with the world in it unless the settings name one."""
     from werkzeug.serving import make_server
 
     from pilotlight.wiring import app
 
     wired = app()
     _ = wired.deps  # What is set up wrongly stops here, not at the first request.
-    try:
-        server = make_server(HOST, port, site(wired), threaded=True)
-    except (OSError, SystemExit):
-        raise Failed(f"port {port} is in use; choose another with --port") from None
+    server = make_server(HOST, 0, site(wired), threaded=True, fd=listener.fileno())
     stop = threading.Event()
 
     def end(*_: object) -> None:
@@ -52,12 +78,31 @@ def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    for path in (*RECEIVES, "world/pods"):
-        typer.echo(f"POST http://{HOST}:{port}/{path}")
-    _every(stop, tick, lambda: _tick(wired))
-    _every(stop, DRAIN_EVERY_S, lambda: _drain(wired))
+    schedule.begin(wired, stop, tick)
+    _announce(listener)
     server.serve_forever()
     server.server_close()
+
+
+def _together(listener: socket.socket, tick: float, count: int) -> None:
+    """Worker processes, and a world of their own unless the settings name one."""
+    from pilotlight.cli import workers
+    from pilotlight.wiring import App, app
+
+    settings, end = Settings.of(os.environ), lambda: None
+    if not settings.world:
+        os.environ["PILOTLIGHT_WORLD"], end = workers.own_world(settings)
+    try:
+        # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
+        _ = App(Settings.of(os.environ)).deps
+        wired = app()
+        routes = site(wired)
+    except PilotlightError:
+        end()
+        raise
+    never = threading.Event()
+    _announce(listener)
+    workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick), on_end=end)
 
 
 def site(app: App) -> "WSGIApplication":
@@ -107,34 +152,3 @@ def _answer(start: "StartResponse", status: str, body: dict[str, Any]) -> Iterab
 
     start(status, [("Content-Type", "application/json")])
     return [json.dumps(body).encode()]
-
-
-def _every(stop: threading.Event, seconds: float, do: Callable[[], object]) -> None:
-    def loop() -> None:
-        while not stop.wait(seconds):
-            do()
-
-    threading.Thread(target=loop, daemon=True).start()
-
-
-def _tick(app: App) -> None:
-    """One tick, as a scheduler would post it."""
-    from pilotlight.codec.events import encode
-    from pilotlight.facts.messages import Tick
-
-    now = app.clock.now()
-    identity = f"serve-{now:%Y%m%dT%H%M%S}"
-    body = encode(Tick(cluster=app.deps.name, identity=identity, at=now), id=identity)
-    app.receive("capacity_reconcile", body, {})
-
-
-def _drain(app: App) -> None:
-    """Hand the outbox's alerts to alert_fanout; those it wants again stay."""
-    from pilotlight.adapters.outbox.local import LocalOutbox
-
-    if not isinstance(app.outbox, LocalOutbox):
-        return
-    try:
-        app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status != 503)
-    except PilotlightError as error:
-        logging.getLogger("pilotlight").warning("alerts wait", extra={"data": {"why": str(error)}})

@@ -1,4 +1,4 @@
-"""Pods in the embedded world: the one that an event names, or one given as a Pod."""
+"""Pods in the world: the one that an event names, or one given as a Pod."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App
 
 RUN_S: Seconds = 600
-"""How long a pod of the embedded world runs once it has started."""
+"""How long such a pod of the world runs once it has started."""
 
 
 def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
@@ -23,13 +23,12 @@ def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
 
     A pod that is there already stays as it is. Raises ``Reject`` for a body that holds neither.
     """
-    created = []
-    for demand in _demands(app, body, headers):
-        if demand.uid not in app.world.pending and demand.uid not in app.world.running:
-            app.world.sync()
-            app.world.submit(demand, RUN_S)
-            created.append(demand.full_name)
-    return created
+    demands = _demands(app, body, headers)
+    if app.served_world is not None:
+        return app.served_world.create(demands, RUN_S)
+    from pilotlight.world import pods
+
+    return pods.create(app.world, demands, RUN_S)
 
 
 def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDemand]:

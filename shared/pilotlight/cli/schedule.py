@@ -1,0 +1,72 @@
+"""What a served deployment does by itself: ticks of capacity_reconcile, and alerts handed on from the outbox."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pilotlight.errors import Conflict, PilotlightError
+from pilotlight.ports import ABSENT
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+LOOK_EVERY_S: Seconds = 0.5
+"""How often, by the wall's clock, a worker looks whether a tick is due."""
+
+DRAIN_EVERY_S: Seconds = 1.0
+"""How often alerts on the local outbox are handed to alert_fanout."""
+
+
+def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
+    """Do both in the background until ``stop`` is set."""
+    _every(stop, LOOK_EVERY_S, lambda: tick_if_due(app, tick_s))
+    _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
+
+
+def tick_if_due(app: "App", tick_s: Seconds) -> bool:
+    """Tick unless another worker did within ``tick_s`` of the deployment's clock; whether it ticked.
+
+    Who puts ``tick/<cluster>`` ticks; the key ends with the interval, whatever became of its worker.
+    """
+    deps, key = app.deps, f"tick/{app.deps.name}"
+    if deps.state.get(key) is not None:
+        return False
+    try:
+        deps.state.put(key, str(os.getpid()).encode(), if_version=ABSENT, ttl_s=tick_s)
+    except Conflict:
+        return False
+    _tick(app)
+    return True
+
+
+def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) -> None:
+    def loop() -> None:
+        while not stop.wait(seconds):
+            try:
+                do()
+            except PilotlightError as error:
+                logging.getLogger("pilotlight").warning("later", extra={"data": {"why": str(error)}})
+
+    threading.Thread(target=loop, daemon=True).start()
+
+
+def _tick(app: "App") -> None:
+    """One tick, as a scheduler would post it."""
+    from pilotlight.codec.events import encode
+    from pilotlight.facts.messages import Tick
+
+    now = app.clock.now()
+    identity = f"serve-{now:%Y%m%dT%H%M%S}"
+    body = encode(Tick(cluster=app.deps.name, identity=identity, at=now), id=identity)
+    app.receive("capacity_reconcile", body, {})
+
+
+def _drain(app: "App") -> None:
+    """Hand the outbox's alerts to alert_fanout; those it wants again stay."""
+    from pilotlight.adapters.outbox.local import LocalOutbox
+
+    if isinstance(app.outbox, LocalOutbox):
+        app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status != 503)

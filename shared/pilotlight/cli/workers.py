@@ -1,0 +1,76 @@
+"""Worker processes on one listening socket: each may die at any moment, and is then started again.
+
+They share the state and a world that is a process of its own. gunicorn keeps them, as it does in a deployed function.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.app.base import BaseApplication
+
+from pilotlight.errors import Failed
+from pilotlight.settings import Settings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+THREADS = 8
+"""Requests that one worker answers at once."""
+
+_CLI = "from pilotlight.cli.main import run; run()"
+
+
+def serve(
+    listener: socket,
+    site: "WSGIApplication",
+    workers: int,
+    *,
+    on_start: Callable[[], None] = lambda: None,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve ``site`` until told to stop. Each worker calls ``on_start`` as it begins, their parent ``on_end`` last.
+
+    ``site`` is made before the workers are: it may hold no connection and no thread. Ends the process.
+    """
+    options = {
+        "bind": f"fd://{listener.fileno()}",
+        "workers": workers,
+        "threads": THREADS,
+        "worker_class": "gthread",
+        "preload_app": True,
+        "loglevel": "warning",
+        "graceful_timeout": 5,
+        "control_socket_disable": True,
+        "post_worker_init": lambda worker: on_start(),
+        "on_exit": lambda arbiter: on_end(),
+    }
+    _Workers(options, site).run()
+
+
+class _Workers(BaseApplication):  # type: ignore[misc]
+    """gunicorn with options given as values."""
+
+    def __init__(self, options: Mapping[str, Any], site: "WSGIApplication") -> None:
+        self._options, self._site = options, site
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> "WSGIApplication":
+        return self._site
+
+
+def own_world(settings: Settings) -> tuple[str, Callable[[], None]]:
+    """Start a world with the settings' policy and catalogue; its address, and what ends it. Raises ``Failed``."""
+    words = ["world", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
+    process = subprocess.Popen([sys.executable, "-c", _CLI, *words], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline() if process.stdout else ""
+    if not line.startswith("world http"):
+        process.kill()
+        raise Failed("the world did not start; its own error is above")
+    return line.split()[1], process.terminate
