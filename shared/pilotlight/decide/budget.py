@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, cents, per_hour
 
@@ -80,26 +80,30 @@ def applies(meter: Meter, terms: Terms) -> bool:
     return any(wanted is not None and wanted == own for wanted, own in named)
 
 
-def longest_run(max_run_s: Seconds, workload_class: WorkloadClass, policy: Policy) -> tuple[Seconds, str]:
-    """How long a pod may run at most, and where the figure comes from: its own deadline, else its class's."""
+def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy: Policy) -> tuple[Seconds, str]:
+    """How long a pod may run at most, and where the figure comes from: its own deadline, else its class's.
+
+    Of a pod nobody knows yet (``workload_class`` None) it is the longest of all classes.
+    """
     if max_run_s:
         return max_run_s, "activeDeadlineSeconds"
-    return policy.of_class(workload_class).max_runtime, f"classes.{workload_class}.max_runtime"
+    names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
+    return max((policy.of_class(name).max_runtime, f"classes.{name}.max_runtime") for name in names)
 
 
 def terms(
-    offering: Offering, policy: Policy, *, workload_class: WorkloadClass, team: str, max_run_s: Seconds = 0
+    offering: Offering, policy: Policy, *, workload_class: WorkloadClass | None, team: str, max_run_s: Seconds = 0
 ) -> Terms:
     """What a node of an offering is bought for: pods of one team and class that run so long at most."""
     run_s, source = longest_run(max_run_s, workload_class, policy)
     return Terms(
         pool=offering.pool,
         team=team,
-        workload_class=workload_class,
+        workload_class=workload_class or "",
         usd_per_hour=offering.usd_per_hour,
         gpus=offering.gpus,
         boot_s=offering.boot_s,
-        idle_s=_idle_s(offering, policy, policy.of_class(workload_class)),
+        idle_s=_idle_s(offering, policy, policy.of_class(workload_class or "batch")),
         run_s=run_s,
         run_source=source,
         typical_s=min(run_s, TYPICAL_RUN_S),
@@ -144,11 +148,6 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
     return hold.since + timedelta(seconds=max(hold.terms.minimum_s, -(-lived // step) * step))
 
 
-def over(meter: Meter, after: Decimal, terms_: Terms) -> str:
-    """Why a meter refuses to be at ``after``, in figures; empty where it allows that."""
-    return "" if after <= meter.limit else refusal(meter, after, terms_)
-
-
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
     """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the longest run."""
     scope = meter.budget.scope
@@ -163,6 +162,11 @@ def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
     else:
         figures = f"{after:,.1f} of {meter.limit:,.1f} GPU-hours"
     return f"{who}: {figures} a {meter.budget.period} would be held (a run may take {_hours(run_s)}: {source})"
+
+
+def unused(budgets: Sequence[Budget], now: datetime) -> Money:
+    """The balances of budgets that nothing counts against yet."""
+    return Money(balances=tuple(Balance(meter=meter, total=Decimal(0)) for meter in meters(budgets, now)))
 
 
 def _hours(seconds: Seconds) -> str:
@@ -188,6 +192,10 @@ class Purse:
         for balance in self._concerning(terms_):
             key = balance.meter.key
             self.taken[key] = self.taken.get(key, Decimal(0)) + nodes * held(balance.meter, hold)
+
+    def saved(self) -> "Purse":
+        """A copy that later changes leave alone."""
+        return Purse(self.money, self.now, dict(self.taken))
 
     def _concerning(self, terms_: Terms) -> list[Balance]:
         return [b for b in self.money.balances if applies(b.meter, terms_)]

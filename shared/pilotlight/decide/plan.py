@@ -6,10 +6,13 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.bins import Bin, of_node, of_offering
+from pilotlight.decide.budget import Purse
 from pilotlight.decide.failed import failed_capacity, resting
-from pilotlight.decide.provision import Headroom, Provisioner
+from pilotlight.decide.headroom import Headroom
+from pilotlight.decide.provision import Provisioner
 from pilotlight.decide.scale_down import verdicts
 from pilotlight.decide.schedule import effective
+from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.memory import Memory
@@ -25,13 +28,14 @@ def plan_cluster(
     now: datetime,
     *,
     throughput: Mapping[str, Mapping[str, float]],
+    money: Money = NO_BUDGETS,
     releases: bool = True,
     explain: bool = True,
 ) -> Plan:
     """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
 
     ``releases`` False leaves nodes alone (a pod-pending event only ever adds). ``explain`` False leaves out the
-    verdicts of busy nodes, which a reconcile of a thousand nodes has no use for.
+    verdicts of busy nodes, which a reconcile of a thousand nodes has no use for. ``money`` is how far budgets are used.
     """
     policy = effective(policy, now)
     by_pool = _first_by_pool(offerings)
@@ -50,6 +54,7 @@ def plan_cluster(
         now=now,
     )
     before = headroom.usd_per_hour
+    headroom.purse = Purse(money, now) if money.balances else None
     if view.pending:
         run.run(view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
     buys = run.buys() + _warm_buys(run, by_pool, policy)
@@ -66,8 +71,10 @@ def plan_cluster(
         nodes=tuple(nodes),
         findings=(*view.findings, *run.findings),
         usd_per_hour_before=before,
-        usd_per_hour_after=headroom.usd_per_hour - released,
-        look_again_at=min((t for t in (look_again, *_rests(run, memory)) if t is not None), default=None),
+        usd_per_hour_after=run.headroom.usd_per_hour - released,
+        look_again_at=min(
+            (t for t in (look_again, money.look_again_at, *_rests(run, memory)) if t is not None), default=None
+        ),
     )
 
 
@@ -140,10 +147,12 @@ def _warm_buys(run: Provisioner, by_pool: Mapping[str, Offering], policy: Policy
             continue
         empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
         short = max(pool.warm - empty, pool.min - run.headroom.by_pool[name])
-        count = min(short, max(0, run.headroom.room(offering)[0]))
+        terms = run.headroom.terms(offering, None)
+        count = min(short, max(0, run.headroom.room(offering, terms)[0]))
         if count > 0:
-            run.headroom.add(offering, count)
-            buys.append(_warm_buy(offering, count, f"warm minimum: {pool.warm} idle, at least {pool.min} lit"))
+            run.headroom.add(offering, count, terms)
+            why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
+            buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
 
 
@@ -151,7 +160,7 @@ def _untouched(bin_: Bin, offering: Offering) -> bool:
     return not bin_.taken and bin_.devices == [1000] * offering.gpus
 
 
-def _warm_buy(offering: Offering, count: int, why: str) -> Buy:
+def _warm_buy(offering: Offering, count: int, terms: Terms | None, why: str) -> Buy:
     return Buy(
         pool=offering.pool,
         offering=offering.name,
@@ -162,4 +171,5 @@ def _warm_buy(offering: Offering, count: int, why: str) -> Buy:
         demands=(),
         shapes=(),
         why=why,
+        terms=(terms,) * count if terms is not None else (),
     )

@@ -4,7 +4,7 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,12 +12,14 @@ from decimal import Decimal
 
 from pilotlight.decide.bins import Allowed, Bin, fill, of_offering
 from pilotlight.decide.choose import Candidate, Eligible, dearer, eligible, ranked
+from pilotlight.decide.headroom import Headroom, covers
+from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
-from pilotlight.units import UsdPerHour, cents
+from pilotlight.units import cents
 
 
 @dataclass(slots=True)
@@ -29,47 +31,12 @@ class Group:
 
 
 @dataclass(slots=True)
-class Headroom:
-    """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes."""
-
-    policy: Policy
-    nodes: int = 0
-    gpus: int = 0
-    usd_per_hour: UsdPerHour = Decimal(0)
-    by_pool: Counter[str] = field(default_factory=Counter)
-
-    def add(self, offering: Offering, nodes: int) -> None:
-        """Count nodes as lit."""
-        self.nodes += nodes
-        self.gpus += nodes * offering.gpus
-        self.usd_per_hour += nodes * offering.usd_per_hour
-        self.by_pool[offering.pool] += nodes
-
-    def room(self, offering: Offering) -> tuple[int, str]:
-        """How many more nodes of an offering the caps allow, and which cap is the tightest, in figures."""
-        caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
-        limits: list[tuple[int, str]] = []
-        if pool is not None:
-            have = self.by_pool[offering.pool]
-            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes"))
-        if caps.nodes is not None:
-            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit"))
-        if caps.gpus is not None and offering.gpus:
-            left = (caps.gpus - self.gpus) // offering.gpus
-            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit"))
-        if caps.usd_per_hour is not None:
-            after = self.usd_per_hour + offering.usd_per_hour
-            left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
-            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent"))
-        return min(limits, default=(1 << 30, ""))
-
-
-@dataclass(slots=True)
 class Purchase:
-    """Nodes of one offering bought so far in this plan, for whom."""
+    """Nodes of one offering bought so far in this plan, for whom. ``terms`` are one a node, where there are budgets."""
 
     offering: Offering
     bins: list[Bin] = field(default_factory=list)
+    terms: list[Terms] = field(default_factory=list)
     demands: list[str] = field(default_factory=list)
     shapes: set[str] = field(default_factory=set)
     gangs: set[str] = field(default_factory=set)
@@ -140,7 +107,7 @@ class Provisioner:
         for bins, verdict, why in (
             (self._usable(shape, self.ready), "fits", "a ready node has room; the scheduler will bind it"),
             (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
-            (self._bought_bins(), "bought", "shares a node that this plan buys"),
+            (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
         ):
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
@@ -158,6 +125,17 @@ class Provisioner:
 
     def _bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]
+
+    def _shared_bins(self, shape: PodShape) -> list[Bin]:
+        """Nodes of this plan that pods of a shape may share: with budgets, those whose hold covers them."""
+        if self.headroom.purse is None:
+            return self._bought_bins()
+        return [
+            bin_
+            for purchase in self.purchases.values()
+            for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
+            if covers(held, self.headroom.terms(purchase.offering, shape))
+        ]
 
     def _buy(self, group: Group) -> int:
         shape = group.shape
@@ -181,24 +159,26 @@ class Provisioner:
         capped = "" if order else "every offering would strand more GPUs than max_stranded_gpus allows"
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
-            room, figures = self.headroom.room(candidate.offering)
+            terms = self.headroom.terms(candidate.offering, group.shape)
+            room, figures = self.headroom.room(candidate.offering, terms)
             if room <= 0:
                 capped = capped or figures
                 blocked.append(Rejected(offering=candidate.offering.name, why=figures, usd_per_useful_hour=usd))
                 continue
             nodes = min(max(1, len(group.pods) // candidate.per_node), room)
             pods = group.pods[: nodes * candidate.per_node]
-            self._open(candidate, nodes, Group(group.shape, pods))
+            self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
             rejected = (*blocked, *dearer(order[index:]), *able.rejected)
             self._tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
             return len(pods), ""
         return 0, capped
 
-    def _open(self, candidate: Candidate, nodes: int, group: Group) -> None:
+    def _open(self, candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
         offering = candidate.offering
         purchase = self.purchases.setdefault(offering.name, Purchase(offering))
-        self.headroom.add(offering, nodes)
+        self.headroom.add(offering, nodes, terms)
+        purchase.terms += [terms] * nodes if terms is not None else []
         fresh = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
         purchase.bins += fresh
         fill(group.shape, len(group.pods), fresh, self.allowed)
@@ -287,6 +267,7 @@ class Provisioner:
                 shapes=tuple(sorted(p.shapes)),
                 workload_class=p.workload_class,
                 gangs=tuple(sorted(p.gangs)),
+                terms=tuple(p.terms),
                 why=f"{len(p.demands)} waiting pod{'s' if len(p.demands) != 1 else ''} without room",
             )
             for _, p in sorted(self.purchases.items())
@@ -300,29 +281,28 @@ class _Savepoint:
     def __init__(self, run: Provisioner) -> None:
         self.outcomes = len(run.outcomes)
         self.findings = len(run.findings)
-        h = run.headroom
-        self._lit = (h.nodes, h.gpus, h.usd_per_hour, Counter(h.by_pool))
+        self._headroom = run.headroom.saved()
         self._bins = [(b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken))
                       for b in (*run.ready, *run.booting, *run._bought_bins())]  # fmt: skip
         self._bought = {
-            n: (list(p.bins), list(p.demands), set(p.shapes), set(p.gangs)) for n, p in run.purchases.items()
+            n: (list(p.bins), list(p.terms), list(p.demands), set(p.shapes), set(p.gangs))
+            for n, p in run.purchases.items()
         }
 
     def restore(self, run: Provisioner) -> None:
         """Put everything back as it was."""
         del run.outcomes[self.outcomes :]
         del run.findings[self.findings :]
-        h = run.headroom
-        h.nodes, h.gpus, h.usd_per_hour, h.by_pool = self._lit
+        run.headroom = self._headroom
         for b, devices, slices, cpu, memory, ephemeral, pods, taken in self._bins:
             b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
             b.ephemeral, b.pods = ephemeral, pods
             del b.taken[taken:]
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]
-        for name, (bins, demands, shapes, gangs) in self._bought.items():
+        for name, (bins, terms, demands, shapes, gangs) in self._bought.items():
             p = run.purchases[name]
-            p.bins, p.demands, p.shapes, p.gangs = bins, demands, shapes, gangs
+            p.bins, p.terms, p.demands, p.shapes, p.gangs = bins, terms, demands, shapes, gangs
 
 
 def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:

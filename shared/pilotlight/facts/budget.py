@@ -91,3 +91,6 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
 
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None
+
+
+NO_BUDGETS = Money()

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.budget import Terms
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
@@ -40,7 +41,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Buy(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to ask a pool for: ``count`` more of ``offering``."""
+    """Nodes to ask a pool for: ``count`` more of ``offering``. ``terms`` are one a node, where there are budgets."""
 
     pool: str
     offering: str
@@ -53,6 +54,7 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     workload_class: str = ""
     gangs: tuple[str, ...] = ()
+    terms: tuple[Terms, ...] = ()
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,11 @@ class Deps:
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
 
+    def mode_of(self, pool: str) -> Mode:
+        """What may be done to a pool: its own mode, else the deployment's."""
+        rules = self.policy.pools.get(pool)
+        return (rules.mode if rules is not None else None) or self.mode
+
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a function answers: the decision's id (empty when none was needed), what it did, and why in one line.

@@ -1,0 +1,77 @@
+"""What caps and budgets leave for a plan to buy: counts of what is lit, and dollars held."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from pilotlight.decide.budget import MANY, Purse, terms
+from pilotlight.facts.budget import Terms
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import PodShape
+from pilotlight.units import UsdPerHour, cents
+
+
+@dataclass(slots=True)
+class Headroom:
+    """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
+
+    ``purse`` is what the budgets leave, or None where there are none.
+    """
+
+    policy: Policy
+    purse: Purse | None = None
+    nodes: int = 0
+    gpus: int = 0
+    usd_per_hour: UsdPerHour = Decimal(0)
+    by_pool: Counter[str] = field(default_factory=Counter)
+
+    def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
+        """Count nodes as lit; with terms, as bought by this plan and held for."""
+        self.nodes += nodes
+        self.gpus += nodes * offering.gpus
+        self.usd_per_hour += nodes * offering.usd_per_hour
+        self.by_pool[offering.pool] += nodes
+        if self.purse is not None and terms_ is not None:
+            self.purse.take(terms_, nodes)
+
+    def terms(self, offering: Offering, shape: PodShape | None) -> Terms | None:
+        """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets."""
+        if self.purse is None:
+            return None
+        if shape is None:
+            return terms(offering, self.policy, workload_class=None, team="")
+        run_s = shape.max_run_s
+        return terms(offering, self.policy, workload_class=shape.workload_class, team=shape.team, max_run_s=run_s)
+
+    def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str]:
+        """How many more nodes of an offering the caps allow, and which cap is the tightest, in figures."""
+        caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
+        limits: list[tuple[int, str]] = []
+        if pool is not None:
+            have = self.by_pool[offering.pool]
+            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes"))
+        if caps.nodes is not None:
+            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit"))
+        if caps.gpus is not None and offering.gpus:
+            left = (caps.gpus - self.gpus) // offering.gpus
+            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit"))
+        if caps.usd_per_hour is not None:
+            after = self.usd_per_hour + offering.usd_per_hour
+            left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
+            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent"))
+        if self.purse is not None and terms_ is not None:
+            limits += self.purse.room(terms_)
+        return min(limits, default=(MANY, ""))
+
+    def saved(self) -> "Headroom":
+        """A copy that later changes leave alone."""
+        purse = self.purse.saved() if self.purse is not None else None
+        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, Counter(self.by_pool))
+
+
+def covers(held: Terms, asked: Terms | None) -> bool:
+    """Whether a node held for on such terms may take pods of others: whose money it is, and for how long."""
+    return asked is None or (
+        (held.team, held.workload_class) == (asked.team, asked.workload_class) and held.run_s >= asked.run_s
+    )

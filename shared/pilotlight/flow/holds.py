@@ -1,0 +1,257 @@
+"""Budget holds in the state: reserved before a purchase, moved on while a node is lit, settled when it stops.
+
+Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, changed only by compare-and-set;
+``hold/<cluster>/<decision>.<n>`` is one node's hold, written before any account names it and deleted after none does.
+So a crash between any two steps leaves a hold that the next look finds, and every step can be done twice.
+Without budgets nothing here reads or writes.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.decide import holds as rules
+from pilotlight.decide.budget import applies, life, meters, opened
+from pilotlight.decide.holds import TICK, Claim, Lit
+from pilotlight.errors import Conflict, Denied
+from pilotlight.facts.budget import Account, Balance, Hold, Meter, Money
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.sight import Sight
+from pilotlight.ports import ABSENT
+from pilotlight.units import HOUR, cents
+
+KEEP_ACCOUNTS_S = 400 * 24 * HOUR
+
+_account = msgspec.json.Decoder(Account)
+_hold = msgspec.json.Decoder(Hold)
+
+
+def balances(deps: Deps, now: datetime) -> Money:
+    """How far each budget is used now."""
+    found = meters(deps.policy.budgets, now)
+    return Money(balances=tuple(Balance(meter=m, total=_read(deps, m)[0].total) for m in found))
+
+
+def reserve(deps: Deps, decision: str, index: int, buy: Buy, now: datetime) -> str:
+    """Hold what a purchase may cost, a hold a node, before it is made: all or nothing. The refusal, or empty."""
+    if not deps.policy.budgets:
+        return ""
+    fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(buy.terms)]
+    for hold in fresh:
+        _write(deps, hold)
+    for meter in meters(deps.policy.budgets, now):
+        own = [h for h in fresh if applies(meter, h.terms)]
+        refused = _claim(deps, meter, lambda a, m=meter, o=own: rules.claim_new(m, a, o)).refused if own else ""  # type: ignore[misc]
+        if refused:
+            give_back(deps, fresh, now)
+            return refused
+    return ""
+
+
+def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
+    """Nothing was bought for these: all they held is free again."""
+    for hold in holds:
+        for meter in life(deps.policy.budgets, hold, now):
+            _change(deps, meter, lambda account, h=hold: rules.released(account, h.id))  # type: ignore[misc]
+        deps.state.delete(_hold_key(deps, hold.id))
+
+
+def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
+    """A node has stopped: its real cost is settled, the rest of its hold is free again.
+
+    First every account holds the real cost, then the hold says that it ended, then each account settles what it holds:
+    whoever finds it half-way goes on, and no account can settle it twice.
+    """
+    touched = life(deps.policy.budgets, hold, now)
+    if hold.ended_at is None:
+        for meter in touched:
+            _change(deps, meter, lambda account, m=meter: rules.charged(m, account, hold, ended_at))  # type: ignore[misc]
+        _write(deps, msgspec.structs.replace(hold, ended_at=ended_at))
+    for meter in touched:
+        _change(deps, meter, lambda account, m=meter: rules.settled(m, account, hold.id))  # type: ignore[misc]
+    deps.state.delete(_hold_key(deps, hold.id))
+
+
+def after(deps: Deps, record: Record) -> None:
+    """Settle the nodes that a decision has just given back, and free what the cloud did not sell it."""
+    if not deps.policy.budgets or all(effect.outcome in ("planned", "advised") for effect in record.effects):
+        return
+    calls: tuple[Buy | NodeVerdict, ...] = (*record.plan.buys, *record.plan.releases)
+    gone: set[str] = set()
+    unsold: set[str] = set()
+    for index, (call, effect) in enumerate(zip(calls, record.effects, strict=True)):
+        if isinstance(call, NodeVerdict):
+            gone |= {call.instance or call.node} if effect.outcome == "done" else set()
+        elif effect.outcome in ("denied", "undone"):
+            unsold |= {_hold_id(record.id, index, n) for n in range(effect.count, len(call.terms))}
+    if gone or unsold:
+        now = deps.clock.now()
+        for hold in _holds(deps):
+            if hold.instance in gone:
+                stop(deps, hold, now, now)
+            elif hold.id in unsold:
+                give_back(deps, [hold], now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The look after holds were moved on, what the budgets leave, and what people should know."""
+
+    sight: Sight
+    money: Money
+    findings: tuple[Finding, ...] = ()
+
+
+def keep(deps: Deps, sight: Sight) -> Kept:
+    """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for."""
+    if not deps.policy.budgets:
+        return Kept(sight=sight, money=Money())
+    keeper = _Keeper(deps, sight)
+    keeper.run()
+    nodes = rules.frozen_nodes(sight.view.nodes, keeper.frozen)
+    view = msgspec.structs.replace(sight.view, nodes=nodes)
+    return Kept(sight=replace(sight, view=view), money=keeper.money(), findings=tuple(keeper.findings))
+
+
+class _Keeper:
+    """One pass over all holds. ``frozen`` tells by instance what was cordoned and what not any more."""
+
+    def __init__(self, deps: Deps, sight: Sight) -> None:
+        self.deps, self.sight, self.now = deps, sight, sight.now
+        self.meters = meters(deps.policy.budgets, sight.now)
+        self.accounts: dict[str, Account] = {}
+        self.frozen: dict[str, bool] = {}
+        self.findings: list[Finding] = []
+        self.due: list[datetime] = [m.end for m in self.meters if m.end is not None]
+
+    def run(self) -> None:
+        """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
+        before = {hold.id: hold for hold in _holds(self.deps)}
+        lit = rules.lit(self.sight.view.nodes, self.sight.pools)
+        found = rules.match(list(before.values()), lit, self.sight.pools, self.now)
+        for hold in found.over:
+            if hold.instance:
+                stop(self.deps, hold, self.now, self.now)
+            else:
+                give_back(self.deps, [hold], self.now)
+        self.accounts = {m.key: _read(self.deps, m)[0] for m in self.meters}
+        for hold, one in sorted([*found.live, *self._adopted(found.strange)], key=_working_first):
+            self._move_on(before.get(hold.id), hold, one)
+
+    def _adopted(self, strange: Iterable[Lit]) -> list[tuple[Hold, Lit | None]]:
+        offerings = {o.pool: o for o in self.deps.offerings}
+        ours = [one for one in strange if one.pool in offerings]
+        return [(rules.adopted(one, offerings[one.pool], self.deps.policy, self.now), one) for one in ours]
+
+    def _move_on(self, before: Hold | None, hold: Hold, one: Lit | None) -> None:
+        has = rules.committed(hold, one.pods if one else (), self.deps.policy)
+        wants = rules.moved_on(has, self.now)
+        if before is None:
+            _write(self.deps, hold)
+        claims = [self._claim(meter, has, wants) for meter in self.meters if applies(meter, hold.terms)]
+        refused = next((claim for claim in claims if claim.refused), None)
+        after = msgspec.structs.replace(has if refused else wants, frozen=refused is not None)
+        if refused is not None:
+            self._report(after, one, refused)
+        else:
+            self.due.append(after.binds_until - TICK)
+        self._cordon(hold, after, one)
+        if after != before:
+            _write(self.deps, after)
+
+    def _claim(self, meter: Meter, has: Hold, wants: Hold) -> Claim:
+        """The claim by what was read; the account is only written where that would change it."""
+        known = rules.claim_more(meter, self.accounts[meter.key], has, wants, self.now)
+        if known.account is self.accounts[meter.key]:
+            return known
+        done = _claim(self.deps, meter, lambda account: rules.claim_more(meter, account, has, wants, self.now))
+        self.accounts[meter.key] = done.account
+        return done
+
+    def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
+        """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
+        node = one.node if one else None
+        if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
+            return
+        try:
+            if after.frozen and node.schedulable:
+                self.deps.cluster.cordon(node.name)
+            elif before.frozen and not after.frozen:
+                self.deps.cluster.uncordon(node.name)
+            else:
+                return
+        except Denied as no:
+            self.findings.append(Finding(subject=f"node {node.name}", code="budget-cordon", message=str(no)))
+        self.frozen[one.instance if one else ""] = after.frozen
+
+    def _report(self, hold: Hold, one: Lit | None, claim: Claim) -> None:
+        name = one.node.name if one and one.node else hold.instance or hold.id
+        message = f"{claim.refused}; nothing new binds to it until there is room"
+        if claim.short > 0:
+            message += f", and what runs on it may go {cents(claim.short)} beyond"
+        self.findings.append(Finding(subject=f"node {name}", code="budget-hold", message=message))
+
+    def money(self) -> Money:
+        """The balances after all holds were moved on."""
+        found = tuple(Balance(meter=m, total=self.accounts[m.key].total) for m in self.meters)
+        return Money(balances=found, look_again_at=min((d for d in self.due if d > self.now), default=None))
+
+
+def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, datetime, str]:
+    hold, one = pair
+    return not (one and one.pods), hold.since, hold.id
+
+
+def _holds(deps: Deps) -> list[Hold]:
+    found: list[Hold] = []
+    after = ""
+    while True:
+        page = deps.state.scan(f"hold/{deps.name}/", after=after)
+        found += [_hold.decode(stored.value) for _, stored in page.items]
+        if not page.next:
+            return found
+        after = page.next
+
+
+def _write(deps: Deps, hold: Hold) -> None:
+    deps.state.put(_hold_key(deps, hold.id), msgspec.json.encode(hold))
+
+
+def _hold_id(decision: str, index: int, n: int) -> str:
+    return f"{decision}.{index}.{n}"
+
+
+def _hold_key(deps: Deps, id_: str) -> str:
+    return f"hold/{deps.name}/{id_}"
+
+
+def _read(deps: Deps, meter: Meter) -> tuple[Account, int]:
+    stored = deps.state.get(f"cap/{deps.name}/{meter.key}")
+    return (_account.decode(stored.value), stored.version) if stored else (Account(), ABSENT)
+
+
+def _change(deps: Deps, meter: Meter, update: Callable[[Account], Account]) -> None:
+    _claim(deps, meter, lambda account: Claim(update(account)))
+
+
+def _claim(deps: Deps, meter: Meter, decide: Callable[[Account], Claim]) -> Claim:
+    """Decide on what is there and write it. Whoever was faster makes it decide again: each loss is another's win."""
+    while True:
+        account, version = _read(deps, meter)
+        claim = decide(account)
+        if claim.account is account:
+            return claim
+        try:
+            deps.state.put(
+                f"cap/{deps.name}/{meter.key}",
+                msgspec.json.encode(claim.account),
+                if_version=version,
+                ttl_s=KEEP_ACCOUNTS_S,
+            )
+            return claim
+        except Conflict:
+            continue
