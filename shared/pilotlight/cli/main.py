@@ -21,6 +21,8 @@ COMMANDS = {
     "world_command": ("world",),
     "send_command": ("send",),
     "why_command": ("why",),
+    "chaos_command": ("chaos",),
+    "brake_commands": ("pause", "resume", "approve"),
 }
 """Which module of this package registers which commands."""
 

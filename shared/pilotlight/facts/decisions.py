@@ -27,6 +27,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``fits``: a ready node has room. ``booting``: capacity on its way will hold them. ``bought``: a purchase of
     this plan. ``waiting``: allowed, not obtainable now. ``refused``: a cap or rule forbids. ``finding``: mend the pod.
+    ``unnamed`` counts pods beyond those named, in a record that would else be too large.
     """
 
     verdict: Verdict
@@ -38,6 +39,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_useful_hour: Decimal | None = None
     workload_class: str = ""
     class_reason: str = ""
+    unnamed: int = 0
 
 
 class Buy(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +107,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a decision and what came of it. ``to`` is the size a pool is grown to at least.
 
     ``planned``: not known yet. ``done``. ``denied``: the cloud said no, ``note`` says why. ``advised``: the pool's mode
-    does not allow it. ``kept``: a node turned out to be needed. ``undone``: given back again, or never asked for.
+    does not allow it. ``stopped``: a brake holds it, ``note`` says which. ``kept``: a node turned out to be needed. ``undone``: given back again, or never asked for.
     """
 
     call: Literal["grow", "release"]
@@ -113,14 +115,16 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     count: int = 0
     to: int = 0
-    outcome: Literal["planned", "done", "denied", "advised", "kept", "undone"] = "planned"
+    outcome: Literal["planned", "done", "denied", "advised", "stopped", "kept", "undone"] = "planned"
     note: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """The write-ahead record: written before the first effect, closed after the last. ``schema`` is its version."""
+    """The write-ahead record: written before the first effect, closed after the last.
 
-    schema: int = 1
+    ``left_out`` counts the groups, nodes, findings and messages that are not in it, where all would be too large.
+    """
+
     id: str
     cluster: str
     flow: str
@@ -130,3 +134,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     effects: tuple[Effect, ...]
     messages: tuple[Outgoing, ...]
+    left_out: dict[str, int] = {}

@@ -1,6 +1,7 @@
 """What a cluster's decisions remember of earlier ones. Small: it is one record of the state store, under the lease."""
 
 from datetime import datetime
+from decimal import Decimal
 
 import msgspec
 
@@ -40,6 +41,27 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
 
 
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes added or removed by one call, for the limits of ten minutes."""
+
+    at: datetime
+    added: int = 0
+    removed: int = 0
+    usd_per_hour: Decimal = Decimal(0)
+
+
+class Flaps(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool's flapping: when a node was last released and how long it might idle, when it was bought again too soon.
+
+    ``stretch`` multiplies the pool's idle time: it doubles each time the breaker trips.
+    """
+
+    released_at: datetime
+    idle_s: Seconds
+    times: tuple[datetime, ...] = ()
+    stretch: int = 1
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
@@ -53,6 +75,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_buy: dict[str, datetime] = {}
     pool_class: dict[str, WorkloadClass] = {}
     hits: dict[str, Hits] = {}
+    turns: tuple[Turn, ...] = ()
+    flaps: dict[str, Flaps] = {}
     in_flight: tuple[InFlight, ...] = ()
     overdue: tuple[InFlight, ...] = ()
 

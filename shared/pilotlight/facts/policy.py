@@ -98,6 +98,21 @@ class Caps(_Keys, frozen=True, kw_only=True):
     usd_per_hour: Money | None = None
 
 
+class Limits(_Keys, frozen=True, kw_only=True):
+    """How much may change within ten minutes: nodes and dollars an hour added, nodes removed. None is no limit."""
+
+    nodes_added: int | None = None
+    usd_per_hour_added: Money | None = None
+    nodes_removed: int | None = None
+
+
+class ApproveOver(_Keys, frozen=True, kw_only=True):
+    """A purchase that would light more than this in all waits for a person. None asks nobody."""
+
+    nodes: int | None = None
+    usd_per_hour: Money | None = None
+
+
 class BudgetScope(_Keys, frozen=True, kw_only=True):
     """Whose spending a budget counts: that of one team, one class or one pool. Exactly one of them."""
 
@@ -192,6 +207,8 @@ class Policy(_Keys, frozen=True, kw_only=True):
     cooldown: Duration = 0
     gpu_ready_deadline: Duration = 900
     max_event_age: Duration = 600
+    limits: Limits = Limits()
+    approve_over: ApproveOver = ApproveOver()
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

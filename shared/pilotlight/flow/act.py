@@ -9,23 +9,37 @@ import msgspec
 from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
-from pilotlight.flow import ledger, memorise
+from pilotlight.facts.policy import ApproveOver
+from pilotlight.flow import brakes, holds, ledger, memorise
+from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
 
 
 def planned(deps: Deps, plan: Plan, sight: Sight) -> tuple[Effect, ...]:
-    """The calls a plan will make; those that the pool's mode does not allow are only advice."""
+    """The calls a plan will make; those that the pool's mode does not allow are advice, those a brake holds stopped."""
     sizes = Counter({p.name: p.desired for p in sight.pools})
+    held = Brakes(deps, sight, sizes.total(), plan.usd_per_hour_before)
     out: list[Effect] = []
     for buy in plan.buys:
-        sizes[buy.pool] += buy.count
-        effect = Effect(call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=sizes[buy.pool])
-        out.append(_within_mode(deps, effect, "scale-up"))
+        effect = Effect(call="grow", pool=buy.pool, target=buy.offering, count=buy.count)
+        effect = _braked(held, buy, _within_mode(deps, effect, "scale-up"))
+        sizes[buy.pool] += effect.count if effect.outcome == "planned" else 0
+        out.append(msgspec.structs.replace(effect, to=sizes[buy.pool]))
     for node in plan.releases:
-        out.append(_within_mode(deps, Effect(call="release", pool=node.pool, target=node.node, count=1), "act"))
+        effect = Effect(call="release", pool=node.pool, target=node.node, count=1)
+        out.append(_braked(held, node, _within_mode(deps, effect, "act")))
     return tuple(out)
+
+
+def _braked(held: Brakes, call: Buy | NodeVerdict, effect: Effect) -> Effect:
+    if effect.outcome != "planned":
+        return effect
+    allowed, why = held.allow(call)
+    if allowed:
+        return msgspec.structs.replace(effect, count=allowed, note=why)
+    return msgspec.structs.replace(effect, outcome="stopped", note=why)
 
 
 def _within_mode(deps: Deps, effect: Effect, needs: Literal["scale-up", "act"]) -> Effect:
@@ -43,47 +57,68 @@ class Act:
         self.deps, self.sight, self.record, self.held = deps, sight, record, held
         self.effects = list(record.effects)
         self.memory = sight.memory
+        self.flapping: list[str] = []
+        self.short: Counter[str] = Counter()
 
     def run(self) -> None:
         """Every call in order; memory is written once, after. A ``Retry`` goes on to the caller: outcome unknown."""
         calls: tuple[Buy | NodeVerdict, ...] = (*self.record.plan.buys, *self.record.plan.releases)
         for index, (call, effect) in enumerate(zip(calls, self.effects, strict=True)):
             if effect.outcome == "planned":
-                self.held.keep()
-                self.effects[index] = (
-                    self._grow(call, effect, index) if isinstance(call, Buy) else self._release(call, effect)
-                )
+                self.effects[index] = self._call(call, effect, index)
         self._roll_back_gangs()
         if self.memory is not self.sight.memory:
             ledger.remember(self.deps.state, self.deps.name, self.memory)
 
+    def _call(self, call: Buy | NodeVerdict, effect: Effect, index: int) -> Effect:
+        self.held.keep()
+        why = brakes.paused(self.deps.state, self.deps.name, call.pool)
+        if why:
+            return msgspec.structs.replace(effect, outcome="stopped", note=why)
+        effect = self._grow(call, effect, index) if isinstance(call, Buy) else self._release(call, effect)
+        if effect.outcome == "done":
+            self.memory = brakes.turned(self.memory, call, effect.count, self.sight.now, self.deps.policy.limits)
+        return effect
+
     def _grow(self, buy: Buy, effect: Effect, index: int) -> Effect:
-        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy."""
+        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.
+
+        What an earlier call on this pool did not get is not asked for again. An entry for a part of a purchase names no
+        demands: whose room it is shows when it comes.
+        """
         deps, now = self.deps, self.sight.now
         entry = InFlight(
             decision=self.record.id,
             offering=buy.offering,
             pool=buy.pool,
-            count=buy.count,
+            count=effect.count,
             requested_at=now,
             ready_by=now + timedelta(seconds=buy.boot_s),
-            demands=buy.demands,
+            demands=buy.demands if effect.count == buy.count else (),
             gangs=buy.gangs,
         )
+        refused = holds.reserve(deps, self.record.id, index, buy.terms[: effect.count], now)
+        if refused:
+            return msgspec.structs.replace(effect, outcome="denied", count=0, note=refused)
         key = ledger.flight_key(deps.name, self.record.id, index)
         ledger.write_flight(deps.state, key, entry)
+        effect = msgspec.structs.replace(effect, to=effect.to - self.short[buy.pool])
         try:
             deps.pools.grow(buy.pool, effect.to, buy.zone)
         except Denied as no:
             return self._denied(buy, effect, key, entry, no)
-        self.memory = memorise.bought(self.memory, buy, now)
+        self.memory, trips = memorise.flapped(memorise.bought(self.memory, buy, now), buy.pool, now)
+        self.flapping += [buy.pool] if trips else []
+        if deps.policy.approve_over != ApproveOver():
+            brakes.use_approval(deps.state, deps.name, buy.pool)
         return msgspec.structs.replace(effect, outcome="done")
 
     def _denied(self, buy: Buy, effect: Effect, key: str, entry: InFlight, no: Denied) -> Effect:
         """Keep what came, remember what was refused. Auth and bad requests rest longest: asking again helps nobody."""
         self.memory = memorise.refused(self.memory, entry.offering, no, self.sight.now)
         size = next((p.desired for p in self.deps.pools.describe() if p.name == buy.pool), 0)
-        came = max(0, buy.count - (effect.to - size))
+        came = max(0, effect.count - (effect.to - size))
+        self.short[buy.pool] += effect.count - came
         if came:
             ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, count=came))
         else:
@@ -132,6 +167,8 @@ class Act:
         except (Denied, Retry) as no:
             self._uncordon_after(node, no)
             return replace(effect, outcome="kept", note=str(no))
+        if not node.failed:
+            self.memory = memorise.released(self.memory, node.pool, node.break_even_s, self.sight.now)
         return replace(effect, outcome="done")
 
     def _uncordon_after(self, node: NodeVerdict, no: PilotlightError) -> None:

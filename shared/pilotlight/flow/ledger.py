@@ -1,49 +1,59 @@
 """What a cluster's decisions leave in the state: memory, capacity in flight, and the records of decisions.
 
 Keys: ``memory/<cluster>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>`` from before a decision's
-first effect until after its last, then ``decision/<cluster>/<id>``, and ``told/<cluster>/<what>``.
+first effect until after its last, then ``decision/<cluster>/<id>``, and ``told/<cluster>/<what>``. An entry in flight
+for more demands than one value holds goes on in ``inflight/<cluster>/<decision>.<n>+<part>``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from pilotlight.codec.records import Format, Mark
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
-from pilotlight.ports import State
+from pilotlight.flow.trim import fitted
+from pilotlight.ports import State, Stored
 from pilotlight.units import HOUR
 
 KEEP_RECORDS_S = 30 * 24 * HOUR
 TELL_AGAIN_S = 24 * HOUR
 """The same finding or refusal is told once in so long."""
 
-_memory = msgspec.json.Decoder(Memory)
-_flight = msgspec.json.Decoder(InFlight)
-_record = msgspec.json.Decoder(Record)
+MOST_DEMANDS = 5000
+"""Pod uids of one entry in flight: about 200 KB."""
+KEEP_PARTS_S = 24 * HOUR
+"""Parts of an entry are left to expire: long after it came, or was given up."""
+
+MEMORY, IN_FLIGHT, RECORD = Format(Memory), Format(InFlight), Format(Record)
+MARK = Format(Mark)
+_TOLD = MARK.write(Mark())
 
 
 def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
     """Every entry of capacity asked for, with its key, oldest first."""
     out: list[tuple[str, InFlight]] = []
-    prefix, after = f"inflight/{cluster}/", ""
-    while True:
-        page = state.scan(prefix, after=after)
-        out += [(key, _flight.decode(stored.value)) for key, stored in page.items]
-        if not page.next:
-            return out
-        after = page.next
+    for key, stored in _all(state, f"inflight/{cluster}/"):
+        entry = IN_FLIGHT.read(key, stored.value)
+        whole, _, part = key.partition("+")
+        if not part:
+            out.append((key, entry))
+        elif out and out[-1][0] == whole:
+            demands = out[-1][1].demands + entry.demands
+            out[-1] = whole, msgspec.structs.replace(out[-1][1], demands=demands)
+    return out
 
 
 def recall(state: State, cluster: str) -> Memory:
     """What was remembered, without capacity in flight."""
     stored = state.get(f"memory/{cluster}")
-    return _memory.decode(stored.value) if stored else Memory()
+    return MEMORY.read(f"memory/{cluster}", stored.value) if stored else Memory()
 
 
 def remember(state: State, cluster: str, memory: Memory) -> None:
     """Write the memory. Capacity in flight has records of its own."""
-    state.put(f"memory/{cluster}", msgspec.json.encode(msgspec.structs.replace(memory, in_flight=(), overdue=())))
+    state.put(f"memory/{cluster}", MEMORY.write(msgspec.structs.replace(memory, in_flight=(), overdue=())))
 
 
 def flight_key(cluster: str, decision: str, index: int) -> str:
@@ -52,25 +62,41 @@ def flight_key(cluster: str, decision: str, index: int) -> str:
 
 
 def write_flight(state: State, key: str, entry: InFlight) -> None:
-    """Write an entry of capacity asked for."""
-    state.put(key, msgspec.json.encode(entry))
+    """Write an entry of capacity asked for. Its parts come first: without the entry they count for nothing."""
+    demands = entry.demands
+    for part, start in enumerate(range(MOST_DEMANDS, len(demands), MOST_DEMANDS), 1):
+        more = msgspec.structs.replace(entry, count=0, demands=demands[start : start + MOST_DEMANDS])
+        state.put(f"{key}+{part:04d}", IN_FLIGHT.write(more), ttl_s=KEEP_PARTS_S)
+    state.put(key, IN_FLIGHT.write(msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS])))
 
 
 def write(state: State, record: Record) -> None:
     """Write an open decision: before its first effect, and where an effect's outcome stays unknown."""
-    state.put(f"open/{record.cluster}/{record.id}", msgspec.json.encode(record))
+    state.put(f"open/{record.cluster}/{record.id}", fitted(record, RECORD.write))
 
 
 def close(state: State, record: Record) -> None:
     """File a decision all of whose effects are known and whose messages are sent."""
     closed = msgspec.structs.replace(record, status="closed")
-    state.put(f"decision/{record.cluster}/{record.id}", msgspec.json.encode(closed), ttl_s=KEEP_RECORDS_S)
+    state.put(f"decision/{record.cluster}/{record.id}", fitted(closed, RECORD.write), ttl_s=KEEP_RECORDS_S)
     state.delete(f"open/{record.cluster}/{record.id}")
+
+
+def filed(state: State, cluster: str, decision: str) -> Record | None:
+    """A decision by its id."""
+    key = f"decision/{cluster}/{decision}"
+    stored = state.get(key)
+    return RECORD.read(key, stored.value) if stored else None
 
 
 def open_records(state: State, cluster: str) -> list[Record]:
     """Decisions that were begun and not filed, oldest first."""
-    return [_record.decode(stored.value) for _, stored in state.scan(f"open/{cluster}/").items]
+    return [RECORD.read(key, stored.value) for key, stored in _all(state, f"open/{cluster}/")]
+
+
+def filed_records(state: State, cluster: str) -> list[Record]:
+    """Decisions that were carried out, oldest first."""
+    return [RECORD.read(key, stored.value) for key, stored in _all(state, f"decision/{cluster}/")]
 
 
 def was_told(state: State, cluster: str, what: str) -> bool:
@@ -80,7 +106,7 @@ def was_told(state: State, cluster: str, what: str) -> bool:
 
 def told(state: State, cluster: str, what: str) -> None:
     """Mark it told: after it was sent, so that a crash in between tells it twice rather than never."""
-    state.put(f"told/{cluster}/{what}", b"1", ttl_s=TELL_AGAIN_S)
+    state.put(f"told/{cluster}/{what}", _TOLD, ttl_s=TELL_AGAIN_S)
 
 
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:
@@ -98,3 +124,13 @@ def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Seq
         left[index] = max(0, min(entry.count, coming.get(entry.pool, 0)))
         coming[entry.pool] = coming.get(entry.pool, 0) - left[index]
     return left
+
+
+def _all(state: State, prefix: str) -> Iterator[tuple[str, Stored]]:
+    after = ""
+    while True:
+        page = state.scan(prefix, after=after)
+        yield from page.items
+        if not page.next:
+            return
+        after = page.next

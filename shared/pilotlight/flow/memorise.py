@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.decide.warm import seen
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.decisions import Buy
-from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.memory import Backoff, Flaps, Memory
 from pilotlight.units import Seconds, clock_seconds
 
 FIRST_REST_S: dict[type[Denied], Seconds] = {
@@ -21,6 +21,7 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
 
 MOST_REST_S = 1800.0
 NEVER_READY_REST_S = 3600.0
+FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 
 
 def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
@@ -33,6 +34,24 @@ def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
     return msgspec.structs.replace(
         memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class, hits=hits
     )
+
+
+def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:
+    """A pool was bought of again. Whether the breaker trips: too soon after a release, three times in an hour."""
+    old = memory.flaps.get(pool)
+    if old is None or (now - old.released_at).total_seconds() > old.idle_s:
+        return memory, False
+    times = (*(t for t in old.times if now - t < FLAP_WINDOW), now)
+    trips = len(times) >= FLAPS
+    fresh = msgspec.structs.replace(old, times=() if trips else times, stretch=old.stretch * (2 if trips else 1))
+    return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh}), trips
+
+
+def released(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memory:
+    """A node of a pool went out after its idle time."""
+    old = memory.flaps.get(pool)
+    fresh = Flaps(released_at=now, idle_s=idle_s, times=old.times if old else (), stretch=old.stretch if old else 1)
+    return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh})
 
 
 def refused(memory: Memory, offering: str, no: Denied, now: datetime) -> Memory:

@@ -7,22 +7,23 @@ import msgspec
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.errors import Retry
+from pilotlight.facts.budget import Money
 from pilotlight.facts.decisions import Effect, Plan, Record
-from pilotlight.flow import lease, ledger
+from pilotlight.flow import holds, lease, ledger
 from pilotlight.flow.act import Act, planned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.recover import recover
 from pilotlight.flow.settle import settle
 from pilotlight.flow.sight import Sight, look
-from pilotlight.flow.tell import messages_of, send
+from pilotlight.flow.tell import flap_alerts, messages_of, send
 from pilotlight.units import clock_seconds
 
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
 
-def decide(deps: Deps, sight: Sight, *, releases: bool, explain: bool) -> Plan:
+def decide(deps: Deps, sight: Sight, money: Money, *, releases: bool, explain: bool) -> Plan:
     """The plan for a look."""
     return plan_cluster(
         sight.view,
@@ -32,6 +33,7 @@ def decide(deps: Deps, sight: Sight, *, releases: bool, explain: bool) -> Plan:
         sight.memory,
         sight.now,
         throughput=deps.throughput,
+        money=money,
         releases=releases,
         explain=explain,
     )
@@ -39,7 +41,8 @@ def decide(deps: Deps, sight: Sight, *, releases: bool, explain: bool) -> Plan:
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
-    plan = decide(deps, look(deps), releases=releases, explain=True)
+    sight = look(deps)
+    plan = decide(deps, sight, holds.balances(deps, sight.now), releases=releases, explain=True)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan)}", plan=plan)
 
 
@@ -70,11 +73,13 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     if recover(deps, sight):
         sight = look(deps)
     sight = settle(deps, sight) if releases else sight
-    plan = decide(deps, sight, releases=releases, explain=False)
+    kept = holds.keep(deps, sight)
+    sight, plan = kept.sight, decide(deps, kept.sight, kept.money, releases=releases, explain=False)
+    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *kept.findings)) if kept.findings else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)
     effects = planned(deps, plan, sight)
     messages = messages_of(deps, plan, effects, decision, sight.now)
-    if not messages and all(effect.outcome == "advised" for effect in effects):
+    if not messages and all(effect.outcome in ("advised", "stopped") for effect in effects):
         return Answer(decision="", did=(), why=summary(plan), look_again_at=plan.look_again_at)
     record = Record(
         id=decision,
@@ -89,6 +94,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     )
     ledger.write(deps.state, record)
     done = _carry_out(deps, sight, record, held)
+    holds.after(deps, done)
     send(deps, done.messages)
     ledger.close(deps.state, done)
     return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
@@ -104,6 +110,7 @@ def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease) -> Record:
         raise
     effects = tuple(act.effects)
     messages = messages_of(deps, record.plan, effects, record.id, record.at)
+    messages += flap_alerts(deps, act.flapping, record.id, record.at)
     return msgspec.structs.replace(record, effects=effects, messages=messages)
 
 

@@ -1,0 +1,95 @@
+"""``pilotlight pause``, ``resume`` and ``approve``: the brakes in a person's hand."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.decisions import Buy, Record
+from pilotlight.flow import brakes, ledger
+from pilotlight.settings import Settings
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+Pool = Annotated[str, typer.Option(help="Only this pool; left out: all of them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The outcome as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (pause, resume, approve):
+        app.command()(command)
+
+
+def pause(
+    reason: Annotated[str, typer.Option(help="Why; it is shown wherever an effect is stopped.")],
+    pool: Pool = "",
+    as_json: AsJson = False,
+) -> None:
+    """Stop every effect at the next call: nothing is bought, nothing is released. Nodes that run stay.
+
+    Example: pilotlight pause --pool a100 --reason "price check"
+    """
+    wired = _wired()
+    _known(wired, pool)
+    brakes.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now())
+    _say({"paused": pool or "all pools", "reason": reason}, as_json)
+
+
+def resume(pool: Pool = "", as_json: AsJson = False) -> None:
+    """Take a pause back.
+
+    Example: pilotlight resume --pool a100
+    """
+    wired = _wired()
+    _known(wired, pool)
+    if not brakes.resume(wired.state, wired.settings.cluster_name, pool):
+        raise Failed(f"{pool or 'all pools'}: not paused")
+    _say({"resumed": pool or "all pools"}, as_json)
+
+
+def approve(
+    decision: Annotated[str, typer.Argument(help="The decision that waits, as the alert names it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Allow what a decision wanted to buy beyond approve_over; the next look at the cluster buys it.
+
+    Example: pilotlight approve 01782864000000-723475b2
+    """
+    wired = _wired()
+    cluster = wired.settings.cluster_name
+    record = ledger.filed(wired.state, cluster, decision)
+    if record is None:
+        raise Failed(f"no decision {decision!r} of the last 30 days: take its id from the alert or `pilotlight why`")
+    waiting = _waiting(record)
+    if not waiting:
+        raise Failed(f"decision {decision} waits for no approval")
+    for buy in waiting:
+        brakes.approve(wired.state, cluster, buy.pool, buy.count, decision)
+    _say({"approved": {buy.pool: buy.count for buy in waiting}, "decision": decision}, as_json)
+
+
+def _waiting(record: Record) -> list[Buy]:
+    calls = zip(record.plan.buys, record.effects, strict=False)
+    return [buy for buy, effect in calls if effect.outcome == "stopped" and effect.note.endswith("approval")]
+
+
+def _wired() -> "App":
+    from pilotlight.wiring import app
+
+    return app(Settings.of(os.environ))
+
+
+def _known(wired: "App", pool: str) -> None:
+    if pool and pool not in wired.policy.pools:
+        raise BadInput(f"no pool {pool!r} in the policy: it has {', '.join(wired.policy.pools) or 'none'}")
+
+
+def _say(outcome: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        typer.echo(msgspec.json.encode(outcome).decode())
+    else:
+        typer.echo(", ".join(f"{key} {value}" for key, value in outcome.items()))

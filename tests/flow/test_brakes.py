@@ -1,0 +1,174 @@
+"""The brakes: a pause, limits of ten minutes, approval of large purchases, and the breaker of flapping pools."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.decide.offer import catalog_pools
+from pilotlight.facts.decisions import Record
+from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.policy import ApproveOver, ClassPolicy, Limits, Policy
+from pilotlight.facts.trace import Job
+from pilotlight.flow import brakes, ledger
+from pilotlight.flow.provision import provision
+from pilotlight.flow.reconcile import reconcile
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.jobs import demands_of
+from pilotlight.world.nodes import WorldPool
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+CATALOG = read_catalog((Path(__file__).parents[2] / "data/catalogs/replay.yaml").read_bytes(), "replay.yaml")
+T4 = "g4dn.xlarge"
+
+
+class Stage:
+    """A world with one-GPU T4 pods, and the app of a policy before it."""
+
+    def __init__(self, **rules: object) -> None:
+        pools = catalog_pools(CATALOG, "on-demand")
+        classes = {"batch": ClassPolicy(gpu_models="any", idle_timeout=120)}
+        policy = msgspec.structs.replace(Policy(version=1, pools=pools, classes=classes), **rules)  # type: ignore[arg-type]
+        self.world = World(CATALOG, [WorldPool(name=n, instance_type=n) for n in pools])
+        self.app = App(
+            Settings(mode="act"),
+            cluster=WorldCluster(self.world),
+            pools=WorldPools(self.world),
+            state=MemoryState(self.world.clock),
+            outbox=MemoryOutbox(),
+            clock=self.world.clock,
+            policy=policy,
+            catalog=CATALOG,
+        )
+
+    def pod(self, name: str, run_s: float = 60.0) -> None:
+        """A pod comes that fits nothing, and its event arrives."""
+        job = Job(job_id=name, submit_s=self.world.now_s, duration_s=run_s, gpus=1, models=("T4",))
+        self.world.submit(demands_of(job, CATALOG), run_s, job=name)
+        self.answer = provision(self.app.deps, PodPending(cluster="local", namespace="default", name=name, uid=name))
+
+    def pass_(self, seconds: float) -> None:
+        """Time passes, and a tick arrives each minute."""
+        end = self.world.now_s + seconds
+        while self.world.now_s < end:
+            self.world.advance(self.world.now_s + 60)
+            self.answer = reconcile(self.app.deps, Tick(cluster="local"))
+
+    @property
+    def alerts(self) -> list[str]:
+        """Kinds of the alerts that went out."""
+        sent = self.app.outbox.sent  # type: ignore[attr-defined]
+        return [msgspec.json.decode(m.data)["kind"] for m in sent if m.topic == "alerts"]
+
+
+def test_a_pause_stops_buying_and_resume_lets_the_next_tick_buy() -> None:
+    """While paused nothing is bought, the alert says why once; after resume the waiting pod gets its node."""
+    stage = Stage()
+    brakes.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
+    stage.pod("a")
+    stage.pass_(300)
+    assert stage.world.launches == 0
+    assert stage.alerts == ["capacity-stopped"]
+    assert brakes.resume(stage.app.state, "local", "")
+    stage.pass_(60)
+    assert stage.world.launches == 1
+
+
+def test_a_pause_of_one_pool_leaves_the_others_alone() -> None:
+    """A paused pool is not released from, and nothing else is stopped."""
+    stage = Stage()
+    stage.pod("a")
+    brakes.pause(stage.app.state, "local", "p4d.24xlarge", "maintenance", stage.app.clock.now())
+    stage.pass_(900)
+    assert (stage.world.launches, stage.world.terminations) == (1, 1)
+
+
+def test_a_paused_pool_keeps_its_idle_nodes() -> None:
+    """Nothing is put out while paused, however long it idles."""
+    stage = Stage()
+    stage.pod("a")
+    brakes.pause(stage.app.state, "local", T4, "debugging", stage.app.clock.now())
+    stage.pass_(3600)
+    assert stage.world.terminations == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "pods", "launched"),
+    [
+        pytest.param(Limits(nodes_added=2), 3, 2, id="no more nodes than the limit within ten minutes"),
+        pytest.param(Limits(usd_per_hour_added=Decimal("0.60")), 3, 1, id="no more dollars an hour than the limit"),
+    ],
+)
+def test_limits_hold_for_ten_minutes(limits: Limits, pods: int, launched: int) -> None:
+    """What is over a limit waits until the window has moved on."""
+    stage = Stage(limits=limits)
+    for n in range(pods):
+        stage.pod(f"p{n}", run_s=7200)
+    stage.pass_(300)
+    assert stage.world.launches == launched
+    stage.pass_(1500)
+    assert stage.world.launches == pods
+
+
+def test_no_more_nodes_go_than_the_limit_within_ten_minutes() -> None:
+    """Releases over the limit wait."""
+    stage = Stage(limits=Limits(nodes_removed=1))
+    stage.pod("a")
+    stage.pod("b")
+    stage.pass_(480)
+    assert stage.world.terminations == 1
+    stage.pass_(600)
+    assert stage.world.terminations == 2
+
+
+def _waiting(stage: Stage) -> Record:
+    page = stage.app.state.scan("decision/local/")
+    return msgspec.json.decode(page.items[-1][1].value, type=Record)
+
+
+def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
+    """Approval lets exactly the waiting purchase through; the next one asks again."""
+    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage.pod("a", run_s=7200)
+    stage.pod("b", run_s=7200)
+    stage.pass_(120)
+    assert stage.world.launches == 1
+    record = _waiting(stage)
+    assert "2 nodes would be lit, over 1" in record.effects[0].note
+    assert ledger.filed(stage.app.state, "local", record.id) is not None
+    brakes.approve(stage.app.state, "local", T4, 1, record.id)
+    stage.pass_(60)
+    assert stage.world.launches == 2
+    stage.pod("c", run_s=7200)
+    stage.pass_(60)
+    assert stage.world.launches == 2
+
+
+def _flap(stage: Stage, times: int, gap_s: float) -> None:
+    for n in range(times):
+        stage.pod(f"f{n}", run_s=30)
+        while stage.world.terminations <= n:
+            stage.pass_(60)
+        stage.pass_(gap_s)
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "flapping"),
+    [
+        pytest.param(60, True, id="bought again sooner than it may idle, three times in an hour"),
+        pytest.param(300, False, id="bought again after longer than it may idle"),
+    ],
+)
+def test_the_breaker_trips_on_flapping_alone(gap_s: float, flapping: bool) -> None:
+    """A flapping pool is told once and idles for longer; buying never stops for it."""
+    stage = Stage()
+    _flap(stage, 5, gap_s)
+    assert ("flapping" in stage.alerts) is flapping
+    assert stage.world.launches == 5
