@@ -84,6 +84,10 @@ ABSENT = 0
 """As ``if_version``: only when there is no such key."""
 
 
+LARGEST = 300 * 1024
+"""Bytes of the largest value: below what every backend takes (DynamoDB items end at 400 KB)."""
+
+
 class Page(NamedTuple):
     """A part of a scan: keys in order, and the key to go on after, or empty at the end."""
 

@@ -46,15 +46,9 @@ def why(
 
 def records(state: State, cluster: str) -> list[Record]:
     """Every decision's record of a cluster, the newest first."""
-    decoder = msgspec.json.Decoder(Record)
-    out: list[Record] = []
-    prefix, after = f"decision/{cluster}/", ""
-    while True:
-        page = state.scan(prefix, after=after)
-        out += [decoder.decode(stored.value) for _, stored in page.items]
-        if not page.next:
-            return out[::-1]
-        after = page.next
+    from pilotlight.flow.ledger import filed_records
+
+    return filed_records(state, cluster)[::-1]
 
 
 def _about(record: Record, subject: str) -> bool:
@@ -82,7 +76,8 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
     """One decision as people read it."""
     yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
     for group in _groups(record, subject):
-        pods = ", ".join(group.pods[:3]) + (f" and {len(group.pods) - 3} more" if len(group.pods) > 3 else "")
+        more = len(group.pods) + group.unnamed - 3
+        pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
         yield f"  {pods}: {group.verdict} {group.where}".rstrip()
         yield f"    because {group.why}"
         if group.workload_class:

@@ -23,6 +23,10 @@ Migration = Callable[[Any], dict[str, Any]]
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that says no more than that its key is there."""
+
+
 class Format(Generic[T]):
     """The way one kind of record is written. The n-th migration leads from schema n to n + 1.
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.codec.records import Format, Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports import ABSENT, Clock, State
 
@@ -15,9 +16,17 @@ RENEW_S = LEASE_S / 4
 
 
 class _Lease(msgspec.Struct, frozen=True, kw_only=True):
-    schema: int = 1
     fence: int
     holder: str
+
+
+class _Fence(msgspec.Struct, frozen=True, kw_only=True):
+    fence: int
+
+
+# Schema 1 was the bare number.
+LEASE, FENCE = Format(_Lease), Format(_Fence, lambda number: {"fence": int(number)})
+MARK = Format(Mark)
 
 
 class Lease:
@@ -36,7 +45,7 @@ class Lease:
         if (self._clock.now() - self._renewed).total_seconds() < RENEW_S:
             return
         try:
-            value = msgspec.json.encode(self._value)
+            value = LEASE.write(self._value)
             self._version = self._state.put(self._key, value, if_version=self._version, ttl_s=LEASE_S)
         except Conflict:
             raise Busy("the cluster's lease was lost to another worker, which goes on from the record") from None
@@ -56,11 +65,11 @@ def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | No
     if state.get(key) is None:
         value = _Lease(fence=_next_fence(state, cluster), holder=holder)
         try:
-            version = state.put(key, msgspec.json.encode(value), if_version=ABSENT, ttl_s=LEASE_S)
+            version = state.put(key, LEASE.write(value), if_version=ABSENT, ttl_s=LEASE_S)
             return Lease(state, clock, key, value, version)
         except Conflict:
             pass
-    state.put(f"look-again/{cluster}", b"1")
+    state.put(f"look-again/{cluster}", MARK.write(Mark()))
     return None
 
 
@@ -77,9 +86,9 @@ def _next_fence(state: State, cluster: str) -> int:
     key = f"fence/{cluster}"
     while True:
         stored = state.get(key)
-        fence = int(stored.value) + 1 if stored else 1
+        fence = FENCE.read(key, stored.value).fence + 1 if stored else 1
         try:
-            state.put(key, str(fence).encode(), if_version=stored.version if stored else ABSENT)
+            state.put(key, FENCE.write(_Fence(fence=fence)), if_version=stored.version if stored else ABSENT)
         except Conflict:
             continue
         return fence

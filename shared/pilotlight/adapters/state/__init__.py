@@ -1,12 +1,21 @@
-"""The State port over its backends. What they share is the contract suite, and this limit."""
+"""The State port over its backends. What they share is the contract suite, and what is here."""
+
+import os
 
 from pilotlight.errors import BadInput
-
-LARGEST = 300 * 1024
-"""Bytes of the largest value: below what every backend takes (DynamoDB items end at 400 KB)."""
+from pilotlight.ports import LARGEST
 
 
 def refuse_large(key: str, value: bytes) -> None:
     """Raise ``BadInput``, naming the key, for a value over the limit."""
     if len(value) > LARGEST:
         raise BadInput(f"state {key}: {len(value):,} bytes is over the limit of {LARGEST:,}")
+
+
+def new_version() -> int:
+    """A version that no write had before.
+
+    Drawn, not counted: a key deleted and made again must not match an old version. ``os.urandom``, because a forked
+    worker would repeat the draws of a seeded generator.
+    """
+    return int.from_bytes(os.urandom(8)) >> 2 | 1

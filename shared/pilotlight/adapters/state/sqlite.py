@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pilotlight.adapters.state import refuse_large
+from pilotlight.adapters.state import new_version, refuse_large
 from pilotlight.errors import BadInput, Conflict, Unavailable
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
@@ -52,7 +52,7 @@ class SqliteState:
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         refuse_large(key, value)
         now = self._now()
-        version = _new_version()
+        version = new_version()
         statement = _PUT if if_version is None else _PUT_ABSENT if if_version == ABSENT else _PUT_OVER
         row = {
             "key": key,
@@ -110,12 +110,6 @@ class SqliteState:
             raise Unavailable(
                 f"state file {self.path}: {error.strerror}; choose another with PILOTLIGHT_STATE"
             ) from None
-
-
-def _new_version() -> int:
-    # Drawn, not counted: a key deleted and made again must not match an old version. os.urandom, because a forked
-    # worker would repeat the draws of a seeded generator.
-    return int.from_bytes(os.urandom(8)) >> 2 | 1
 
 
 def _end_of(prefix: str) -> str:

@@ -1,0 +1,71 @@
+"""Access tokens for Google's REST interfaces.
+
+Where code runs on Google Cloud the metadata server gives one, at no import's cost; elsewhere google-auth finds the
+credentials of the person or the service account.
+"""
+
+import time
+from threading import Lock
+
+import msgspec
+import urllib3
+
+from pilotlight.errors import Forbidden, Unavailable
+from pilotlight.units import Seconds
+
+METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+METADATA_WAIT_S: Seconds = 2
+EARLY_S: Seconds = 120
+"""A token is taken anew so long before it ends; the metadata server has a new one 5 minutes before."""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    access_token: str
+    expires_in: float
+
+
+class GoogleToken:
+    """The token of this process, kept while it lasts. ``file`` says that a credentials file is named."""
+
+    def __init__(self, http: urllib3.PoolManager, *, file: bool = False) -> None:
+        self._http, self._file = http, file
+        self._token, self._ends = "", 0.0
+        self._lock = Lock()
+
+    def header(self) -> dict[str, str]:
+        """The header that shows it. Raises ``Forbidden`` where there are no credentials, ``Unavailable`` for later."""
+        with self._lock:
+            if time.monotonic() >= self._ends:
+                answer = (None if self._file else self._of_metadata()) or self._of_library()
+                self._token, self._ends = answer.access_token, time.monotonic() + answer.expires_in - EARLY_S
+            return {"Authorization": f"Bearer {self._token}"}
+
+    def _of_metadata(self) -> _Answer | None:
+        """The metadata server's answer, or None where there is no such server."""
+        try:
+            answer = self._http.request(
+                "GET", METADATA, headers={"Metadata-Flavor": "Google"}, timeout=METADATA_WAIT_S, retries=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return None
+        if answer.status != 200:
+            raise Unavailable(f"the metadata server answers {answer.status}: does the function have a service account?")
+        return msgspec.json.decode(answer.data, type=_Answer)
+
+    def _of_library(self) -> _Answer:
+        try:
+            import google.auth
+            from google.auth.exceptions import GoogleAuthError, TransportError
+            from google.auth.transport.urllib3 import Request
+        except ImportError:
+            raise Forbidden("no metadata server here: install google-auth, or run on Google Cloud") from None
+        try:
+            credentials, _ = google.auth.default(scopes=[SCOPE])
+            credentials.refresh(Request(self._http))  # type: ignore[no-untyped-call]
+        except TransportError as error:
+            raise Unavailable(f"Google's token service: {error}") from None
+        except GoogleAuthError as error:
+            raise Forbidden(f"{error}; run `gcloud auth application-default login`") from None
+        # google-auth tells the end as a naive time of its own clock; tokens last an hour, and it keeps none for us.
+        return _Answer(access_token=str(credentials.token), expires_in=1800)

@@ -1,0 +1,188 @@
+"""State in one DynamoDB table.
+
+An item is ``{room: "state", key, value, version, expires}``. The partition key ``room`` is the same in every item, so
+that a scan by prefix is one Query over the sort key ``key``; one partition takes 1,000 writes of 1 KB a second.
+``expires`` holds whole seconds from the epoch, rounded up: name it as the table's TTL attribute, and DynamoDB deletes
+what is over.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from typing import Any
+
+from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.units import Seconds, clock_seconds
+
+ROOM = "state"
+CONNECT_S, READ_S, ATTEMPTS = 2, 5, 4
+
+_NAMES = {"#key": "key", "#version": "version", "#expires": "expires"}
+_OVER = "#expires <= :now"
+_LIVE = "(attribute_not_exists(#expires) OR #expires > :now)"
+_IF_ABSENT = f"attribute_not_exists(#key) OR {_OVER}"
+_IF_VERSION = f"#version = :over AND {_LIVE}"
+
+_THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
+_FORBIDDEN = {
+    "AccessDeniedException",
+    "UnrecognizedClientException",
+    "ExpiredTokenException",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+}
+
+Item = Mapping[str, Mapping[str, Any]]
+
+
+class DynamoDBState:
+    """Each write is one conditional request; every read is consistent."""
+
+    def __init__(self, table: str, clock: Clock, *, endpoint: str = "") -> None:
+        try:
+            import boto3
+            from botocore.config import Config
+        except ImportError:
+            raise BadInput("PILOTLIGHT_STATE is dynamodb: install pilotlight[aws]") from None
+        self.table = table
+        self._clock = clock
+        retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
+        config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=retries, max_pool_connections=32)
+        with self._explained("its client"):
+            self._client = boto3.client("dynamodb", endpoint_url=endpoint or None, config=config)
+
+    def get(self, key: str) -> Stored | None:
+        with self._explained(key):
+            found = self._client.get_item(TableName=self.table, Key=_id(key), ConsistentRead=True)
+        item = found.get("Item")
+        return _stored(item) if item and self._live(item) else None
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        refuse_large(key, value)
+        version = new_version()
+        item = {**_id(key), "value": {"B": value}, "version": _number(version)}
+        if ttl_s is not None:
+            item["expires"] = _number(ceil(clock_seconds(self._clock.now()) + ttl_s))
+        try:
+            with self._explained(key):
+                self._client.put_item(TableName=self.table, Item=item, **self._condition(if_version))
+        except Conflict:
+            # The client sends again when an answer is lost: a conflict with the version just drawn is our own write.
+            mine = self.get(key)
+            if mine is None or mine.version != version:
+                raise
+        return version
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        with self._explained(key):
+            self._client.delete_item(TableName=self.table, Key=_id(key), **self._condition(if_version))
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        found: list[tuple[str, Stored]] = []
+        for key, stored in self._keys(prefix, after, limit):
+            if len(found) == limit:
+                return Page(found, found[-1][0])
+            found.append((key, stored))
+        return Page(found, "")
+
+    def _keys(self, prefix: str, after: str, limit: int) -> Iterator[tuple[str, Stored]]:
+        """Live keys in order; DynamoDB gives at most 1 MB at once, and takes what expired out afterwards."""
+        query = {
+            "TableName": self.table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#room = :room",
+            "FilterExpression": _LIVE,
+            "ExpressionAttributeNames": {"#room": "room", "#expires": "expires"},
+            "ExpressionAttributeValues": {":room": {"S": ROOM}, **self._now()},
+            "Limit": limit + 1,
+        }
+        if prefix:
+            query["KeyConditionExpression"] = "#room = :room AND begins_with(#key, :prefix)"
+            query["ExpressionAttributeNames"] |= {"#key": "key"}  # type: ignore[operator]
+            query["ExpressionAttributeValues"] |= {":prefix": {"S": prefix}}  # type: ignore[operator]
+        if after > prefix:
+            if not after.startswith(prefix):
+                return
+            query["ExclusiveStartKey"] = _id(after)
+        while True:
+            with self._explained(prefix):
+                page = self._client.query(**query)
+            yield from ((item["key"]["S"], _stored(item)) for item in page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _condition(self, if_version: int | None) -> dict[str, Any]:
+        if if_version is None:
+            return {}
+        names, values = dict(_NAMES), self._now()
+        if if_version == ABSENT:
+            del names["#version"]
+            condition = _IF_ABSENT
+        else:
+            del names["#key"]
+            condition, values = _IF_VERSION, values | {":over": _number(if_version)}
+        return {
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
+    def _now(self) -> dict[str, dict[str, Any]]:
+        return {":now": {"N": f"{clock_seconds(self._clock.now()):.6f}"}}
+
+    def _live(self, item: Item) -> bool:
+        return "expires" not in item or float(item["expires"]["N"]) > clock_seconds(self._clock.now())
+
+    @contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
+        where = f"DynamoDB table {self.table}, {key}"
+        try:
+            yield
+        except ClientError as error:
+            raise _of_client_error(error.response, where) from None
+        except (NoCredentialsError, NoRegionError) as error:
+            raise Forbidden(f"{where}: {error}; give the function a role and AWS_REGION") from None
+        except BotoCoreError as error:
+            raise Unavailable(f"{where}: {error}") from None
+
+
+def create_table(client: Any, table: str) -> None:
+    """Make the table as a deployment does, for tests and trials. ``client`` is boto3's for DynamoDB."""
+    client.create_table(
+        TableName=table,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("room", "key")],
+        KeySchema=[{"AttributeName": "room", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}],
+    )
+    client.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
+
+
+def _of_client_error(response: Mapping[str, Any], where: str) -> PilotlightError:
+    code, status = response["Error"]["Code"], response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    said = f"{where}: {code}: {response['Error'].get('Message', '')}"
+    if code == "ConditionalCheckFailedException":
+        return Conflict(f"{where}: another version is there")
+    if code in _THROTTLED:
+        return Throttled(said)
+    if code in _FORBIDDEN:
+        return Forbidden(f"{said}; allow the function's role to read and write the table")
+    if code == "ResourceNotFoundException":
+        return BadInput(f"{where}: there is no such table here; create it, or name another with PILOTLIGHT_STATE")
+    return Unavailable(said) if status >= 500 else BadRequest(said)
+
+
+def _id(key: str) -> dict[str, dict[str, Any]]:
+    return {"room": {"S": ROOM}, "key": {"S": key}}
+
+
+def _number(value: int) -> dict[str, Any]:
+    return {"N": str(value)}
+
+
+def _stored(item: Item) -> Stored:
+    return Stored(item["value"]["B"], int(item["version"]["N"]))

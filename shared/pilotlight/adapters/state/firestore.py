@@ -1,0 +1,220 @@
+"""State in one Firestore collection, over its REST interface (docs/adr says why not over its library).
+
+A document's id is the key, with ``.`` written ``.0`` and ``/`` written ``.1``: that keeps the order of keys. Its
+fields are ``value``, ``write`` (a number drawn for each write) and, where it ends, ``expireAt``: name that field in a
+TTL policy, and Firestore deletes what is over. The version is the document's update time in microseconds.
+"""
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+import urllib3
+
+from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.units import EPOCH, Seconds
+
+HOST = "https://firestore.googleapis.com"
+# Every request may be sent again: reads change nothing, and a write is known by its drawn number.
+RETRIES = urllib3.Retry(
+    total=3, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None, backoff_factor=0.2, raise_on_status=False
+)
+TIMEOUT = urllib3.Timeout(connect=2, read=5)
+MICROSECOND = timedelta(microseconds=1)
+
+_CONFLICTS = {"ABORTED", "ALREADY_EXISTS", "FAILED_PRECONDITION"}
+
+
+class _Document(NamedTuple):
+    key: str
+    stored: Stored
+    write: int
+    expires: datetime | None
+
+    def live(self, now: datetime) -> bool:
+        """Whether it is there at ``now``, deleted yet or not."""
+        return self.expires is None or self.expires > now
+
+
+class FirestoreState:
+    """Each write is one commit with a precondition. Over a version it costs a read before: it may have expired.
+
+    ``emulator`` is a host and port; with none, ``credentials_file`` says whether google-auth should look for one.
+    """
+
+    def __init__(
+        self,
+        project: str,
+        clock: Clock,
+        *,
+        database: str = "(default)",
+        collection: str = "pilotlight",
+        emulator: str = "",
+        credentials_file: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._http = urllib3.PoolManager(maxsize=32, retries=RETRIES, timeout=TIMEOUT)
+        self._token = None if emulator else GoogleToken(self._http, file=credentials_file)
+        self._collection = collection
+        self._documents = f"projects/{project}/databases/{database}/documents"
+        self._url = f"{f'http://{emulator}' if emulator else HOST}/v1/{quote(self._documents)}"
+
+    def get(self, key: str) -> Stored | None:
+        found = self._document(key)
+        return found.stored if found and found.live(self._clock.now()) else None
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        refuse_large(key, value)
+        write, drawn = self._write(key, value, ttl_s)
+        if if_version is None:
+            return self._commit(key, write)
+        try:
+            return self._commit(key, write | {"currentDocument": self._expected(key, if_version)})
+        except Conflict:
+            there = self._document(key)
+            if there and there.write == drawn:  # The answer was lost, and what was sent again met our own write.
+                return there.stored.version
+            if if_version != ABSENT or there is None or there.live(self._clock.now()):
+                raise
+        return self._commit(key, write | {"currentDocument": {"updateTime": _time(there.stored.version)}})
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        write: dict[str, Any] = {"delete": self._name(key)}
+        if if_version is not None:
+            write["currentDocument"] = self._expected(key, if_version)
+        self._commit(key, write)
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        found: list[tuple[str, Stored]] = []
+        now = self._clock.now()
+        while True:
+            documents = self._query(prefix, after, limit + 1)
+            for document in documents:
+                if not document.live(now):
+                    continue
+                if len(found) == limit:
+                    return Page(found, found[-1][0])
+                found.append((document.key, document.stored))
+            if len(documents) <= limit:
+                return Page(found, "")
+            after = documents[-1].key
+
+    def _expected(self, key: str, version: int) -> dict[str, Any]:
+        """The precondition of a write over ``version``."""
+        if version == ABSENT:
+            return {"exists": False}
+        there = self._document(key)
+        if there is None or there.stored.version != version or not there.live(self._clock.now()):
+            raise Conflict(f"state {key}: another version is there")
+        return {"updateTime": _time(version)}
+
+    def _write(self, key: str, value: bytes, ttl_s: Seconds | None) -> tuple[dict[str, Any], int]:
+        # The drawn number also makes every write a change: one that changes nothing would keep its update time.
+        drawn = new_version()
+        fields = {"value": {"bytesValue": base64.b64encode(value).decode()}, "write": {"integerValue": str(drawn)}}
+        if ttl_s is not None:
+            fields["expireAt"] = {"timestampValue": _text(self._clock.now() + timedelta(seconds=ttl_s))}
+        return {"update": {"name": self._name(key), "fields": fields}}, drawn
+
+    def _commit(self, key: str, write: Mapping[str, Any]) -> int:
+        """Make one write; the document's new version (of a delete, nothing)."""
+        answer = self._ask(":commit", {"writes": [write]}, key)
+        updated = answer["writeResults"][0].get("updateTime") or answer["commitTime"]
+        return _version(updated)
+
+    def _document(self, key: str) -> _Document | None:
+        (answer,) = self._ask(":batchGet", {"documents": [self._name(key)]}, key)
+        return self._read(answer["found"]) if "found" in answer else None
+
+    def _query(self, prefix: str, after: str, limit: int) -> list[_Document]:
+        """The first documents of a prefix after a key, expired ones too."""
+        first = ("GREATER_THAN", after) if after >= prefix else ("GREATER_THAN_OR_EQUAL", prefix)
+        bounds = [first, ("LESS_THAN", prefix + chr(0x10FFFF))]
+        query = {
+            "from": [{"collectionId": self._collection}],
+            "where": {
+                "compositeFilter": {"op": "AND", "filters": [self._bound(*bound) for bound in bounds if bound[1]]}
+            },
+            "orderBy": [{"field": {"fieldPath": "__name__"}}],
+            "limit": limit,
+        }
+        answers = self._ask(":runQuery", {"structuredQuery": query}, prefix)
+        return [self._read(answer["document"]) for answer in answers if "document" in answer]
+
+    def _bound(self, op: str, key: str) -> dict[str, Any]:
+        value = {"referenceValue": self._name(key)}
+        return {"fieldFilter": {"field": {"fieldPath": "__name__"}, "op": op, "value": value}}
+
+    def _read(self, document: Mapping[str, Any]) -> _Document:
+        fields, key = document["fields"], _key(document["name"].rpartition("/")[2])
+        try:
+            value = base64.b64decode(fields["value"]["bytesValue"])
+            write, expires = int(fields["write"]["integerValue"]), fields.get("expireAt", {}).get("timestampValue")
+        except (KeyError, ValueError):
+            raise BadInput(
+                f"Firestore {self._documents}/{self._collection}: the document {key} is not Pilotlight's; "
+                "give Pilotlight a collection of its own with PILOTLIGHT_STATE"
+            ) from None
+        ends = datetime.fromisoformat(expires) if expires else None
+        return _Document(key, Stored(value, _version(document["updateTime"])), write, ends)
+
+    def _ask(self, call: str, body: Mapping[str, Any], key: str) -> Any:
+        headers = {"Content-Type": "application/json"}
+        # "owner" is what the emulator takes for an administrator.
+        headers |= self._token.header() if self._token else {"Authorization": "Bearer owner"}
+        where = f"Firestore {self._documents}, {key}"
+        try:
+            answer = self._http.request("POST", self._url + call, body=msgspec.json.encode(body), headers=headers)
+            data = msgspec.json.decode(answer.data)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"{where}: {error}") from None
+        except msgspec.DecodeError:
+            raise Unavailable(f"{where}: answers {answer.status} with what is no JSON") from None
+        if answer.status != 200:
+            raise _of_answer(answer.status, data, where)
+        return data
+
+    def _name(self, key: str) -> str:
+        return f"{self._documents}/{self._collection}/{_id(key)}"
+
+
+def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
+    error = (data[0] if isinstance(data, list) else data).get("error", {})
+    said = f"{where}: {error.get('status', status)}: {error.get('message', '')}"
+    if error.get("status") in _CONFLICTS or status in (409, 412):
+        return Conflict(f"{where}: another version is there")
+    if status == 404:
+        if "currentDocument" in said or "No document to update" in said:
+            return Conflict(f"{where}: another version is there")
+        return BadInput(f"{said}; create the database, or name another with PILOTLIGHT_STATE")
+    if status == 429:
+        return Throttled(said)
+    if status in (401, 403):
+        return Forbidden(f"{said}; give the function's service account roles/datastore.user")
+    return Unavailable(said) if status >= 500 else BadRequest(said)
+
+
+def _id(key: str) -> str:
+    return key.replace(".", ".0").replace("/", ".1")
+
+
+def _key(id: str) -> str:
+    return id.replace(".1", "/").replace(".0", ".")
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _time(version: int) -> str:
+    return _text(EPOCH + version * MICROSECOND)
+
+
+def _version(updated: str) -> int:
+    return (datetime.fromisoformat(updated) - EPOCH) // MICROSECOND

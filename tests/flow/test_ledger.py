@@ -1,0 +1,148 @@
+"""What flows leave in the state: it is read back whole, it always fits, and what is corrupt stops the flow."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import Corrupt
+from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup, Record
+from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.workload import Finding
+from pilotlight.flow import lease, ledger
+from pilotlight.ports import LARGEST, State
+from pilotlight.world.clock import VirtualClock
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+UIDS = tuple(f"00000000-0000-4000-8000-{n:012d}" for n in range(10_000))
+ASKED = InFlight(
+    decision="00001-aa",
+    offering="a100/p4d.24xlarge/on-demand",
+    pool="a100",
+    count=1250,
+    requested_at=NOON,
+    ready_by=NOON + timedelta(minutes=5),
+    demands=UIDS,
+)
+
+
+@pytest.fixture
+def state(clock: VirtualClock) -> State:
+    """An empty store."""
+    return MemoryState(clock)
+
+
+def record(*, plan: Plan, effects: tuple[Effect, ...] = (), messages: tuple[Outgoing, ...] = ()) -> Record:
+    """An open record of a plan."""
+    return Record(
+        id="00001-aa",
+        cluster="c",
+        flow="provision",
+        trigger="a tick",
+        at=NOON,
+        status="open",
+        plan=plan,
+        effects=effects,
+        messages=messages,
+    )
+
+
+def huge() -> Record:
+    """A record over 10,000 pending pods of 126 shapes, 1,000 nodes and as many findings and messages."""
+    names = tuple(f"ml-research/a-job-with-a-rather-long-name-{n}" for n in range(10_000))
+    groups = tuple(
+        PodGroup(verdict="bought", pods=names[n::126], uids=UIDS[n::126], where="a100", why="room for it")
+        for n in range(126)
+    )
+    buy = Buy(
+        pool="a100",
+        offering=ASKED.offering,
+        zone="",
+        count=1250,
+        usd_per_hour=Decimal(32),
+        boot_s=300,
+        demands=UIDS,
+        shapes=("s",) * 126,
+        why="10,000 waiting pods without room",
+    )
+    nodes = tuple(
+        NodeVerdict(
+            node=f"node-{n}",
+            pool="a100",
+            instance=f"i-{n}",
+            verdict="release" if n < 50 else "keep",
+            why="x" * 200,
+            usd_per_hour=Decimal(32),
+        )
+        for n in range(1000)
+    )
+    findings = tuple(Finding(code="pvc-missing", subject=name, message="mend it") for name in names)
+    effects = (Effect(call="grow", pool="a100", target=ASKED.offering, count=1250, to=1250),)
+    message = Outgoing(id="m", topic="alerts", type="t", key="k", data=msgspec.Raw(b'"%s"' % (b"x" * 500)))
+    plan = Plan(buys=(buy,), pods=groups, nodes=nodes, findings=findings)
+    return record(plan=plan, effects=effects, messages=(message,) * 10_000)
+
+
+def test_a_record_of_ten_thousand_pods_fits(state: State) -> None:
+    """It is cut in names only: calls, outcomes and nodes to release stay whole, and the counts still add up."""
+    whole = huge()
+    ledger.write(state, whole)
+    (kept,) = ledger.open_records(state, "c")
+    stored = state.get("open/c/00001-aa")
+    assert stored is not None
+    assert len(stored.value) <= LARGEST
+    assert kept.effects == whole.effects
+    assert kept.plan.releases == whole.plan.releases
+    assert [b.count for b in kept.plan.buys] == [1250]
+    assert len(kept.plan.nodes) + kept.left_out["nodes"] == 1000
+    assert len(kept.plan.findings) + kept.left_out["findings"] == 10_000
+    assert len(kept.messages) + kept.left_out["messages"] == 10_000
+    assert len(kept.plan.pods) + kept.left_out.get("groups", 0) == 126
+    for group, was in zip(kept.plan.pods, whole.plan.pods, strict=False):
+        assert len(group.pods) + group.unnamed == len(was.pods)
+
+
+def test_a_record_that_fits_is_kept_whole(state: State) -> None:
+    """Nothing is cut where nothing needs to be."""
+    small = record(plan=Plan(pods=(PodGroup(verdict="fits", pods=("a/b",), uids=("u",), where="n", why="room"),)))
+    ledger.write(state, small)
+    assert ledger.open_records(state, "c") == [small]
+
+
+def test_capacity_for_ten_thousand_pods_is_in_flight_for_each(state: State) -> None:
+    """An entry larger than one value is read back whole, and is gone with its first part."""
+    other = msgspec.structs.replace(ASKED, decision="00002-bb", demands=("u",))
+    ledger.write_flight(state, "inflight/c/00001-aa.0", ASKED)
+    ledger.write_flight(state, "inflight/c/00002-bb.0", other)
+    assert ledger.in_flight(state, "c") == [("inflight/c/00001-aa.0", ASKED), ("inflight/c/00002-bb.0", other)]
+    state.delete("inflight/c/00001-aa.0")
+    assert ledger.in_flight(state, "c") == [("inflight/c/00002-bb.0", other)]
+
+
+CORRUPT = {"cut off": b'{"schema":1,"quaran', "of a newer schema": b'{"schema":9}', "foreign": b'{"hello":1}'}
+
+
+@pytest.mark.parametrize("key", ["memory/c", "inflight/c/00001-aa.0", "open/c/00001-aa"])
+@pytest.mark.parametrize("bad", CORRUPT.values(), ids=CORRUPT.keys())
+def test_a_corrupt_record_is_named_and_left_alone(state: State, key: str, bad: bytes) -> None:
+    """Whoever reads it gets its key, and the bytes stay."""
+    state.put(key, bad)
+    with pytest.raises(Corrupt, match=key):
+        (ledger.recall(state, "c"), ledger.in_flight(state, "c"), ledger.open_records(state, "c"))
+    stored = state.get(key)
+    assert stored is not None
+    assert stored.value == bad
+
+
+def test_the_fence_of_an_older_pilotlight_goes_on_counting(state: State, clock: VirtualClock) -> None:
+    """It was written as a bare number once; the next holder's is greater, and is written as a record."""
+    state.put("fence/c", b"41")
+    held = lease.acquire(state, clock, "c", "a tick")
+    assert held is not None
+    assert held.fence == 42
+    stored = state.get("fence/c")
+    assert stored is not None
+    assert stored.value == b'{"schema":2,"fence":42}'
