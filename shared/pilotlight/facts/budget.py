@@ -30,7 +30,6 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """What counts against a meter: ``settled`` at real cost, ``held`` by hold id. Changed by compare-and-set only."""
 
-    schema: int = 1
     settled: Decimal = Decimal(0)
     held: dict[str, Decimal] = {}
 
@@ -68,7 +67,6 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     ``binds_until`` is covered for its whole run. ``frozen``: that moment could not be moved on, the node is cordoned.
     """
 
-    schema: int = 1
     id: str
     decision: str
     terms: Terms

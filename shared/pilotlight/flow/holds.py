@@ -6,17 +6,18 @@ So a crash between any two steps leaves a hold that the next look finds, and eve
 Without budgets nothing here reads or writes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
 
+from pilotlight.codec.records import Format
 from pilotlight.decide import holds as rules
 from pilotlight.decide.budget import applies, life, meters, opened
 from pilotlight.decide.holds import TICK, Claim, Lit
 from pilotlight.errors import Conflict, Denied
-from pilotlight.facts.budget import Account, Balance, Hold, Meter, Money
+from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -26,8 +27,7 @@ from pilotlight.units import HOUR, cents
 
 KEEP_ACCOUNTS_S = 400 * 24 * HOUR
 
-_account = msgspec.json.Decoder(Account)
-_hold = msgspec.json.Decoder(Hold)
+ACCOUNT, HOLD = Format(Account), Format(Hold)
 
 
 def balances(deps: Deps, now: datetime) -> Money:
@@ -36,11 +36,14 @@ def balances(deps: Deps, now: datetime) -> Money:
     return Money(balances=tuple(Balance(meter=m, total=_read(deps, m)[0].total) for m in found))
 
 
-def reserve(deps: Deps, decision: str, index: int, buy: Buy, now: datetime) -> str:
-    """Hold what a purchase may cost, a hold a node, before it is made: all or nothing. The refusal, or empty."""
+def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
+    """Hold what a purchase may cost, a hold a node, before it is made: all or nothing. The refusal, or empty.
+
+    Doing it again is doing it once: holds are named by the decision, the number of its call, and that of the node.
+    """
     if not deps.policy.budgets:
         return ""
-    fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(buy.terms)]
+    fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(nodes)]
     for hold in fresh:
         _write(deps, hold)
     for meter in meters(deps.policy.budgets, now):
@@ -109,7 +112,7 @@ class Kept:
 def keep(deps: Deps, sight: Sight) -> Kept:
     """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for."""
     if not deps.policy.budgets:
-        return Kept(sight=sight, money=Money())
+        return Kept(sight=sight, money=NO_BUDGETS)
     keeper = _Keeper(deps, sight)
     keeper.run()
     nodes = rules.frozen_nodes(sight.view.nodes, keeper.frozen)
@@ -211,14 +214,14 @@ def _holds(deps: Deps) -> list[Hold]:
     after = ""
     while True:
         page = deps.state.scan(f"hold/{deps.name}/", after=after)
-        found += [_hold.decode(stored.value) for _, stored in page.items]
+        found += [HOLD.read(key, stored.value) for key, stored in page.items]
         if not page.next:
             return found
         after = page.next
 
 
 def _write(deps: Deps, hold: Hold) -> None:
-    deps.state.put(_hold_key(deps, hold.id), msgspec.json.encode(hold))
+    deps.state.put(_hold_key(deps, hold.id), HOLD.write(hold))
 
 
 def _hold_id(decision: str, index: int, n: int) -> str:
@@ -229,9 +232,14 @@ def _hold_key(deps: Deps, id_: str) -> str:
     return f"hold/{deps.name}/{id_}"
 
 
+def _cap_key(deps: Deps, meter: Meter) -> str:
+    return f"cap/{deps.name}/{meter.key}"
+
+
 def _read(deps: Deps, meter: Meter) -> tuple[Account, int]:
-    stored = deps.state.get(f"cap/{deps.name}/{meter.key}")
-    return (_account.decode(stored.value), stored.version) if stored else (Account(), ABSENT)
+    key = _cap_key(deps, meter)
+    stored = deps.state.get(key)
+    return (ACCOUNT.read(key, stored.value), stored.version) if stored else (Account(), ABSENT)
 
 
 def _change(deps: Deps, meter: Meter, update: Callable[[Account], Account]) -> None:
@@ -240,18 +248,14 @@ def _change(deps: Deps, meter: Meter, update: Callable[[Account], Account]) -> N
 
 def _claim(deps: Deps, meter: Meter, decide: Callable[[Account], Claim]) -> Claim:
     """Decide on what is there and write it. Whoever was faster makes it decide again: each loss is another's win."""
+    key = _cap_key(deps, meter)
     while True:
         account, version = _read(deps, meter)
         claim = decide(account)
         if claim.account is account:
             return claim
         try:
-            deps.state.put(
-                f"cap/{deps.name}/{meter.key}",
-                msgspec.json.encode(claim.account),
-                if_version=version,
-                ttl_s=KEEP_ACCOUNTS_S,
-            )
+            deps.state.put(key, ACCOUNT.write(claim.account), if_version=version, ttl_s=KEEP_ACCOUNTS_S)
             return claim
         except Conflict:
             continue

@@ -138,7 +138,15 @@ def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) 
 def _warnings(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[Alert]:
     """Pods that people must mend, and demand that a cap refuses: one alert a cause, naming the pods."""
     findings = [
-        _warning(deps, decision, now, f"finding-{f.code}", f"{f.subject} gets no node" if f.uid else f.subject, f.message, (f.subject,))
+        _warning(
+            deps,
+            decision,
+            now,
+            f"finding-{f.code}",
+            f"{f.subject} gets no node" if f.uid else f.subject,
+            f.message,
+            (f.subject,),
+        )
         for f in plan.findings
     ]
     refused = [

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.errors import Retry
-from pilotlight.facts.budget import Money
+from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import Effect, Plan, Record
 from pilotlight.flow import holds, lease, ledger
 from pilotlight.flow.act import Act, planned
@@ -23,7 +23,7 @@ MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
 
-def decide(deps: Deps, sight: Sight, money: Money, *, releases: bool, explain: bool) -> Plan:
+def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: bool, explain: bool) -> Plan:
     """The plan for a look."""
     return plan_cluster(
         sight.view,
@@ -42,7 +42,7 @@ def decide(deps: Deps, sight: Sight, money: Money, *, releases: bool, explain: b
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
     sight = look(deps)
-    plan = decide(deps, sight, holds.balances(deps, sight.now), releases=releases, explain=True)
+    plan = decide(deps, sight, money=holds.balances(deps, sight.now), releases=releases, explain=True)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan)}", plan=plan)
 
 
@@ -74,7 +74,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
         sight = look(deps)
     sight = settle(deps, sight) if releases else sight
     kept = holds.keep(deps, sight)
-    sight, plan = kept.sight, decide(deps, kept.sight, kept.money, releases=releases, explain=False)
+    sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=releases, explain=False)
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *kept.findings)) if kept.findings else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)
     effects = planned(deps, plan, sight)

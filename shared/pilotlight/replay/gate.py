@@ -9,6 +9,7 @@ from pilotlight.facts.labels import HOSTNAME, POOL
 from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.holds import balances
 from pilotlight.flow.sight import look
 from pilotlight.flow.walk import decide
 from pilotlight.ports import Cluster
@@ -68,7 +69,7 @@ class Gate:
     def open(self, job: str) -> None:
         """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
         sight = look(self._deps)
-        plan = decide(self._deps, sight, releases=False, explain=False)
+        plan = decide(self._deps, sight, money=balances(self._deps, sight.now), releases=False, explain=False)
         demands = self._cluster.gated.pop(job)
         where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
         named = tuple(_only(d, where, d.shape) for d in demands)
