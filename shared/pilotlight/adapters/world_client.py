@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.codec.world import Created, NewPods, Nothing, Problem, Time, error_of
+from pilotlight.codec.world import Created, NewPods, Nothing, PodStatus, Problem, Report, Time, error_of
 from pilotlight.errors import BadInput, Failed, Unavailable
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
@@ -36,6 +36,14 @@ class WorldClient:
     def time(self) -> Time:
         """The world's moment and speed."""
         return msgspec.json.decode(self._exchange("GET", "clock"), type=Time)
+
+    def report(self) -> Report:
+        """The world so far."""
+        return msgspec.json.decode(self._exchange("GET", "report"), type=Report)
+
+    def pods(self) -> tuple[PodStatus, ...]:
+        """Every pod there is or was."""
+        return msgspec.json.decode(self._exchange("GET", "pods"), type=tuple[PodStatus, ...])
 
     def create(self, demands: Sequence[PodDemand], run_s: Seconds) -> list[str]:
         """Create pods that run so long; the names of those that were not there."""

@@ -1,0 +1,166 @@
+"""A world and serve's workers as processes, for benches and tests that post to them and kill them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+from typing import Any, NamedTuple
+
+from pilotlight.adapters.world_client import WorldClient
+from pilotlight.codec.events import encode
+from pilotlight.facts.messages import PodPending
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+
+PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
+
+POLICY = """
+version: 1
+pools:
+  t4: {instance_type: g4dn.xlarge, max: 60}
+classes:
+  batch: {gpu_models: any, wait_usd_per_hour: 10}
+caps: {gpus: 4}
+alerts: {channels: {console: {kind: console}}}
+prices: {max_age_days: 3650}
+"""
+"""One pool of one-GPU nodes, and a cap of 4 GPUs."""
+
+
+class Fleet(NamedTuple):
+    """A world, serve's port and process, the folder of its state and log, and how many workers it has."""
+
+    world: WorldClient
+    port: int
+    serve: subprocess.Popen[bytes]
+    home: Path
+    count: int
+
+    def create(self, count: int, run_s: float, name: str = "p") -> list[PodDemand]:
+        """Pods of one GPU in the world."""
+        made = shape(gpu=GpuRequest(count=1))
+        now = self.world.time().now
+        pods = [
+            PodDemand(uid=f"{name}{n}", namespace="default", name=f"{name}{n}", shape=made, created_at=now)
+            for n in range(count)
+        ]
+        self.world.create(pods, run_s)
+        return pods
+
+    def deliver(self, pod: PodDemand, tries: int = 1) -> tuple[int, float]:
+        """Post one pod-pending event, again where a worker died over it; the last status, and the seconds it took."""
+        body = encode(
+            PodPending(cluster="local", namespace=pod.namespace, name=pod.name, uid=pod.uid), id=f"e-{pod.uid}"
+        )
+        began = time.perf_counter()
+        for left in reversed(range(tries)):
+            try:
+                status = post(self.port, "/pod_pending", body)[0]
+            except (OSError, HTTPException):
+                status = 0
+            if status == 200 or not left:
+                break
+            time.sleep(0.05)
+        return status, time.perf_counter() - began
+
+    def deliver_all(self, pods: Sequence[PodDemand], at_once: int, tries: int = 1) -> list[tuple[int, float]]:
+        """Post one event a pod, so many at once."""
+        with ThreadPoolExecutor(at_once) as threads:
+            return list(threads.map(lambda pod: self.deliver(pod, tries), pods))
+
+    @contextmanager
+    def load(self, pods: Sequence[PodDemand]) -> Iterator[None]:
+        """Deliveries of these pods over and over, while it lasts."""
+        stop = Event()
+
+        def run() -> None:
+            while not stop.is_set():
+                self.deliver_all(pods, at_once=6, tries=3)
+
+        thread = Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def kill_one(self, dice: Random) -> None:
+        """kill -9 a worker at some moment of the next 0.2 s, and wait first until there are all of them."""
+        until(lambda: len(self.workers()) == self.count)
+        time.sleep(dice.uniform(0, 0.2))
+        os.kill(dice.choice(self.workers()), signal.SIGKILL)
+
+    def workers(self) -> list[int]:
+        """The process ids of serve's workers."""
+        children = Path(f"/proc/{self.serve.pid}/task/{self.serve.pid}/children").read_text().split()
+        return [int(pid) for pid in children]
+
+    @property
+    def log(self) -> str:
+        """What serve has written."""
+        return (self.home / "log").read_text()
+
+
+def post(port: int, path: str, body: bytes) -> tuple[int, Any]:
+    """Post a body; the status and the answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", path, body, {"Content-Type": "application/cloudevents+json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or b"null")
+    finally:
+        connection.close()
+
+
+@contextmanager
+def fleet(
+    home: Path, *, workers: int = 4, clock: str = "x60", tick: float = 60, policy: str = POLICY, state: str = ""
+) -> Iterator[Fleet]:
+    """A world and so many workers, while they are used."""
+    file = home / "policy.yaml"
+    file.write_text(policy)
+    world = subprocess.Popen(
+        [PILOTLIGHT, "world", "--port", "0", "--clock", clock, "--policy", str(file)], stdout=subprocess.PIPE, text=True
+    )
+    assert world.stdout is not None
+    url = world.stdout.readline().split()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": url}
+    words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", str(tick)]
+    with (home / "log").open("wb") as log:
+        serve = subprocess.Popen(
+            [PILOTLIGHT, *words],
+            env={**environ, **({"PILOTLIGHT_STATE": state} if state else {})},
+            stdout=log,
+            stderr=log,
+        )
+    here = Fleet(WorldClient(url), port, serve, home, workers)
+    try:
+        until(lambda: "/world/pods" in here.log or serve.poll() is not None)
+        assert serve.poll() is None, here.log
+        yield here
+    finally:
+        for process in (serve, world):
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=20)
+
+
+def until(true: Callable[[], Any], within_s: float = 30) -> None:
+    """Wait for something that happens by itself."""
+    for _ in range(round(within_s / 0.1)):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"it did not happen within {within_s} s")

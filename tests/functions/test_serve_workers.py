@@ -1,0 +1,85 @@
+"""serve's workers on one world and one state: what a burst buys, who ticks, and what dies with a worker."""
+
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from fleet import Fleet, fleet, until
+from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.schedule import tick_if_due
+from pilotlight.facts.decisions import Record
+from pilotlight.ports import State
+from pilotlight.settings import Settings
+from pilotlight.wiring import app
+from pilotlight.world.clock import VirtualClock
+
+KILLS = 20
+"""bench/kill_workers.py kills more often."""
+
+
+def _state(here: Fleet) -> State:
+    return SqliteState(here.home / "state.db", ServedClock(here.world))
+
+
+def _refused(state: State) -> dict[str, str]:
+    """Why each pod was refused in the last decision that refused one, by name."""
+    refused: dict[str, str] = {}
+    for _, stored in state.scan("decision/").items:
+        record = msgspec.json.decode(stored.value, type=Record)
+        groups = [group for group in record.plan.pods if group.verdict == "refused"]
+        refused = {pod: group.why for group in groups for pod in group.pods} or refused
+    return refused
+
+
+def test_forty_parallel_pods_light_the_four_nodes_of_the_cap(tmp_path: Path) -> None:
+    """Each of four pods gets one node; 36 are refused with the cap's figure, whichever worker each post reached."""
+    with fleet(tmp_path, workers=4, clock="x300") as here:
+        pods = here.create(40, run_s=36_000)
+        assert {status for status, _ in here.deliver_all(pods, at_once=40)} == {200}
+        until(lambda: here.world.report().pods["running"] == 4)
+        report = here.world.report()
+        assert (report.launches, report.peak_gpus, report.surplus) == (4, 4, 0)
+        lit = {p.name: p.node for p in here.world.pods() if p.state == "running"}
+        assert len(set(lit.values())) == 4
+        state = _state(here)
+        until(lambda: _refused(state).keys() == {p.full_name for p in pods} - lit.keys())
+        assert all("of 4 GPUs would be lit" in why for why in _refused(state).values())
+
+
+def test_a_burst_of_a_thousand_costs_a_handful_of_resizes(tmp_path: Path) -> None:
+    """A thousand deliveries at once are all acknowledged, no pool is resized more than three times, no pod is lost."""
+    with fleet(tmp_path, workers=2, clock="x300") as here:
+        pods = here.create(1000, run_s=36_000)
+        assert {status for status, _ in here.deliver_all(pods, at_once=64)} == {200}
+        until(lambda: here.world.report().pods["running"] == 4)
+        report = here.world.report()
+        assert max(report.resizes.values()) <= 3
+        assert (report.launches, report.surplus, sum(report.pods.values())) == (4, 0, 1000)
+        state = _state(here)
+        until(lambda: len(_refused(state)) == 996)
+
+
+def test_workers_killed_under_load_neither_buy_twice_nor_lose_a_pod(tmp_path: Path) -> None:
+    """kill -9 of workers at random moments: every pod runs to its end, the cap holds, no lease stays behind."""
+    with fleet(tmp_path, workers=3, clock="x200") as here:
+        pods = here.create(60, run_s=120)
+        with here.load(pods):
+            dice = Random(3)
+            for _ in range(KILLS):
+                here.kill_one(dice)
+        until(lambda: here.world.report().pods["finished"] == 60, within_s=60)
+        report = here.world.report()
+        assert report.surplus == 0
+        assert report.peak_gpus <= 4
+        until(lambda: not _state(here).scan("lease/").items)
+
+
+def test_one_worker_ticks_in_each_interval(tmp_path: Path, clock: VirtualClock) -> None:
+    """The first that looks ticks; another does once the interval is over, whoever ticked before."""
+    settings = Settings(state=f"sqlite:{tmp_path / 'state.db'}", outbox="memory:")
+    first, second = app(settings, clock=clock), app(settings, clock=clock)
+    assert [tick_if_due(worker, 60) for worker in (first, second, first)] == [True, False, False]
+    clock.advance(61)
+    assert [tick_if_due(worker, 60) for worker in (second, first)] == [True, False]
