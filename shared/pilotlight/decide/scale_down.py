@@ -30,11 +30,15 @@ LOOK_AGAIN_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long a node of a pool may idle, and why so long; ``warm`` idle nodes pay for themselves and stay."""
+    """How long a node of a pool may idle, and why so long; ``warm`` idle nodes pay for themselves and stay.
+
+    ``learned``: by the pool's own history. That history is its breaker too: what is lit again soon raises the hits.
+    """
 
     seconds: Seconds
     why: str
     warm: int = 0
+    learned: bool = False
 
 
 def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
@@ -45,7 +49,7 @@ def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime)
     """
     bare = _allowance(offering, policy, memory, now)
     flaps = memory.flaps.get(offering.pool)
-    if flaps is None or flaps.stretch == 1:
+    if flaps is None or flaps.stretch == 1 or bare.learned:
         return bare
     longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
     seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
@@ -66,7 +70,7 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime
         keep = worth_keeping(hits, now_s, offering.boot_s, price, wait)
         worth = saving(hits, keep + 1, now_s, offering.boot_s, wait)
         why = f"warm node {keep + 1} would cost {cents(price)}/h and save {cents(worth)}/h of waiting"
-        return Allowance(HYSTERESIS_S, why, keep)
+        return Allowance(HYSTERESIS_S, why, keep, learned=True)
     even = break_even_s(offering.boot_s, price, wait)
     worth_ = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
     return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth_}")
@@ -190,6 +194,7 @@ class _Judge:
             usd_per_hour=self.offering.usd_per_hour,
             idle_s=idle_s,
             break_even_s=self.may.seconds,
+            learned=self.may.learned,
         )
 
 

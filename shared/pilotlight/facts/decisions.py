@@ -60,7 +60,8 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have.
+    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have,
+    ``learned`` where the pool's own history says so.
 
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
     together. ``wasted_usd`` is what it cost. ``registered`` is false for an instance that never joined the cluster.
@@ -75,6 +76,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: Seconds = 0
     break_even_s: Seconds = 0
     blockers: tuple[str, ...] = ()
+    learned: bool = False
     failed: bool = False
     registered: bool = True
     offering: str = ""

@@ -167,7 +167,7 @@ class Act:
         except (Denied, Retry) as no:
             self._uncordon_after(node, no)
             return replace(effect, outcome="kept", note=str(no))
-        if not node.failed:
+        if not node.failed and not node.learned:
             self.memory = memorise.released(self.memory, node.pool, node.break_even_s, self.sight.now)
         return replace(effect, outcome="done")
 
