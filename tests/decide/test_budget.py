@@ -1,0 +1,281 @@
+"""Budgets: their windows, what a node takes of them, and what a plan buys under them."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight.decide.budget import (
+    Purse,
+    applies,
+    held,
+    life,
+    longest_run,
+    meters,
+    opened,
+    refusal,
+    unused,
+    used,
+    window,
+)
+from pilotlight.decide.headroom import covers
+from pilotlight.decide.holds import claim_more, claim_new, lit, match
+from pilotlight.facts.budget import Account, Hold, Meter, Terms
+from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.units import HOUR, per_hour
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+RESEARCH = BudgetScope(team="research")
+
+
+def terms(**fields: object) -> Terms:
+    """A $2 node of two GPUs for team research: 5 minutes of boot, 10 of idling, a run of 2 hours."""
+    known: dict[str, object] = {
+        "pool": "t4",
+        "team": "research",
+        "workload_class": "batch",
+        "usd_per_hour": Decimal(2),
+        "gpus": 2,
+        "boot_s": 300,
+        "idle_s": 600,
+        "run_s": 2 * HOUR,
+        "run_source": "classes.batch.max_runtime",
+        "typical_s": HOUR,
+    }
+    return Terms(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def meter(now: datetime = NOON, **fields: object) -> Meter:
+    """The one meter of a budget, by default $400 a day in UTC."""
+    known: dict[str, object] = {"name": "b", "period": "day", "scope": RESEARCH}
+    if not fields.keys() & {"usd", "gpu_hours", "usd_per_hour"}:
+        known["usd"] = Decimal(400)
+    (found,) = meters([Budget(**{**known, **fields})], now)  # type: ignore[arg-type]
+    return found
+
+
+WINDOWS = {
+    "a day in UTC": ("day", "UTC", "2026-11-20T12:00", "2026-11-20T00:00", "2026-11-21T00:00"),
+    "a day that began yesterday in UTC": (
+        "day", "Asia/Tokyo", "2026-11-20T12:00", "2026-11-19T15:00", "2026-11-20T15:00",
+    ),
+    "a day of 25 hours when clocks go back": (
+        "day", "America/New_York", "2026-11-01T12:00", "2026-11-01T04:00", "2026-11-02T05:00",
+    ),
+    "a day of 23 hours when clocks go forward": (
+        "day", "America/New_York", "2026-03-08T12:00", "2026-03-08T05:00", "2026-03-09T04:00",
+    ),
+    "a day whose midnight the clocks skip": (
+        "day", "America/Santiago", "2026-09-06T12:00", "2026-09-06T04:00", "2026-09-07T03:00",
+    ),
+    "a week from Monday": ("week", "UTC", "2026-11-22T23:59", "2026-11-16T00:00", "2026-11-23T00:00"),
+    "a month of 30 days": ("month", "UTC", "2026-11-30T23:59", "2026-11-01T00:00", "2026-12-01T00:00"),
+    "February of a leap year": ("month", "UTC", "2028-02-29T12:00", "2028-02-01T00:00", "2028-03-01T00:00"),
+    "the last minute of a month": ("month", "UTC", "2026-12-31T23:59", "2026-12-01T00:00", "2027-01-01T00:00"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("period", "zone", "at", "start", "end"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_windows(period: str, zone: str, at: str, start: str, end: str) -> None:
+    """A window goes from midnight to midnight of the budget's zone."""
+    budget = Budget(name="b", usd=Decimal(1), period=period, timezone=zone)  # type: ignore[arg-type]
+    moment, first, last = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (at, start, end))
+    assert window(budget, moment) == (first, last)
+
+
+ZONES = st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata", "America/Havana", "Asia/Beirut", "Pacific/Apia"])
+PERIODS = st.sampled_from(["day", "week", "month"])
+MOMENTS = st.integers(1_262_304_000, 2_051_222_400).map(lambda s: datetime.fromtimestamp(s, UTC))
+
+
+@given(MOMENTS, ZONES, PERIODS)
+def test_windows_follow_one_another(at: datetime, zone: str, period: str) -> None:
+    """Every moment lies in exactly one window: the next begins where one ends."""
+    budget = Budget(name="b", usd=Decimal(1), period=period, timezone=zone)  # type: ignore[arg-type]
+    start, end = window(budget, at)
+    assert start <= at < end
+    assert window(budget, end)[0] == end
+    assert window(budget, start) == (start, end)
+
+
+HELD = {
+    "boot, longest run and idle time": (meter(), {}, 2 * Decimal("2.25")),
+    "cut at the end of the period": (meter(), {"run_s": 30 * HOUR}, 2 * Decimal(12)),
+    "a soft budget holds the typical run": (meter(hard=False), {}, 2 * Decimal("1.25")),
+    "GPU-hours": (meter(gpu_hours=Decimal(100)), {}, 2 * Decimal("2.25")),
+    "dollars an hour are the price": (meter(usd_per_hour=Decimal(9)), {"run_s": 30 * HOUR}, Decimal(2)),
+    "a node billed by the hour holds whole hours": (meter(), {"increment_s": HOUR}, 2 * Decimal(3)),
+}
+
+
+@pytest.mark.parametrize(("of", "changed", "amount"), HELD.values(), ids=HELD.keys())
+def test_what_a_purchase_holds(of: Meter, changed: dict[str, object], amount: Decimal) -> None:
+    """A purchase holds all that its node can cost if a pod binds at the last moment and runs the longest."""
+    assert held(of, opened("h", "d", terms(**changed), NOON)) == amount
+
+
+def test_a_refusal_gives_the_figures() -> None:
+    """A refusal says whose money it is, how much would be held of how much, and the run it reckons with."""
+    assert refusal(meter(), Decimal("412.104"), terms()) == (
+        "team research: $412.10 of $400.00 a day would be held (a run may take 2 h: classes.batch.max_runtime)"
+    )
+    assert refusal(meter(usd_per_hour=Decimal(9)), Decimal(10), terms()) == (
+        "team research: $10.00 of $9.00 an hour would be held"
+    )
+    whole = meter(gpu_hours=Decimal(100), period="week", scope="all", name="everyone", hard=False)
+    assert refusal(whole, Decimal("100.5"), terms()) == (
+        "budget everyone: 100.5 of 100.0 GPU-hours a week would be held (a run may take 1 h: the typical run)"
+    )
+
+
+SCOPES = {
+    "all": ("all", True),
+    "its team": (RESEARCH, True),
+    "another team": (BudgetScope(team="ads"), False),
+    "its class": (BudgetScope(workload_class="batch"), True),
+    "another class": (BudgetScope(workload_class="serving"), False),
+    "its pool": (BudgetScope(pool="t4"), True),
+    "another pool": (BudgetScope(pool="a100"), False),
+}
+
+
+@pytest.mark.parametrize(("scope", "counted"), SCOPES.values(), ids=SCOPES.keys())
+def test_scopes(scope: object, counted: bool) -> None:
+    """A budget counts the nodes bought for its team, its class or in its pool."""
+    assert applies(meter(scope=scope), terms()) is counted
+
+
+RUNS = {
+    "the pod's own deadline": (1800, "batch", (1800, "activeDeadlineSeconds")),
+    "its class's": (0, "batch", (7200, "classes.batch.max_runtime")),
+    "a class the policy does not name has 24 hours": (0, "training", (86_400, "classes.training.max_runtime")),
+    "a pod nobody knows yet": (0, None, (7 * 86_400, "classes.serving.max_runtime")),
+}
+
+
+@pytest.mark.parametrize(("max_run_s", "kind", "expected"), RUNS.values(), ids=RUNS.keys())
+def test_longest_runs(max_run_s: float, kind: object, expected: tuple[float, str]) -> None:
+    """The longest run is the pod's deadline, else its class's max_runtime, and says which."""
+    policy = Policy(version=1, classes={"batch": ClassPolicy(max_runtime=7200)})
+    assert longest_run(max_run_s, kind, policy) == expected  # type: ignore[arg-type]
+
+
+@given(MOMENTS, st.integers(0, 80 * 3600), ZONES, PERIODS, st.sampled_from([1, 60, 3600]))
+def test_charges_add_up_to_the_bill(since: datetime, lived: int, zone: str, period: str, step: int) -> None:
+    """Over all windows of its life a node is charged what the cloud bills for it, to the cent."""
+    hold = opened("h", "d", terms(minimum_s=60, increment_s=step), since)
+    budget = Budget(name="b", usd=Decimal(1), period=period, timezone=zone)  # type: ignore[arg-type]
+    until = since + timedelta(seconds=lived)
+    charges = [used(m, hold, until) for m in life([budget], hold, until)]
+    bill = per_hour(Decimal(2), max(60, -(-lived // step) * step))
+    assert abs(sum(charges, Decimal(0)) - bill) < Decimal("0.0001")
+
+
+@given(MOMENTS, st.integers(0, 40 * 3600))
+def test_what_is_held_covers_the_longest_run(since: datetime, late: int) -> None:
+    """Whatever binds before ``binds_until`` and runs its longest costs no more than is held, in every window."""
+    hold = opened("h", "d", terms(run_s=30 * HOUR), since)
+    bound = min(hold.binds_until, since + timedelta(seconds=late))
+    now = meter(since)
+    assert used(now, hold, bound + timedelta(hours=30)) <= held(now, hold)
+
+
+def test_a_plan_takes_from_its_purse() -> None:
+    """Each node a plan takes leaves less room, in every budget that counts it and in no other."""
+    both = [
+        Budget(name="mine", usd=Decimal(10), scope=RESEARCH),
+        Budget(name="theirs", usd=Decimal(1), scope=BudgetScope(team="ads")),
+    ]
+    purse = Purse(unused(both, NOON), NOON)
+    assert [left for left, _ in purse.room(terms())] == [2]
+    purse.take(terms(), 1)
+    assert [left for left, _ in purse.room(terms())] == [1]
+    kept = purse.saved()
+    purse.take(terms(), 1)
+    ((left, why),) = purse.room(terms())
+    assert (left, why.partition(" a month")[0]) == (0, "team research: $13.50 of $10.00")
+    assert [left for left, _ in kept.room(terms())] == [1]
+
+
+SHARED = {
+    "the same team and class": ({}, True),
+    "a shorter run": ({"run_s": 60.0}, True),
+    "a longer run": ({"run_s": 3 * HOUR}, False),
+    "another team": ({"team": "ads"}, False),
+    "another class": ({"workload_class": "training"}, False),
+}
+
+
+@pytest.mark.parametrize(("changed", "may"), SHARED.values(), ids=SHARED.keys())
+def test_who_may_share_a_new_node(changed: dict[str, object], may: bool) -> None:
+    """A node to be bought is shared only by pods that its hold covers."""
+    assert covers(terms(), terms(**changed)) is may
+
+
+def test_claiming_twice_is_claiming_once() -> None:
+    """A purchase that is claimed again after a crash holds what it held."""
+    day, hold = meter(), opened("h", "d", terms(), NOON)
+    once = claim_new(day, Account(), [hold]).account
+    assert claim_new(day, once, [hold]).account == once
+
+
+def test_a_purchase_is_held_whole_or_not_at_all() -> None:
+    """Where one node of two would fit, two are refused with the figure of both, and nothing is held."""
+    day = meter(usd=Decimal(6))
+    two = [opened(name, "d", terms(), NOON) for name in ("a", "b")]
+    claim = claim_new(day, Account(), two)
+    assert (claim.account, claim.refused.partition(" a day")[0]) == (Account(), "team research: $9.00 of $6.00")
+    assert claim_new(day, Account(), two[:1]).refused == ""
+
+
+MORE = {
+    "there is room: the whole": (100, "0", Decimal(6), ""),
+    "no room: what it is committed to stays": (100, "95", Decimal("4.5"), "$101.00 of $100.00"),
+    "a new window with little left: what is left": (100, None, Decimal(3), "$103.00 of $100.00"),
+}
+
+
+@pytest.mark.parametrize(("limit", "others", "granted", "why"), MORE.values(), ids=MORE.keys())
+def test_moving_a_hold_on(limit: int, others: str | None, granted: Decimal, why: str) -> None:
+    """A lit node's hold moves on where that fits; else it keeps what it has, or gets what is left."""
+    day = meter(usd=Decimal(limit))
+    has = opened("h", "d", terms(), NOON)
+    wants = Hold(id="h", decision="d", terms=has.terms, since=NOON, binds_until=has.binds_until + timedelta(minutes=45))
+    account = Account(held={"h": Decimal("4.5"), "x": Decimal(others)} if others is not None else {"x": Decimal(97)})
+    claim = claim_more(day, account, has, wants, NOON)
+    assert claim.account.held["h"] == granted
+    assert claim.account.total <= day.limit
+    assert why in claim.refused
+    assert bool(claim.refused) is bool(why)
+    assert claim.short == max(Decimal(0), Decimal("4.5") - granted)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["", "n0", "n1", "n2", "n3"])), max_size=6),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.integers(0, 6),
+)
+def test_no_hold_and_no_instance_is_matched_twice(
+    holds: list[tuple[int, str]], instances: list[int], desired: int
+) -> None:
+    """Each hold is live or over, each instance has one hold or is strange, and the cloud owes all that is awaited."""
+    seen: set[str] = set()
+    made = []
+    for n, (ago, instance) in enumerate(holds):
+        bound = "" if instance in seen else instance
+        seen.add(bound)
+        since = NOON - timedelta(minutes=ago)
+        made.append(Hold(id=f"h{n}", decision="d", terms=terms(), since=since, binds_until=since, instance=bound))
+    booting = tuple(
+        Booting(instance=f"n{n}", requested_at=NOON - timedelta(minutes=ago)) for n, ago in enumerate(instances)
+    )
+    pools = [PoolState(name="t4", desired=desired, booting=booting)]
+    found = match(made, lit([], pools), pools, NOON)
+    assert sorted([h.id for h, _ in found.live] + [h.id for h in found.over]) == sorted(h.id for h in made)
+    named = [one.instance for _, one in found.live if one] + [one.instance for one in found.strange]
+    assert sorted(named) == sorted(b.instance for b in booting)
+    awaited = [h for h, one in found.live if one is None and h.since < NOON - timedelta(minutes=1)]
+    assert len(awaited) <= max(0, desired - len(booting))
