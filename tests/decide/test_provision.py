@@ -110,6 +110,18 @@ def test_a_decision_that_lit_two_pools_keeps_room_in_both() -> None:
     assert verdict(plan([first, second, late], booting={"t4": 1, "v100x4": 1}, memory=memory), late)[0] == "booting"
 
 
+def test_a_node_that_came_and_does_not_help_is_not_bought_twice() -> None:
+    """While a pod's own node is ready and unused it waits for the scheduler; where the node helps, it fits."""
+    wanted = pod("p")
+    memory = Memory(came=(in_flight(T4, [wanted]),))
+    useless = node("n", taints=(Taint(key="surprise", effect="NoSchedule"),))
+    made = plan([wanted], [useless], memory=memory)
+    assert not made.buys
+    assert verdict(made, wanted)[0] == "waiting"
+    assert "bought by decision d1" in verdict(made, wanted)[1]
+    assert verdict(plan([wanted], [node("n")], memory=memory), wanted)[0] == "fits"
+
+
 def test_a_sweep_is_packed() -> None:
     """Twelve one-GPU pods take twelve GPUs, not twelve eight-GPU nodes (article S1's sweep)."""
     made = plan(pods(12), offerings=[A100])

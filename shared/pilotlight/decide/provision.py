@@ -66,6 +66,7 @@ class Provisioner:
         self.ready = ready
         self.booting = booting
         self.now = now
+        self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed()
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
@@ -115,8 +116,18 @@ class Provisioner:
                 self._tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
                     self._charge(self.purchases[bin_.where], shape, pods)
-        left = group.pods[placed:]
+        left = self._without_unbound(Group(shape, group.pods[placed:]))
         return placed + (self._buy(Group(shape, left)) if left else 0)
+
+    def _without_unbound(self, group: Group) -> list[PodDemand]:
+        """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
+        unbound = [p for p in group.pods if p.uid in self.unbound]
+        if unbound:
+            why = (
+                f"its node, bought by decision {self.unbound[unbound[0].uid]}, is ready and the pod not bound to it yet"
+            )
+            self._tell("waiting", Group(group.shape, unbound), "", why)
+        return [p for p in group.pods if p.uid not in self.unbound]
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
         if not self.memory.quarantines:

@@ -65,8 +65,9 @@ class Flaps(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
-    ``last_buy`` is by pool; ``pool_class`` is the class a pool was last lit for. ``in_flight`` still boots; ``overdue``
-    is what a gang waits for past its deadline.
+    ``last_buy`` is by pool; ``pool_class`` is the class a pool was last lit for. ``in_flight`` still boots; ``came`` is
+    ready and its pods are not bound yet: nothing more is bought for them; ``overdue`` is what a gang waits for past
+    its deadline.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -78,6 +79,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     flaps: dict[str, Flaps] = {}
     in_flight: tuple[InFlight, ...] = ()
+    came: tuple[InFlight, ...] = ()
     overdue: tuple[InFlight, ...] = ()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:

@@ -53,7 +53,8 @@ def recall(state: State, cluster: str) -> Memory:
 
 def remember(state: State, cluster: str, memory: Memory) -> None:
     """Write the memory. Capacity in flight has records of its own."""
-    state.put(f"memory/{cluster}", MEMORY.write(msgspec.structs.replace(memory, in_flight=(), overdue=())))
+    lasting = msgspec.structs.replace(memory, in_flight=(), came=(), overdue=())
+    state.put(f"memory/{cluster}", MEMORY.write(lasting))
 
 
 def flight_key(cluster: str, decision: str, index: int) -> str:

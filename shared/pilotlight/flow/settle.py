@@ -11,16 +11,13 @@ from pilotlight.facts.capacity import InFlight, Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight
-from pilotlight.units import Seconds, clock_seconds
+from pilotlight.flow.sight import Sight, ready_for_s
+from pilotlight.units import clock_seconds
 
 BIND_GRACE_S = 120.0
 """The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
 
 QUARANTINE_S = 6 * 3600.0
-
-CLOUD_SKEW = timedelta(seconds=5)
-"""The cloud's clock may be so far behind ours."""
 
 
 def settle(deps: Deps, sight: Sight) -> Sight:
@@ -28,41 +25,30 @@ def settle(deps: Deps, sight: Sight) -> Sight:
     memory = _idle(_fresh(sight.memory, sight.now), sight.view.nodes, deps, sight.now)
     live = {(e.decision, e.offering) for e in sight.memory.in_flight}
     pending = {p.uid: p.shape for p in sight.view.pending} if sight.flights else {}
+    came: list[InFlight] = []
     for key, entry in sight.flights:
         if (entry.decision, entry.offering) in live:
             continue
         unserved = {pending[uid].key for uid in entry.demands if uid in pending}
-        idle_s = _idle_s(entry, sight) if unserved else None
+        idle_s = ready_for_s(entry, sight.view.nodes, sight.now) if unserved else None
         if idle_s is not None and idle_s < BIND_GRACE_S:
+            came.append(entry)
             continue
         if idle_s is not None and not entry.gangs:
             for shape in sorted(unserved):
                 memory = _quarantine(memory, shape, entry, sight.now)
         if unserved and entry.gangs and sight.now < entry.requested_at + _patience(deps):
+            came.append(entry)
             continue
         deps.state.delete(key)
     if memory != sight.memory:
         ledger.remember(deps.state, deps.name, memory)
-    return replace(sight, memory=memory)
+    return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)))
 
 
 def _patience(deps: Deps) -> timedelta:
     """A gang's entry is kept a little past its deadline, so that the plan after it can roll the gang back."""
     return timedelta(seconds=deps.policy.gpu_ready_deadline + 2 * BIND_GRACE_S)
-
-
-def _idle_s(entry: InFlight, sight: Sight) -> Seconds | None:
-    """How long a node that the entry asked for has been ready without work; None when none is."""
-    since = [
-        node.idle_since or node.created_at
-        for node in sight.view.nodes
-        if node.pool == entry.pool
-        and node.ready
-        and node.schedulable
-        and node.created_at >= entry.requested_at - CLOUD_SKEW
-        and not node.gpu_pods
-    ]
-    return (sight.now - min(since)).total_seconds() if since else None
 
 
 def _fresh(memory: Memory, now: datetime) -> Memory:

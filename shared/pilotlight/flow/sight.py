@@ -1,19 +1,24 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.facts.capacity import ClusterView, InFlight, PoolState
+from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+from pilotlight.units import Seconds
+
+CLOUD_SKEW = timedelta(seconds=5)
+"""The cloud's clock may be so far behind ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What was read. ``flights`` are all ledger entries by key; ``memory.in_flight`` only those still booting."""
+    """What was read. ``flights`` are all ledger entries by key; ``memory`` has them by how far they have come."""
 
     view: ClusterView
     pools: tuple[PoolState, ...]
@@ -41,10 +46,30 @@ def _with_flights(
     pools: tuple[PoolState, ...],
     now: datetime,
 ) -> Memory:
-    """The memory with what still boots, and with gangs' capacity of which a part did not come by its deadline."""
+    """The memory with what still boots, what came and is not used yet, and what a gang misses past its deadline."""
     patience = timedelta(seconds=deps.policy.gpu_ready_deadline)
     booting = ledger.still_booting(entries, view.nodes, pools)
     late = [now > entry.requested_at + patience for entry in entries]
     live = tuple(e for e, left, over in zip(entries, booting, late, strict=True) if left and not over)
+    waiting = {p.uid for p in view.pending}
+    came = tuple(
+        e
+        for e, left, over in zip(entries, booting, late, strict=True)
+        if not (left or over) and not waiting.isdisjoint(e.demands) and ready_for_s(e, view.nodes, now) is not None
+    )
     overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
-    return msgspec.structs.replace(memory, in_flight=live, overdue=overdue)
+    return msgspec.structs.replace(memory, in_flight=live, came=came, overdue=overdue)
+
+
+def ready_for_s(entry: InFlight, nodes: Sequence[Node], now: datetime) -> Seconds | None:
+    """How long a node that the entry asked for has been ready without work; None when none is."""
+    since = [
+        node.idle_since or node.created_at
+        for node in nodes
+        if node.pool == entry.pool
+        and node.ready
+        and node.schedulable
+        and node.created_at >= entry.requested_at - CLOUD_SKEW
+        and not node.gpu_pods
+    ]
+    return (now - min(since)).total_seconds() if since else None
