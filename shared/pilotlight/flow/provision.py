@@ -4,7 +4,7 @@ from pilotlight.facts.messages import PodPending
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.walk import dry_run as _dry_run
-from pilotlight.flow.walk import walk
+from pilotlight.flow.walk import NOTHING, walk
 
 CLAIM_S = 3600.0
 """An event that was handled is known for so long: its second delivery costs one read."""
@@ -25,7 +25,8 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
             why = f"capacity for {pod} is on its way: {entry.offering}, by {entry.ready_by:%H:%M:%S}"
             return Answer(decision=entry.decision, did=(), why=why)
     answer = walk(deps, "provision", f"{pod} {event.identity or event.uid}".strip(), releases=False)
-    deps.state.put(claim, answer.decision.encode(), ttl_s=CLAIM_S)
+    if answer.why != NOTHING:  # A pod that is not seen yet may be seen at the next delivery.
+        deps.state.put(claim, answer.decision.encode(), ttl_s=CLAIM_S)
     return answer
 
 

@@ -23,6 +23,9 @@ MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
 
+NOTHING = "nothing to do"
+
+
 def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: bool, explain: bool) -> Plan:
     """The plan for a look."""
     return plan_cluster(
@@ -152,7 +155,7 @@ def summary(plan: Plan) -> str:
     parts += [f"releases {n.node}: {n.why}" for n in plan.releases]
     parts += [f"{n} {'pod' if n == 1 else 'pods'} {_WORDS[v]}" for v, n in sorted(counts.items()) if v != "bought"]
     first = next((g.why for g in plan.pods if g.verdict in ("refused", "waiting", "finding")), "")
-    return "; ".join(parts) + (f" ({first})" if first else "") if parts else "nothing to do"
+    return "; ".join(parts) + (f" ({first})" if first else "") if parts else NOTHING
 
 
 _WORDS = {
