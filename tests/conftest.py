@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from emulators import dynamodb_server, firestore_emulator
 from pilotlight.world.clock import VirtualClock
+
+__all__ = ["dynamodb_server", "firestore_emulator"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

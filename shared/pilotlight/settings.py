@@ -5,7 +5,7 @@ PILOTLIGHT_POLICY      policy file: a path, ``s3://bucket/key`` or ``gs://bucket
 PILOTLIGHT_CATALOG     catalogue file: a path; the policy's ``prices.files`` come after it
 PILOTLIGHT_CLUSTER     the one cluster this deployment serves; events of others are let pass
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
-PILOTLIGHT_STATE       ``memory:`` or ``sqlite:PATH``
+PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_OUTBOX      ``memory:`` or ``local:FOLDER``
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
 PILOTLIGHT_HOME        folder of the default state and outbox

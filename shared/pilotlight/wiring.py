@@ -147,7 +147,41 @@ class App:
                 from pilotlight.adapters.state.sqlite import SqliteState
 
                 return SqliteState(Path(where), self.clock)
-        raise BadInput(f"PILOTLIGHT_STATE is {self.settings.state!r}: use memory: or sqlite:PATH")
+            case "dynamodb" | "firestore" if where:
+                try:
+                    return self._managed_state(kind, where)
+                except ImportError as error:
+                    extra = "aws" if kind == "dynamodb" else "gcp"
+                    raise BadInput(f"{kind} needs the package {error.name}; install pilotlight[{extra}]") from None
+        raise BadInput(
+            f"PILOTLIGHT_STATE is {self.settings.state!r}: "
+            "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
+        )
+
+    def _managed_state(self, kind: str, where: str) -> State:
+        environ = self.settings.environ
+        if kind == "dynamodb":
+            from pilotlight.adapters.state.dynamodb import DynamoDBState
+
+            endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
+            return DynamoDBState(where, self.clock, endpoint=endpoint)
+        from pilotlight.adapters.state.firestore import FirestoreState
+
+        try:
+            project, database, collection = where.split("/")
+        except ValueError:
+            raise BadInput(
+                f"PILOTLIGHT_STATE is firestore:{where}: name project, database and collection, as in "
+                "firestore:acme/(default)/pilotlight"
+            ) from None
+        return FirestoreState(
+            project,
+            self.clock,
+            database=database,
+            collection=collection,
+            emulator=environ.get("FIRESTORE_EMULATOR_HOST", ""),
+            credentials_file=bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS")),
+        )
 
     @cached_property
     def outbox(self) -> Outbox:

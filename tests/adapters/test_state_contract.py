@@ -1,13 +1,16 @@
 """The contract of the State port, over every backend."""
 
 from collections.abc import Callable
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight.adapters.state import LARGEST
+from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Conflict
@@ -15,16 +18,51 @@ from pilotlight.ports import ABSENT, Clock, State
 from pilotlight.units import EPOCH
 from pilotlight.world.clock import VirtualClock
 
-BACKENDS: dict[str, Callable[[Path, Clock], State]] = {
-    "memory": lambda folder, clock: MemoryState(clock),
-    "sqlite": lambda folder, clock: SqliteState(folder / "state.db", clock),
-}
+Make = Callable[[Clock], State]
+
+
+def _memory(request: pytest.FixtureRequest) -> Make:
+    return MemoryState
+
+
+def _sqlite(request: pytest.FixtureRequest) -> Make:
+    folder = request.getfixturevalue("tmp_path_factory").mktemp("state")
+    return lambda clock: SqliteState(folder / f"{uuid4()}.db", clock)
+
+
+def _dynamodb(request: pytest.FixtureRequest) -> Make:
+    endpoint = request.getfixturevalue("dynamodb_server")
+
+    def make(clock: Clock) -> State:
+        table = f"state-{uuid4()}"
+        state = DynamoDBState(table, clock, endpoint=endpoint)
+        create_table(state.client, table)
+        return state
+
+    return make
+
+
+def _firestore(request: pytest.FixtureRequest) -> Make:
+    host = request.getfixturevalue("firestore_emulator")
+    return lambda clock: FirestoreState(
+        "demo", clock, database="(default)", collection=f"state-{uuid4()}", emulator=host
+    )
+
+
+BACKENDS = {"memory": _memory, "sqlite": _sqlite, "dynamodb": _dynamodb, "firestore": _firestore}
+REMOTE = ("dynamodb", "firestore")
 
 
 @pytest.fixture(params=BACKENDS)
-def state(request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock) -> State:
+def make(request: pytest.FixtureRequest) -> Make:
+    """What makes an empty store, of each backend."""
+    return BACKENDS[request.param](request)
+
+
+@pytest.fixture
+def state(make: Make, clock: VirtualClock) -> State:
     """An empty store of each backend."""
-    return BACKENDS[request.param](tmp_path, clock)
+    return make(clock)
 
 
 def test_a_value_comes_back_with_its_version(state: State) -> None:
@@ -167,14 +205,21 @@ OPERATIONS = st.lists(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@given(operations=OPERATIONS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_run_of_operations_behaves_as_a_dictionary(
-    backend: str, operations: list[tuple[str, str, bytes, float | None]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_run_of_operations_behaves_as_a_dictionary(backend: str, request: pytest.FixtureRequest) -> None:
     """Whatever is done, the store holds what a dictionary with expiry times would."""
+    make = BACKENDS[backend](request)
+
+    @given(operations=OPERATIONS)
+    @settings(max_examples=8 if backend in REMOTE else 40, deadline=None)
+    def holds(operations: list[tuple[str, str, bytes, float | None]]) -> None:
+        _behaves(make, operations)
+
+    holds()
+
+
+def _behaves(make: Make, operations: list[tuple[str, str, bytes, float | None]]) -> None:
     clock = VirtualClock(EPOCH)
-    state = BACKENDS[backend](tmp_path_factory.mktemp("state"), clock)
+    state = make(clock)
     model: dict[str, tuple[bytes, int, float]] = {}
     now = 0.0
     for what, key, value, ttl_s in operations:
@@ -194,3 +239,61 @@ def test_any_run_of_operations_behaves_as_a_dictionary(
             model[key] = (value, state.put(key, value, if_version=expected, ttl_s=ttl_s), ends)
     live = sorted((k, (v, version)) for k, (v, version, ends) in model.items() if ends > now)
     assert list(state.scan("").items) == live
+
+
+def test_parallel_compare_and_sets_lose_nothing(state: State) -> None:
+    """Of 8 threads that each add 1 to a counter by compare-and-set, every addition is in the end."""
+    state.put("counter", b"0")
+
+    def add(times: int) -> None:
+        while times:
+            seen = state.get("counter")
+            assert seen is not None
+            try:
+                state.put("counter", str(int(seen.value) + 1).encode(), if_version=seen.version)
+            except Conflict:
+                continue
+            times -= 1
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add, [3] * 8))
+    found = state.get("counter")
+    assert found is not None
+    assert found.value == b"24"
+
+
+def test_one_of_many_parallel_claims_wins(state: State) -> None:
+    """Of 8 threads that put the same absent key, exactly one goes through."""
+
+    def claim(n: int) -> bool:
+        try:
+            state.put("claim", str(n).encode(), if_version=ABSENT)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(claim, range(8))) == 1
+
+
+def test_keys_sort_by_their_characters(state: State) -> None:
+    """Characters next to the slash keep their order: prefixes stay together whatever a backend forbids in ids."""
+    keys = ["a", "a+1", "a-b", "a.0", "a.b/c", "a/", "a/.", "a/b", "a0", "a~", "aé"]
+    for key in reversed(keys):
+        state.put(key, b"")
+    assert [key for key, _ in state.scan("").items] == keys
+    assert [key for key, _ in state.scan("a/").items] == ["a/", "a/.", "a/b"]
+    assert [key for key, _ in state.scan("a/", after="a/.").items] == ["a/b"]
+    assert [key for key, _ in state.scan("a/", after="a/").items] == ["a/.", "a/b"]
+    assert state.scan("a/", after="b").items == []
+    assert [key for key, _ in state.scan("a/", after="A").items] == ["a/", "a/.", "a/b"]
+
+
+def test_pages_go_on_over_what_expired(state: State, clock: VirtualClock) -> None:
+    """A page is filled with live keys even where expired ones lie between, and large values do not shorten a scan."""
+    for n in range(12):
+        state.put(f"p/{n:02d}", b"x" * 200_000 if n % 3 == 0 else b"", ttl_s=5 if n % 2 else None)
+    clock.advance(10)
+    page = state.scan("p/", limit=4)
+    assert [key for key, _ in page.items] == ["p/00", "p/02", "p/04", "p/06"]
+    assert [key for key, _ in state.scan("p/", after=page.next, limit=4).items] == ["p/08", "p/10"]

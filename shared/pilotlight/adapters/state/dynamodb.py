@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from math import ceil
 from typing import Any
 
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
 from pilotlight.adapters.state import new_version, refuse_large
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.ports import ABSENT, Clock, Page, Stored
@@ -41,21 +45,16 @@ class DynamoDBState:
     """Each write is one conditional request; every read is consistent."""
 
     def __init__(self, table: str, clock: Clock, *, endpoint: str = "") -> None:
-        try:
-            import boto3
-            from botocore.config import Config
-        except ImportError:
-            raise BadInput("PILOTLIGHT_STATE is dynamodb: install pilotlight[aws]") from None
         self.table = table
         self._clock = clock
         retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
         config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=retries, max_pool_connections=32)
         with self._explained("its client"):
-            self._client = boto3.client("dynamodb", endpoint_url=endpoint or None, config=config)
+            self.client = boto3.client("dynamodb", endpoint_url=endpoint or None, config=config)
 
     def get(self, key: str) -> Stored | None:
         with self._explained(key):
-            found = self._client.get_item(TableName=self.table, Key=_id(key), ConsistentRead=True)
+            found = self.client.get_item(TableName=self.table, Key=_id(key), ConsistentRead=True)
         item = found.get("Item")
         return _stored(item) if item and self._live(item) else None
 
@@ -67,7 +66,7 @@ class DynamoDBState:
             item["expires"] = _number(ceil(clock_seconds(self._clock.now()) + ttl_s))
         try:
             with self._explained(key):
-                self._client.put_item(TableName=self.table, Item=item, **self._condition(if_version))
+                self.client.put_item(TableName=self.table, Item=item, **self._condition(if_version))
         except Conflict:
             # The client sends again when an answer is lost: a conflict with the version just drawn is our own write.
             mine = self.get(key)
@@ -77,7 +76,7 @@ class DynamoDBState:
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         with self._explained(key):
-            self._client.delete_item(TableName=self.table, Key=_id(key), **self._condition(if_version))
+            self.client.delete_item(TableName=self.table, Key=_id(key), **self._condition(if_version))
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
@@ -89,26 +88,26 @@ class DynamoDBState:
 
     def _keys(self, prefix: str, after: str, limit: int) -> Iterator[tuple[str, Stored]]:
         """Live keys in order; DynamoDB gives at most 1 MB at once, and takes what expired out afterwards."""
-        query = {
+        if after and after >= prefix and not after.startswith(prefix):
+            return
+        condition, names, values = "#room = :room", {"#room": "room", "#expires": "expires"}, {":room": {"S": ROOM}}
+        if prefix:
+            condition += " AND begins_with(#key, :prefix)"
+            names["#key"], values[":prefix"] = "key", {"S": prefix}
+        query: dict[str, Any] = {
             "TableName": self.table,
             "ConsistentRead": True,
-            "KeyConditionExpression": "#room = :room",
+            "KeyConditionExpression": condition,
             "FilterExpression": _LIVE,
-            "ExpressionAttributeNames": {"#room": "room", "#expires": "expires"},
-            "ExpressionAttributeValues": {":room": {"S": ROOM}, **self._now()},
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values | self._now(),
             "Limit": limit + 1,
         }
-        if prefix:
-            query["KeyConditionExpression"] = "#room = :room AND begins_with(#key, :prefix)"
-            query["ExpressionAttributeNames"] |= {"#key": "key"}  # type: ignore[operator]
-            query["ExpressionAttributeValues"] |= {":prefix": {"S": prefix}}  # type: ignore[operator]
-        if after > prefix:
-            if not after.startswith(prefix):
-                return
+        if after and after >= prefix:
             query["ExclusiveStartKey"] = _id(after)
         while True:
             with self._explained(prefix):
-                page = self._client.query(**query)
+                page = self.client.query(**query)
             yield from ((item["key"]["S"], _stored(item)) for item in page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
@@ -138,8 +137,6 @@ class DynamoDBState:
 
     @contextmanager
     def _explained(self, key: str) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
-
         where = f"DynamoDB table {self.table}, {key}"
         try:
             yield

@@ -53,8 +53,8 @@ class FirestoreState:
         project: str,
         clock: Clock,
         *,
-        database: str = "(default)",
-        collection: str = "pilotlight",
+        database: str,
+        collection: str,
         emulator: str = "",
         credentials_file: bool = False,
     ) -> None:
