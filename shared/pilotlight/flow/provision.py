@@ -3,8 +3,8 @@
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.walk import dry_run as _dry_run
 from pilotlight.flow.walk import NOTHING, walk
+from pilotlight.flow.walk import dry_run as _dry_run
 
 CLAIM_S = 3600.0
 """An event that was handled is known for so long: its second delivery costs one read."""
