@@ -15,7 +15,7 @@ ANY_MODEL = "any"
 
 @dataclass(slots=True)
 class Bin:
-    """One node's room, used up as pods are placed. ``where`` names it to people."""
+    """One node's room, used up as pods are placed. ``where`` names it to people; ``full`` has no device room left."""
 
     kind: Literal["ready", "booting", "new"]
     where: str
@@ -29,6 +29,7 @@ class Bin:
     ephemeral: int
     pods: int
     taken: list[tuple[PodShape, int]] = field(default_factory=list)
+    full: bool = False
 
     @property
     def free(self) -> Resources:
@@ -43,6 +44,7 @@ class Bin:
         """Use the room of ``count`` pods that fit."""
         self._take(shape, count)
         self.taken.append((shape, count))
+        self.full = not any(self.devices) and not any(self.slices.values())
 
     def _take(self, shape: PodShape, count: int) -> None:
         gpu = shape.gpu
@@ -126,6 +128,8 @@ def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> 
     for bin_ in bins:
         if count == 0:
             break
+        if bin_.full:  # Most are, in a large plan: cheaper to know than to work out.
+            continue
         here = min(count, bin_.room_for(shape))
         if here and allowed(shape, bin_):
             bin_.put(shape, here)

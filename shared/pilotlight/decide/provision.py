@@ -293,8 +293,10 @@ class _Savepoint:
         self.outcomes = len(run.outcomes)
         self.findings = len(run.findings)
         self._headroom = run.headroom.saved()
-        self._bins = [(b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken))
-                      for b in (*run.ready, *run.booting, *run._bought_bins())]  # fmt: skip
+        self._bins = [
+            (b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken), b.full)
+            for b in (*run.ready, *run.booting, *run._bought_bins())
+        ]
         self._bought = {
             n: (list(p.bins), list(p.terms), list(p.demands), set(p.shapes), set(p.gangs))
             for n, p in run.purchases.items()
@@ -305,9 +307,9 @@ class _Savepoint:
         del run.outcomes[self.outcomes :]
         del run.findings[self.findings :]
         run.headroom = self._headroom
-        for b, devices, slices, cpu, memory, ephemeral, pods, taken in self._bins:
+        for b, devices, slices, cpu, memory, ephemeral, pods, taken, full in self._bins:
             b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
-            b.ephemeral, b.pods = ephemeral, pods
+            b.ephemeral, b.pods, b.full = ephemeral, pods, full
             del b.taken[taken:]
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]
