@@ -48,6 +48,25 @@ def test_as_json(tmp_path: Path) -> None:
     assert (answer["valid"], len(answer["problems"])) == (False, 1)
 
 
+def test_runs_that_budgets_hold_for(tmp_path: Path) -> None:
+    """Of each budget it tells the longest run it holds for, by the classes it counts."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        "version: 1\nclasses: {batch: {max_runtime: 90m}}\nbudgets:\n"
+        "- {name: all, usd: 10}\n"
+        "- {name: batch, usd: 10, scope: {class: batch}}\n"
+        "- {name: soft, gpu_hours: 10, scope: {class: batch}, hard: false}\n"
+        "- {name: lit, usd_per_hour: 10}\n"
+    )
+    assert run("check", str(file)).stdout.splitlines()[1:] == [
+        "budget all holds for each node: training 24 h, serving 168 h, notebook 24 h, batch 1.5 h",
+        "budget batch holds for each node: batch 1.5 h",
+        "budget soft holds for each node: batch 1 h",
+        "budget lit holds for each node: its price",
+    ]
+    assert json.loads(run("check", str(file), "--json").stdout)["run_s_held_by_budget"]["batch"] == {"batch": 5400}
+
+
 def test_schema() -> None:
     """The schema is JSON and describes every key of the file."""
     schema = json.loads(run("schema").stdout)

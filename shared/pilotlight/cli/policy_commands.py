@@ -7,6 +7,7 @@ import typer
 
 from pilotlight.errors import BadPolicy
 from pilotlight.settings import read
+from pilotlight.units import HOUR
 
 EXIT_BAD_INPUT = 2
 
@@ -23,25 +24,37 @@ def check(
 ) -> None:
     """Say what is wrong with a policy file, each problem by its path. Exit code 2 when something is.
 
+    Of a budget it tells the longest runs that it holds money for: those of the classes it counts.
+
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy import read_policy
+    from pilotlight.decide.budget import runs_held
 
     problems: list[str] = []
+    budgets: dict[str, dict[str, float]] = {}
     summary = ""
     try:
         found = read_policy(read(policy), policy)
+        budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         summary = f"{policy}: fine ({len(found.pools)} pools, {len(found.schedules)} schedules)"
+        summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
     except BadPolicy as error:
         problems = error.problems
     if as_json:
-        typer.echo(json.dumps({"policy": policy, "valid": not problems, "problems": problems}, indent=2))
+        told = {"policy": policy, "valid": not problems, "problems": problems, "run_s_held_by_budget": budgets}
+        typer.echo(json.dumps(told, indent=2))
     elif summary:
         typer.echo(summary)
     for problem in [] if as_json else problems:
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _runs(budget: str, runs: dict[str, float]) -> str:
+    longest = ", ".join(f"{name} {seconds / HOUR:.4g} h" for name, seconds in runs.items())
+    return f"budget {budget} holds for each node: {longest or 'its price'}"
 
 
 def schema() -> None:

@@ -91,6 +91,15 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
     return max((policy.of_class(name).max_runtime, f"classes.{name}.max_runtime") for name in names)
 
 
+def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
+    """The run that a budget holds a node for, by class, where no pod names a deadline; nothing for a rate alone."""
+    if budget.usd is None and budget.gpu_hours is None:
+        return {}
+    only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
+    runs = {name: policy.of_class(name).max_runtime for name in ([only] if only else DEFAULT_CLASSES)}
+    return {name: run_s if budget.hard else min(run_s, TYPICAL_RUN_S) for name, run_s in runs.items()}
+
+
 def terms(
     offering: Offering, policy: Policy, *, workload_class: WorkloadClass | None, team: str, max_run_s: Seconds = 0
 ) -> Terms:
