@@ -102,13 +102,25 @@ class Fleet(NamedTuple):
 
     def workers(self) -> list[int]:
         """The process ids of serve's workers."""
-        children = Path(f"/proc/{self.serve.pid}/task/{self.serve.pid}/children").read_text().split()
-        return [int(pid) for pid in children]
+        return children(self.serve.pid)
 
     @property
     def log(self) -> str:
         """What serve has written."""
         return (self.home / "log").read_text()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def children(process: int) -> list[int]:
+    """The process ids of a process's children."""
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def post(port: int, path: str, body: bytes) -> tuple[int, Any]:
@@ -134,9 +146,7 @@ def fleet(
     )
     assert world.stdout is not None
     url = world.stdout.readline().split()[1]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environ = {**os.environ, "PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": url}
     words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", str(tick)]
     with (home / "log").open("wb") as log:

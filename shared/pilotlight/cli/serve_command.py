@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -89,20 +90,21 @@ def _together(listener: socket.socket, tick: float, count: int) -> None:
     from pilotlight.cli import workers
     from pilotlight.wiring import App, app
 
-    settings, end = Settings.of(os.environ), lambda: None
+    settings, at_end = Settings.of(os.environ), ExitStack()
     if not settings.world:
-        os.environ["PILOTLIGHT_WORLD"], end = workers.own_world(settings)
+        os.environ["PILOTLIGHT_WORLD"], end_world = workers.own_world(settings)
+        at_end.callback(end_world)
     try:
         # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
         _ = App(Settings.of(os.environ)).deps
         wired = app()
         routes = site(wired)
     except PilotlightError:
-        end()
+        at_end.close()
         raise
     never = threading.Event()
     _announce(listener)
-    workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick), on_end=end)
+    workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick), on_end=at_end.close)
 
 
 def site(app: App) -> "WSGIApplication":

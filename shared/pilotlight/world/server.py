@@ -14,6 +14,7 @@
 An error is ``{"error": kind, "message": line}`` under the status that ``codec.world`` gives its kind.
 """
 
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -117,6 +118,11 @@ class WorldServer(ThreadingHTTPServer):
     def __init__(self, world: World, port: int) -> None:
         self.service = Service(world)
         super().__init__((HOST, port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that died in the middle is no news here."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
