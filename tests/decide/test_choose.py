@@ -13,7 +13,7 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.offer import offerings
 from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.memory import Backoff, Memory
-from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, Prices
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration
 
 ARTICLES = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
@@ -37,7 +37,8 @@ def tolerates(**fields: str) -> dict[str, Any]:
 def articles_plan(wanted: PodDemand) -> dict[str, int]:
     """What is bought for a pod on article S3's four types at its prices."""
     catalog = read_catalog(ARTICLES.read_bytes(), ARTICLES.name)
-    rules = Policy(version=1, pools={t: PoolPolicy(instance_type=t) for t in S3_TYPES})
+    pools = {t: PoolPolicy(instance_type=t) for t in S3_TYPES}
+    rules = Policy(version=1, pools=pools, prices=Prices(max_age_days=180))
     offered, _ = offerings(rules, catalog)
     return bought(plan([wanted], offerings=offered, rules=rules, throughput=catalog.throughput))
 
