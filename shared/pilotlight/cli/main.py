@@ -21,6 +21,7 @@ COMMANDS = {
     "world_command": ("world",),
     "send_command": ("send",),
     "why_command": ("why",),
+    "state_commands": ("state",),
     "chaos_command": ("chaos",),
     "brake_commands": ("pause", "resume", "approve"),
 }

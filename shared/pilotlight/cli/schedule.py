@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports import ABSENT
 from pilotlight.units import Seconds
@@ -35,7 +36,7 @@ def tick_if_due(app: "App", tick_s: Seconds) -> bool:
     if deps.state.get(key) is not None:
         return False
     try:
-        deps.state.put(key, str(os.getpid()).encode(), if_version=ABSENT, ttl_s=tick_s)
+        deps.state.put(key, MARK.write(Mark(note=str(os.getpid()))), if_version=ABSENT, ttl_s=tick_s)
     except Conflict:
         return False
     _tick(app)

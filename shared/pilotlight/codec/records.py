@@ -24,7 +24,9 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that says no more than that its key is there."""
+    """A record whose being there is what it says. ``note`` is for people who look."""
+
+    note: str = ""
 
 
 class Format(Generic[T]):
@@ -93,3 +95,7 @@ def _unreadable(key: str, why: str) -> Corrupt:
         f"state {key}: cannot be read: {why}; it is left as it is: look with `pilotlight state get {key}`, "
         "mend it with `pilotlight state import --replace`"
     )
+
+
+# Schema 1 was the bare digit 1.
+MARK = Format(Mark, lambda _: {})

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import msgspec
 
+from pilotlight.codec.records import Format
 from pilotlight.facts.decisions import Buy, NodeVerdict
 from pilotlight.facts.memory import Memory, Turn
 from pilotlight.facts.policy import Limits
@@ -27,7 +28,6 @@ ALL = "*"
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """Why and since when every effect of a pool, or of all, is stopped."""
 
-    schema: int = 1
     reason: str
     at: datetime
 
@@ -35,14 +35,16 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a pool that a person allowed beyond ``approve_over``."""
 
-    schema: int = 1
     nodes: int
     decision: str
 
 
+PAUSE, APPROVAL = Format(Pause), Format(Approval)
+
+
 def pause(state: State, cluster: str, pool: str, reason: str, now: datetime) -> None:
     """Stop every effect from the next call on."""
-    state.put(f"pause/{cluster}/{pool or ALL}", msgspec.json.encode(Pause(reason=reason, at=now)))
+    state.put(f"pause/{cluster}/{pool or ALL}", PAUSE.write(Pause(reason=reason, at=now)))
 
 
 def resume(state: State, cluster: str, pool: str) -> bool:
@@ -56,16 +58,17 @@ def resume(state: State, cluster: str, pool: str) -> bool:
 def paused(state: State, cluster: str, pool: str) -> str:
     """Why the effects of a pool are stopped, or nothing. Read before each one."""
     for name in (ALL, pool):
-        stored = state.get(f"pause/{cluster}/{name}")
+        key = f"pause/{cluster}/{name}"
+        stored = state.get(key)
         if stored is not None:
-            found = msgspec.json.decode(stored.value, type=Pause)
+            found = PAUSE.read(key, stored.value)
             return f"paused since {found.at:%Y-%m-%d %H:%M} UTC: {found.reason}"
     return ""
 
 
 def approve(state: State, cluster: str, pool: str, nodes: int, decision: str) -> None:
     """Allow so many nodes of a pool beyond ``approve_over``, once."""
-    value = msgspec.json.encode(Approval(nodes=nodes, decision=decision))
+    value = APPROVAL.write(Approval(nodes=nodes, decision=decision))
     state.put(f"approved/{cluster}/{pool}", value, ttl_s=APPROVAL_S)
 
 
@@ -135,8 +138,9 @@ class Brakes:
             figures = f"{cents(usd)} an hour would be spent, over {cents(over.usd_per_hour)}"
         else:
             return ""
-        stored = self._deps.state.get(f"approved/{self._deps.name}/{buy.pool}")
-        if stored is not None and msgspec.json.decode(stored.value, type=Approval).nodes >= count:
+        key = f"approved/{self._deps.name}/{buy.pool}"
+        stored = self._deps.state.get(key)
+        if stored is not None and APPROVAL.read(key, stored.value).nodes >= count:
             return ""
         return f"{figures}: it waits for approval"
 

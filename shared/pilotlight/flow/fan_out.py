@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import blake2b
 
+from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Alerts
@@ -21,6 +22,7 @@ CLAIM_S: Seconds = 120
 TOLD_S: Seconds = 6 * 3600
 """The same fingerprint is news again after this long."""
 
+_CLAIMED, _TOLD = MARK.write(Mark(note="claimed")), MARK.write(Mark(note="told"))
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 
 
@@ -58,7 +60,7 @@ def _tell(name: str, channel: Channel, state: State, alert: Alert) -> str | Retr
     digest = blake2b(alert.fingerprint.encode(), digest_size=16).hexdigest()
     key = f"alert/{alert.cluster}/{name}/{digest}"
     try:
-        version = state.put(key, b"claimed", if_version=ABSENT, ttl_s=CLAIM_S)
+        version = state.put(key, _CLAIMED, if_version=ABSENT, ttl_s=CLAIM_S)
     except Conflict:
         return "told before"
     except Retry as error:
@@ -72,7 +74,7 @@ def _tell(name: str, channel: Channel, state: State, alert: Alert) -> str | Retr
     else:
         said = "told"
     with suppress(Retry):  # It was told; a claim that lapses may tell it once more, which is better than never.
-        state.put(key, b"told", if_version=version, ttl_s=TOLD_S)
+        state.put(key, _TOLD, if_version=version, ttl_s=TOLD_S)
     return said
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.codec.records import Format, Mark
+from pilotlight.codec.records import MARK, Format, Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports import ABSENT, Clock, State
 
@@ -26,7 +26,6 @@ class _Fence(msgspec.Struct, frozen=True, kw_only=True):
 
 # Schema 1 was the bare number.
 LEASE, FENCE = Format(_Lease), Format(_Fence, lambda number: {"fence": int(number)})
-MARK = Format(Mark)
 
 
 class Lease:

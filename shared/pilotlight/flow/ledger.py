@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from pilotlight.codec.records import Format, Mark
+from pilotlight.codec.records import MARK, Format, Mark
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
@@ -27,7 +27,6 @@ KEEP_PARTS_S = 24 * HOUR
 """Parts of an entry are left to expire: long after it came, or was given up."""
 
 MEMORY, IN_FLIGHT, RECORD = Format(Memory), Format(InFlight), Format(Record)
-MARK = Format(Mark)
 _TOLD = MARK.write(Mark())
 
 

@@ -1,5 +1,6 @@
 """A GPU pod cannot be scheduled: ask for the cheapest capacity allowed, once. Never takes anything away."""
 
+from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
@@ -17,7 +18,7 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     claim = f"event/{deps.name}/{_identity(deps, event)}"
     handled = deps.state.get(claim)
     if handled is not None:
-        return Answer(decision=handled.value.decode(), did=(), why="this event was handled already")
+        return Answer(decision=MARK.read(claim, handled.value).note, did=(), why="this event was handled already")
     pod = f"{event.namespace}/{event.name}"
     now = deps.clock.now()
     for _, entry in ledger.in_flight(deps.state, deps.name):
@@ -26,7 +27,7 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
             return Answer(decision=entry.decision, did=(), why=why)
     answer = walk(deps, "provision", f"{pod} {event.identity or event.uid}".strip(), releases=False)
     if answer.why != NOTHING:  # A pod that is not seen yet may be seen at the next delivery.
-        deps.state.put(claim, answer.decision.encode(), ttl_s=CLAIM_S)
+        deps.state.put(claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
     return answer
 
 

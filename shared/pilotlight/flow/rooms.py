@@ -1,0 +1,54 @@
+"""The rooms of the state: what the first part of a key says about the record behind it.
+
+``tick/<cluster>`` is serve's; every other room belongs to the flow that its key is made in.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pilotlight.codec.records import MARK, Format
+from pilotlight.errors import Corrupt
+from pilotlight.flow import brakes, fan_out, holds, lease, ledger, provision
+from pilotlight.units import Seconds
+
+
+class Room(NamedTuple):
+    """How records of a room are written, and how long one is kept; None for ever."""
+
+    format: Format[Any]
+    ttl_s: Seconds | None = None
+
+
+ROOMS: Mapping[str, Room] = {
+    "alert": Room(MARK, fan_out.TOLD_S),
+    "approved": Room(brakes.APPROVAL, brakes.APPROVAL_S),
+    "cap": Room(holds.ACCOUNT, holds.KEEP_ACCOUNTS_S),
+    "decision": Room(ledger.RECORD, ledger.KEEP_RECORDS_S),
+    "event": Room(MARK, provision.CLAIM_S),
+    "fence": Room(lease.FENCE),
+    "hold": Room(holds.HOLD),
+    "inflight": Room(ledger.IN_FLIGHT),
+    "lease": Room(lease.LEASE, lease.LEASE_S),
+    "look-again": Room(MARK),
+    "memory": Room(ledger.MEMORY),
+    "open": Room(ledger.RECORD),
+    "pause": Room(brakes.PAUSE),
+    "tick": Room(MARK, 60.0),
+    "told": Room(MARK, ledger.TELL_AGAIN_S),
+}
+
+
+def room_of(key: str) -> Room:
+    """The room of a key. Raises ``Corrupt`` for a key that is none of Pilotlight's."""
+    name, slash, _ = key.partition("/")
+    if not slash or name not in ROOMS:
+        raise Corrupt(f"state {key}: no key of Pilotlight's: they begin with {', '.join(f'{room}/' for room in ROOMS)}")
+    return ROOMS[name]
+
+
+def read(key: str, record: bytes) -> msgspec.Struct:
+    """The value of any record, by its room. Raises ``Corrupt``."""
+    value: msgspec.Struct = room_of(key).format.read(key, record)
+    return value
