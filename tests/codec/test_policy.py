@@ -151,6 +151,26 @@ WRONG = {
         "schedules[0].warm.t4: 3 is more than max 2",
     ),
     "a budget that is no table": ("budgets: [5]", "budgets[0]: must be a table of keys and values"),
+    "a budget of nothing": ("budgets: [{name: a}]", "budgets[0]: limits nothing: give it usd"),
+    "two budgets of one name": (
+        "budgets: [{name: a, usd: 1}, {name: b, usd: 1}, {name: b, usd: 2}]",
+        "budgets[2].name: b names two budgets",
+    ),
+    "a budget whose name would be a path": ("budgets: [{name: a/b, usd: 1}]", "budgets[0].name: 'a/b' is no name"),
+    "a budget of a pool that is not there": (
+        "budgets: [{name: a, usd: 1, scope: {pool: t5}}]",
+        "budgets[0].scope.pool.t5: names no pool",
+    ),
+    "a budget of two scopes": (
+        "budgets: [{name: a, usd: 1, scope: {team: x, class: batch}}]",
+        "budgets[0].scope: must name exactly one of team, class and pool",
+    ),
+    "a budget of a scope that is a word": (
+        "budgets: [{name: a, usd: 1, scope: team}]",
+        "budgets[0].scope: 'team' is not",
+    ),
+    "a budget a year": ("budgets: [{name: a, usd: 1, period: year}]", "budgets[0].period: 'year' is not one of day"),
+    "a budget on Mars": ("budgets: [{name: a, usd: 1, timezone: Mars}]", "budgets[0].timezone: 'Mars' is no IANA"),
     "a webhook without address": (
         "alerts: {channels: {chat: {kind: webhook}}}",
         "alerts.channels.chat.url_env: is missing",

@@ -27,7 +27,7 @@ def contradictions(policy: Policy) -> list[Problem]:
     for i, schedule in enumerate(policy.schedules):
         found += _schedule(f"schedules[{i}]", schedule, policy)
     for i, budget in enumerate(policy.budgets):
-        found += _budget(f"budgets[{i}]", budget, policy)
+        found += _budget(f"budgets[{i}]", budget, policy, {earlier.name for earlier in policy.budgets[:i]})
     found += _prices(policy)
     for name, channel in policy.alerts.channels.items():
         if channel.kind == "webhook" and not channel.url_env:
@@ -108,10 +108,10 @@ def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem
         yield from _caps(f"{path}.caps", schedule.caps)
 
 
-def _budget(path: str, budget: Budget, policy: Policy) -> Iterator[Problem]:
+def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
     if not _BUDGET_NAME.fullmatch(budget.name):
         yield f"{path}.name", f"{budget.name!r} is no name: write letters, digits, dots, dashes or underscores"
-    if sum(other.name == budget.name for other in policy.budgets) > 1:
+    if budget.name in taken:
         yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
     limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}
     if all(limit is None for limit in limits.values()):

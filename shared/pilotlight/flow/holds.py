@@ -9,6 +9,7 @@ Without budgets nothing here reads or writes.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -48,7 +49,7 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
         _write(deps, hold)
     for meter in meters(deps.policy.budgets, now):
         own = [h for h in fresh if applies(meter, h.terms)]
-        refused = _claim(deps, meter, lambda a, m=meter, o=own: rules.claim_new(m, a, o)).refused if own else ""  # type: ignore[misc]
+        refused = _claim(deps, meter, partial(rules.claim_new, meter, holds=own)).refused if own else ""
         if refused:
             give_back(deps, fresh, now)
             return refused
@@ -59,7 +60,7 @@ def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
     """Nothing was bought for these: all they held is free again."""
     for hold in holds:
         for meter in life(deps.policy.budgets, hold, now):
-            _change(deps, meter, lambda account, h=hold: rules.released(account, h.id))  # type: ignore[misc]
+            _change(deps, meter, partial(rules.released, hold=hold.id))
         deps.state.delete(_hold_key(deps, hold.id))
 
 
@@ -72,10 +73,10 @@ def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
     touched = life(deps.policy.budgets, hold, now)
     if hold.ended_at is None:
         for meter in touched:
-            _change(deps, meter, lambda account, m=meter: rules.charged(m, account, hold, ended_at))  # type: ignore[misc]
+            _change(deps, meter, partial(rules.charged, meter, hold=hold, ended_at=ended_at))
         _write(deps, msgspec.structs.replace(hold, ended_at=ended_at))
     for meter in touched:
-        _change(deps, meter, lambda account, m=meter: rules.settled(m, account, hold.id))  # type: ignore[misc]
+        _change(deps, meter, partial(rules.settled, meter, hold=hold.id))
     deps.state.delete(_hold_key(deps, hold.id))
 
 
@@ -168,10 +169,11 @@ class _Keeper:
 
     def _claim(self, meter: Meter, has: Hold, wants: Hold) -> Claim:
         """The claim by what was read; the account is only written where that would change it."""
-        known = rules.claim_more(meter, self.accounts[meter.key], has, wants, self.now)
+        decide = partial(rules.claim_more, meter, has=has, wants=wants, now=self.now)
+        known = decide(self.accounts[meter.key])
         if known.account is self.accounts[meter.key]:
             return known
-        done = _claim(self.deps, meter, lambda account: rules.claim_more(meter, account, has, wants, self.now))
+        done = _claim(self.deps, meter, decide)
         self.accounts[meter.key] = done.account
         return done
 
