@@ -1,13 +1,13 @@
 """What pools can buy: offerings with price, labels and predicted allocatable."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.offer import catalog_pools, offerings, predicted_allocatable, stale_prices
+from pilotlight.decide.offer import catalog_pools, offerings, predicted_allocatable, stale_prices, too_old
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Policy, PoolPolicy, Prices
@@ -146,12 +146,25 @@ def test_a_larger_machine_never_offers_less(cores: int, gib: int) -> None:
 
 def test_stale_prices_are_found() -> None:
     """A price older than max_age_days is a finding; one the policy overrides is not."""
+    today = datetime(2026, 7, 2, tzinfo=UTC)
+
+    def stale(rules: Policy) -> list[str]:
+        return [f.code for f in stale_prices(rules, offerings(rules, CATALOG)[0], today)]
+
     spot = PoolPolicy(instance_type="g4dn.xlarge", capacity_type="spot")
-    today = date(2026, 7, 2)
-    assert [f.code for f in stale_prices(policy(spot=spot), CATALOG, today)] == ["stale-price"]
-    assert stale_prices(policy(t4=PoolPolicy(instance_type="g4dn.xlarge")), CATALOG, today) == ()
-    overrides = Prices(overrides={"g4dn.xlarge/spot": Decimal("0.17")})
-    assert stale_prices(policy(overrides, spot=spot), CATALOG, today) == ()
+    assert stale(policy(spot=spot)) == ["stale-price"]
+    assert stale(policy(t4=PoolPolicy(instance_type="g4dn.xlarge"))) == []
+    assert stale(policy(Prices(overrides={"g4dn.xlarge/spot": Decimal("0.17")}), spot=spot)) == []
+
+
+def test_nothing_is_bought_at_a_price_three_times_too_old() -> None:
+    """At three times max_age_days a price is no price any more; a day before it still is."""
+    rules = policy(spot=PoolPolicy(instance_type="g4dn.xlarge", capacity_type="spot"))
+    (offered,) = offerings(rules, CATALOG)[0]
+    assert offered.priced_at is not None
+    last = offered.priced_at + timedelta(days=3 * rules.prices.max_age_days)
+    assert not too_old(rules, offered, last)
+    assert too_old(rules, offered, last + timedelta(days=1))
 
 
 def test_a_pool_for_each_type_of_a_catalogue() -> None:

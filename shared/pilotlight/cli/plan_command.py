@@ -61,7 +61,7 @@ def _decide(app: "App", cluster: "FileCluster", now: datetime) -> Plan:
     from pilotlight.adapters.cluster.files import FilePools
     from pilotlight.adapters.outbox.memory import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
-    from pilotlight.decide.offer import offerings, stale_prices
+    from pilotlight.decide.offer import offerings
     from pilotlight.flow.walk import dry_run
     from pilotlight.wiring import App
 
@@ -78,8 +78,7 @@ def _decide(app: "App", cluster: "FileCluster", now: datetime) -> Plan:
     )
     decided = dry_run(seamed.deps, releases=True).plan or Plan()
     _, unbuyable = offerings(app.policy, app.catalog)
-    stale = stale_prices(app.policy, app.catalog, now.date())
-    return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable, *stale))
+    return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 
 
 def _read(names: Sequence[str]) -> "list[File]":

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pilotlight.decide.bins import model_allowed
 from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.fit import pods_that_fit, selects, untolerated
+from pilotlight.decide.offer import too_old
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
@@ -110,7 +111,7 @@ def eligible(
     free: list[Offering] = []
     for offering in able:
         if offering.gpu_model in speeds:
-            why = _not_now(shape, offering, memory, now)
+            why = _not_now(shape, offering, policy, memory, now)
             if why:
                 rejected.append(Rejected(offering=offering.name, why=why))
             else:
@@ -175,7 +176,9 @@ def _speeds(
     return known, left
 
 
-def _not_now(shape: PodShape, offering: Offering, memory: Memory, now: datetime) -> str:
+def _not_now(shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime) -> str:
+    if too_old(policy, offering, now):
+        return f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)"
     quarantine = memory.quarantined(shape.key, offering.pool, now)
     if quarantine:
         return f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"

@@ -1,7 +1,7 @@
 """What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
 
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 
@@ -11,6 +11,9 @@ from pilotlight.facts.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import UsdPerHour, milli, quantity, whole
+
+NO_BUYS = 3
+"""At so many times ``prices.max_age_days`` a price is too old to buy at."""
 
 REPLAY_POOL_MAX = 100_000
 """More nodes than any trace needs: a replay without a policy has no pool limits."""
@@ -37,7 +40,7 @@ def offerings(policy: Policy, catalog: Catalog) -> tuple[tuple[Offering, ...], t
         if price is None:
             findings.append(_unknown_price(name, pool))
             continue
-        found += [_offering(name, pool, machine, price, zone) for zone in pool.zones or ("",)]
+        found += [_offering(policy, name, pool, machine, price, zone) for zone in pool.zones or ("",)]
     return tuple(found), tuple(findings)
 
 
@@ -50,20 +53,28 @@ def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: Ca
     return None if price is None else price.usd_per_hour + machine.extra_usd_per_hour
 
 
-def stale_prices(policy: Policy, catalog: Catalog, today: date) -> tuple[Finding, ...]:
-    """A finding for each pool whose price is older than ``prices.max_age_days``. Overrides have no date."""
+def stale_prices(policy: Policy, offered: Iterable[Offering], now: datetime) -> tuple[Finding, ...]:
+    """A finding for each pool whose price is older than ``prices.max_age_days``. Overrides have no age."""
+    days = policy.prices.max_age_days
     return tuple(
         Finding(
-            subject=f"pool {name}",
+            subject=f"pool {o.pool}",
             code="stale-price",
             message=(
-                f"the {pool.capacity_type} price of {pool.instance_type} is of {day}, older than "
-                f"{policy.prices.max_age_days} days: check it, then set prices.overrides or a newer catalogue"
+                f"the {o.capacity_type} price of {o.instance_type} is of {o.priced_at:%Y-%m-%d}, older than "
+                f"{days} days: check it, then set prices.overrides or a newer catalogue; "
+                f"nothing is bought at {NO_BUYS} times that age"
             ),
         )
-        for name, pool, day in _priced_on(policy, catalog)
-        if (today - date.fromisoformat(day)).days > policy.prices.max_age_days
+        for o in offered
+        if o.priced_at is not None and (now - o.priced_at).days > days
     )
+
+
+def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
+    """Whether a price is so old that nothing is bought at it."""
+    at = offering.priced_at
+    return at is not None and (now - at).days > NO_BUYS * policy.prices.max_age_days
 
 
 def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, PoolPolicy]:
@@ -101,7 +112,9 @@ def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, 
     return -(-kept // whole_share)
 
 
-def _offering(name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str) -> Offering:
+def _offering(
+    policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
+) -> Offering:
     return Offering(
         pool=name,
         instance_type=pool.instance_type,
@@ -119,7 +132,14 @@ def _offering(name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerH
         labels=_labels(name, pool, machine, zone),
         taints=pool.taints,
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
+        priced_at=_priced_at(policy, pool, machine),
     )
+
+
+def _priced_at(policy: Policy, pool: PoolPolicy, machine: InstanceType) -> datetime | None:
+    if f"{pool.instance_type}/{pool.capacity_type}" in policy.prices.overrides:
+        return None
+    return datetime.fromisoformat(machine.prices[pool.capacity_type].date).replace(tzinfo=UTC)
 
 
 def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> dict[str, str]:
@@ -133,14 +153,6 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
         labels.CAPACITY_TYPE: pool.capacity_type,
     }
     return {key: value for key, value in known.items() if value} | pool.labels
-
-
-def _priced_on(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, PoolPolicy, str]]:
-    for name, pool in policy.pools.items():
-        machine = catalog.instance_types.get(pool.instance_type)
-        price = machine.prices.get(pool.capacity_type) if machine else None
-        if price and f"{pool.instance_type}/{pool.capacity_type}" not in policy.prices.overrides:
-            yield name, pool, price.date
 
 
 def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:

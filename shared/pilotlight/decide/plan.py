@@ -9,6 +9,7 @@ from pilotlight.decide.bins import Bin, of_node, of_offering
 from pilotlight.decide.budget import Purse
 from pilotlight.decide.failed import failed_capacity, resting
 from pilotlight.decide.headroom import Headroom
+from pilotlight.decide.offer import stale_prices
 from pilotlight.decide.provision import Provisioner
 from pilotlight.decide.scale_down import verdicts
 from pilotlight.decide.schedule import effective
@@ -69,7 +70,7 @@ def plan_cluster(
         buys=buys,
         pods=tuple(run.outcomes),
         nodes=tuple(nodes),
-        findings=(*view.findings, *run.findings),
+        findings=(*view.findings, *run.findings, *stale_prices(policy, by_pool.values(), now)),
         usd_per_hour_before=before,
         usd_per_hour_after=run.headroom.usd_per_hour - released,
         look_again_at=min(

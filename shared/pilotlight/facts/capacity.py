@@ -35,7 +35,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     ``usd_per_hour`` covers the node with its disks and public address. A node is billed at least
     ``minimum_s`` and then by ``increment_s``. ``resources`` is the predicted allocatable of an empty node,
     that pool's DaemonSets already taken off. ``slices`` are other device resources a node of it offers
-    (MIG profiles, shared replicas). ``labels`` are those a node of it will carry.
+    (MIG profiles, shared replicas). ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
+    read; None for the policy's own figure.
     """
 
     pool: str
@@ -54,6 +55,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     interruptions_per_hour: float = 0.0
+    priced_at: datetime | None = None
 
     @property
     def name(self) -> str:

@@ -47,6 +47,11 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
             ledger.told(deps.state, deps.name, message.key)
 
 
+def alert_out(alert: Alert, id: str) -> Outgoing:
+    """An alert on its way out, told once by its fingerprint."""
+    return _outgoing(alert, "alerts", alert.fingerprint, id)
+
+
 def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
     data = msgspec.Raw(msgspec.json.encode(message))
     return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)

@@ -31,6 +31,9 @@ from pilotlight.world.nodes import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
+FOREVER_DAYS = 100_000
+"""A replay's prices hold for as long as its trace."""
+
 CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
 
 
@@ -63,7 +66,7 @@ class Run:
 
 
 def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
-    """The policy as a replay runs it: every pool and class of the scenario's capacity type, and acting.
+    """The policy as a replay runs it: every pool and class of the scenario's capacity type, acting, prices never stale.
 
     A policy without pools gets one for each type of the catalogue.
     """
@@ -75,6 +78,7 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
         pools={n: replace(p, capacity_type=ct, mode="act") for n, p in pools.items()},
         classes={c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any") for c in CLASSES},
         require_label=False,
+        prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
     )
 
 
