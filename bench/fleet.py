@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
@@ -20,6 +20,9 @@ from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.ports import State
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 
@@ -37,9 +40,10 @@ prices: {max_age_days: 3650}
 
 
 class Fleet(NamedTuple):
-    """A world, serve's port and process, the folder of its state and log, and how many workers it has."""
+    """A world, the workers' state, serve's port and process, the folder of its log, and how many workers it has."""
 
     world: WorldClient
+    state: State
     port: int
     serve: subprocess.Popen[bytes]
     home: Path
@@ -136,27 +140,23 @@ def post(port: int, path: str, body: bytes) -> tuple[int, Any]:
 
 @contextmanager
 def fleet(
-    home: Path, *, workers: int = 4, clock: str = "x60", tick: float = 60, policy: str = POLICY, state: str = ""
+    home: Path, *, workers: int, clock: str, policy: str = POLICY, environ: Mapping[str, str] | None = None
 ) -> Iterator[Fleet]:
-    """A world and so many workers, while they are used."""
+    """A world and so many workers, ticked once a minute of its clock, while they are used."""
     file = home / "policy.yaml"
     file.write_text(policy)
-    world = subprocess.Popen(
-        [PILOTLIGHT, "world", "--port", "0", "--clock", clock, "--policy", str(file)], stdout=subprocess.PIPE, text=True
-    )
+    words = ["world", "--port", "0", "--clock", clock, "--policy", str(file)]
+    world = subprocess.Popen([PILOTLIGHT, *words], stdout=subprocess.PIPE, text=True)
     assert world.stdout is not None
     url = world.stdout.readline().split()[1]
     port = free_port()
-    environ = {**os.environ, "PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": url}
-    words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", str(tick)]
+    settings = {"PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": url}
+    environment = {**os.environ, **settings, **(environ or {})}
     with (home / "log").open("wb") as log:
-        serve = subprocess.Popen(
-            [PILOTLIGHT, *words],
-            env={**environ, **({"PILOTLIGHT_STATE": state} if state else {})},
-            stdout=log,
-            stderr=log,
-        )
-    here = Fleet(WorldClient(url), port, serve, home, workers)
+        words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", "60"]
+        serve = subprocess.Popen([PILOTLIGHT, *words], env=environment, stdout=log, stderr=log)
+    wired = App(Settings.of(environment))
+    here = Fleet(WorldClient(url), wired.state, port, serve, home, workers)
     try:
         until(lambda: "/world/pods" in here.log or serve.poll() is not None)
         assert serve.poll() is None, here.log

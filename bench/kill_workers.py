@@ -12,8 +12,6 @@ from pathlib import Path
 from random import Random
 
 from fleet import Fleet, fleet, until
-from pilotlight.adapters.clock import ServedClock
-from pilotlight.adapters.state.sqlite import SqliteState
 
 CAP = 4
 PODS_A_WAVE, KILLS_A_WAVE, RUN_S = 40, 20, 120
@@ -47,11 +45,10 @@ def _kill(here: Fleet, kills: int, dice: Random) -> int:
 
 def _found(here: Fleet, pods: int) -> dict[str, int]:
     """What must be nothing, once all had the time to end."""
-    state = SqliteState(here.home / "state.db", ServedClock(here.world))
     for settled in (
         lambda: here.world.report().pods["finished"] == pods,
         lambda: not here.world.report().nodes,
-        lambda: not state.scan("lease/").items,
+        lambda: not here.state.scan("lease/").items,
     ):
         try:
             until(settled, within_s=60)
@@ -63,7 +60,7 @@ def _found(here: Fleet, pods: int) -> dict[str, int]:
         "GPUs over the cap": max(0, report.peak_gpus - CAP),
         "pods lost": pods - report.pods["finished"],
         "nodes left lit": report.nodes,
-        "leases left": len(state.scan("lease/").items),
+        "leases left": len(here.state.scan("lease/").items),
     }
 
 

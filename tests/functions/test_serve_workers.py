@@ -1,41 +1,61 @@
 """serve's workers on one world and one state: what a burst buys, who ticks, and what dies with a worker."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from uuid import uuid4
 
-import msgspec
+import pytest
 
-from fleet import Fleet, fleet, until
-from pilotlight.adapters.clock import ServedClock
-from pilotlight.adapters.state.sqlite import SqliteState
+from fleet import fleet, until
+from pilotlight.adapters.clock import StoppedClock
+from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
 from pilotlight.cli.schedule import tick_if_due
-from pilotlight.facts.decisions import Record
+from pilotlight.flow.ledger import filed_records
 from pilotlight.ports import State
 from pilotlight.settings import Settings
+from pilotlight.units import EPOCH
 from pilotlight.wiring import app
 from pilotlight.world.clock import VirtualClock
 
-KILLS = 20
+KILLS = 15
 """bench/kill_workers.py kills more often."""
 
 
-def _state(here: Fleet) -> State:
-    return SqliteState(here.home / "state.db", ServedClock(here.world))
+def _sqlite(request: pytest.FixtureRequest) -> dict[str, str]:
+    return {}
+
+
+def _dynamodb(request: pytest.FixtureRequest) -> dict[str, str]:
+    endpoint, table = request.getfixturevalue("dynamodb_server"), f"fleet-{uuid4()}"
+    create_table(DynamoDBState(table, StoppedClock(EPOCH), endpoint=endpoint).client, table)
+    return {"PILOTLIGHT_STATE": f"dynamodb:{table}", "AWS_ENDPOINT_URL": endpoint}
+
+
+def _firestore(request: pytest.FixtureRequest) -> dict[str, str]:
+    host = request.getfixturevalue("firestore_emulator")
+    return {"PILOTLIGHT_STATE": f"firestore:demo/(default)/fleet-{uuid4()}", "FIRESTORE_EMULATOR_HOST": host}
+
+
+STATES = {"sqlite": _sqlite, "dynamodb": _dynamodb, "firestore": _firestore}
+"""What the environment says of each state."""
 
 
 def _refused(state: State) -> dict[str, str]:
     """Why each pod was refused in the last decision that refused one, by name."""
     refused: dict[str, str] = {}
-    for _, stored in state.scan("decision/").items:
-        record = msgspec.json.decode(stored.value, type=Record)
+    for record in filed_records(state, "local"):
         groups = [group for group in record.plan.pods if group.verdict == "refused"]
         refused = {pod: group.why for group in groups for pod in group.pods} or refused
     return refused
 
 
-def test_forty_parallel_pods_light_the_four_nodes_of_the_cap(tmp_path: Path) -> None:
+@pytest.mark.parametrize("environ", STATES.values(), ids=STATES)
+def test_forty_parallel_pods_light_the_four_nodes_of_the_cap(
+    tmp_path: Path, environ: Callable[[pytest.FixtureRequest], dict[str, str]], request: pytest.FixtureRequest
+) -> None:
     """Each of four pods gets one node; 36 are refused with the cap's figure, whichever worker each post reached."""
-    with fleet(tmp_path, workers=4, clock="x300") as here:
+    with fleet(tmp_path, workers=4, clock="x120", environ=environ(request)) as here:
         pods = here.create(40, run_s=36_000)
         assert {status for status, _ in here.deliver_all(pods, at_once=40)} == {200}
         until(lambda: here.world.report().pods["running"] == 4)
@@ -43,9 +63,8 @@ def test_forty_parallel_pods_light_the_four_nodes_of_the_cap(tmp_path: Path) -> 
         assert (report.launches, report.peak_gpus, report.surplus) == (4, 4, 0)
         lit = {p.name: p.node for p in here.world.pods() if p.state == "running"}
         assert len(set(lit.values())) == 4
-        state = _state(here)
-        until(lambda: _refused(state).keys() == {p.full_name for p in pods} - lit.keys())
-        assert all("of 4 GPUs would be lit" in why for why in _refused(state).values())
+        until(lambda: _refused(here.state).keys() == {p.full_name for p in pods} - lit.keys())
+        assert all("of 4 GPUs would be lit" in why for why in _refused(here.state).values())
 
 
 def test_a_burst_of_a_thousand_costs_a_handful_of_resizes(tmp_path: Path) -> None:
@@ -57,8 +76,7 @@ def test_a_burst_of_a_thousand_costs_a_handful_of_resizes(tmp_path: Path) -> Non
         report = here.world.report()
         assert max(report.resizes.values()) <= 3
         assert (report.launches, report.surplus, sum(report.pods.values())) == (4, 0, 1000)
-        state = _state(here)
-        until(lambda: len(_refused(state)) == 996)
+        until(lambda: len(_refused(here.state)) == 996)
 
 
 def test_workers_killed_under_load_neither_buy_twice_nor_lose_a_pod(tmp_path: Path) -> None:
@@ -73,7 +91,7 @@ def test_workers_killed_under_load_neither_buy_twice_nor_lose_a_pod(tmp_path: Pa
         report = here.world.report()
         assert report.surplus == 0
         assert report.peak_gpus <= 4
-        until(lambda: not _state(here).scan("lease/").items)
+        until(lambda: not here.state.scan("lease/").items)
 
 
 def test_one_worker_ticks_in_each_interval(tmp_path: Path, clock: VirtualClock) -> None:
