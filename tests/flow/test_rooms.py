@@ -1,0 +1,92 @@
+"""Every record that flows write belongs to a room and says its schema; a corrupt one stops the flow, nothing else."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from stage import Stage
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import Corrupt
+from pilotlight.facts.policy import Budget, PoolPolicy
+from pilotlight.flow import brakes, ledger
+from pilotlight.flow.rooms import read, room_of
+from pilotlight.ports import LARGEST, Clock
+from pilotlight.units import Seconds
+
+
+class Recorder(MemoryState):
+    """A store that remembers all that was ever put."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.puts: dict[str, bytes] = {}
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Remember, and put."""
+        version = super().put(key, value, if_version=if_version, ttl_s=ttl_s)
+        self.puts[key] = value
+        return version
+
+
+def recorded(stage: Stage) -> Recorder:
+    """The stage's store, from now on remembering."""
+    state = Recorder(stage.world.clock)
+    stage.deps = replace(stage.deps, state=state)
+    return state
+
+
+def test_every_record_of_a_day_is_in_a_room_and_says_its_schema() -> None:
+    """Purchases, holds, refusals, a pause and a release leave records that their rooms read."""
+    stage = Stage(budgets=(Budget(name="all", usd=Decimal(10_000)),))
+    state = recorded(stage)
+    pod = stage.submit("p", run_s=600)
+    stage.event(pod, "uid-p/1")
+    stage.submit("q", gpus=64)
+    stage.minutes(10)
+    brakes.pause(state, "c", "one", "a price check", stage.world.clock.now())
+    brakes.approve(state, "c", "one", 4, "d")
+    stage.minutes(10)
+    rooms = {key.partition("/")[0] for key in state.puts}
+    expected = {"memory", "inflight", "open", "decision", "told", "lease", "fence", "event", "cap", "hold"}
+    assert rooms >= expected | {"pause", "approved"}
+    for key, record in state.puts.items():
+        assert read(key, record) is not None
+        assert json.loads(record)["schema"] == room_of(key).format.schema
+
+
+def test_a_key_of_no_room_is_refused() -> None:
+    """Whatever does not begin with a room is not Pilotlight's."""
+    for key in ("lamp/c", "memory", ""):
+        with pytest.raises(Corrupt, match="no key of Pilotlight's"):
+            room_of(key)
+
+
+@pytest.mark.parametrize("room", ["memory/c", "inflight/c/x.0", "open/c/x", "fence/c"])
+def test_a_corrupt_record_stops_the_flow_before_any_effect(room: str) -> None:
+    """With a waiting pod and a broken record nothing is bought and nothing is written over it."""
+    stage = Stage()
+    stage.submit("p")
+    stage.deps.state.put(room, b'{"schema":1,')
+    with pytest.raises(Corrupt, match=room):
+        stage.tick()
+    stored = stage.deps.state.get(room)
+    assert stored is not None
+    assert stored.value == b'{"schema":1,'
+    assert not stage.world.nodes
+
+
+def test_ten_thousand_pending_pods_are_bought_for_in_one_decision() -> None:
+    """The decision's record fits the store, and every pod is known to be on its way."""
+    stage = Stage(pools={"eight": PoolPolicy(instance_type="eight", max=2000)})
+    state = recorded(stage)
+    pods = [stage.submit(f"a-pod-with-a-name-of-usual-length-{n}") for n in range(10_000)]
+    stage.event(pods[0])
+    assert stage.nodes("eight") == 1250
+    assert max(map(len, state.puts.values())) <= LARGEST
+    (_, entry), *others = ledger.in_flight(state, "c")
+    assert not others
+    assert set(entry.demands) == {pod.uid for pod in pods}
+    stage.tick()
+    assert stage.nodes("eight") == 1250
