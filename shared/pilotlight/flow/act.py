@@ -108,6 +108,7 @@ class Act:
         except Denied as no:
             return self._denied(buy, effect, key, entry, no)
         self.memory, trips = memorise.flapped(memorise.bought(self.memory, buy, now), buy.pool, now)
+        self.memory = memorise.sized(self.memory, buy.pool, effect.to)
         self.flapping += [buy.pool] if trips else []
         if deps.policy.approve_over != ApproveOver():
             brakes.use_approval(deps.state, deps.name, buy.pool)
@@ -117,6 +118,7 @@ class Act:
         """Keep what came, remember what was refused. Auth and bad requests rest longest: asking again helps nobody."""
         self.memory = memorise.refused(self.memory, entry.offering, no, self.sight.now)
         size = next((p.desired for p in self.deps.pools.describe() if p.name == buy.pool), 0)
+        self.memory = memorise.sized(self.memory, buy.pool, size)
         came = max(0, effect.count - (effect.to - size))
         self.short[buy.pool] += effect.count - came
         if came:

@@ -24,6 +24,11 @@ NEVER_READY_REST_S = 3600.0
 FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 
 
+def sized(memory: Memory, pool: str, size: int) -> Memory:
+    """We left a pool at this size."""
+    return msgspec.structs.replace(memory, sizes={**memory.sizes, pool: size})
+
+
 def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
     """A purchase was made."""
     pool_class, hits = memory.pool_class, memory.hits

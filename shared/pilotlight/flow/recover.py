@@ -15,6 +15,10 @@ def recover(deps: Deps, sight: Sight) -> bool:
     left = ledger.open_records(deps.state, deps.name)
     for record in left:
         _settle(deps, sight, record)
+    if left:
+        sizes = {p.name: p.desired for p in sight.pools}
+        memory = ledger.recall(deps.state, deps.name)
+        ledger.remember(deps.state, deps.name, msgspec.structs.replace(memory, sizes=sizes))
     return bool(left)
 
 

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.warm import seen
-from pilotlight.facts.capacity import InFlight, Node
+from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Hits, Memory, Quarantine
+from pilotlight.facts.workload import Finding
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight, ready_for_s
@@ -41,9 +42,27 @@ def settle(deps: Deps, sight: Sight) -> Sight:
             came.append(entry)
             continue
         deps.state.delete(key)
+    memory, findings = _sizes(memory, sight.pools)
     if memory != sight.memory:
         ledger.remember(deps.state, deps.name, memory)
-    return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)))
+    return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)), findings=findings)
+
+
+def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:
+    """Note the pools' sizes; what another hand added is reported, not fought. A smaller pool is told by its nodes."""
+    sizes = {p.name: p.desired for p in pools}
+    if sizes == memory.sizes:
+        return memory, ()
+    findings = tuple(
+        Finding(
+            subject=f"pool {name}",
+            code="pool-resized",
+            message=f"another hand raised it from {memory.sizes[name]} to {size} nodes: let one autoscaler own a pool",
+        )
+        for name, size in sorted(sizes.items())
+        if size > memory.sizes.get(name, size)
+    )
+    return msgspec.structs.replace(memory, sizes=sizes), findings
 
 
 def _patience(deps: Deps) -> timedelta:

@@ -8,6 +8,7 @@ import msgspec
 
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.workload import Finding
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
 from pilotlight.units import Seconds
@@ -18,13 +19,17 @@ CLOUD_SKEW = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What was read. ``flights`` are all ledger entries by key; ``memory`` has them by how far they have come."""
+    """What was read. ``flights`` are all ledger entries by key; ``memory`` has them by how far they have come.
+
+    ``findings`` are what the look itself found odd.
+    """
 
     view: ClusterView
     pools: tuple[PoolState, ...]
     memory: Memory
     flights: tuple[tuple[str, InFlight], ...]
     now: datetime
+    findings: tuple[Finding, ...] = ()
 
 
 def look(deps: Deps) -> Sight:

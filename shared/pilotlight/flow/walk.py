@@ -78,7 +78,8 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     sight = settle(deps, sight) if releases else sight
     kept = holds.keep(deps, sight)
     sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=releases, explain=False)
-    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *kept.findings)) if kept.findings else plan
+    odd = (*sight.findings, *kept.findings)
+    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *odd)) if odd else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)
     effects = planned(deps, plan, sight)
     messages = messages_of(deps, plan, effects, decision, sight.now)

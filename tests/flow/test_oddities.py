@@ -1,4 +1,4 @@
-"""A cluster that does not answer: nothing changes, and people are told once."""
+"""Oddities people are told of once: a cluster that does not answer, a pool that another hand resized."""
 
 import pytest
 from test_brakes import Stage
@@ -22,3 +22,15 @@ def test_ten_silent_minutes_are_told_once_and_change_nothing() -> None:
     assert stage.alerts.count("silent") == 1
     stage.pass_(600)
     assert stage.world.terminations == 1
+
+
+def test_a_pool_that_another_hand_raised_is_reported_and_left() -> None:
+    """Someone adds a node of their own: it is told once, and the size stays theirs until the node has idled."""
+    stage = Stage()
+    stage.pod("a", run_s=3600)
+    stage.pass_(300)
+    assert "finding-pool-resized" not in stage.alerts
+    stage.world.launch("g4dn.xlarge")
+    stage.pass_(240)
+    assert stage.alerts.count("finding-pool-resized") == 1
+    assert stage.world.fleet.desired["g4dn.xlarge"] == 2
