@@ -73,6 +73,7 @@ class Audit:
         if record["reason"] == "done":
             assert math.isclose(elapsed, run["restore"] + self._run_s[job] - saved, abs_tol=1e-6)
             self.done[job] = record["t"]
+            self.lost_gpu_s += held * run["restore"]
         else:
             assert record["saved_s"] >= saved
             assert record["saved_s"] % 600 == 0

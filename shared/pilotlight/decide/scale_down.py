@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pilotlight.decide.economics import break_even_s, paid_until_s
-from pilotlight.decide.warm import learned, saving, worth_keeping
+from pilotlight.decide.warm import learned, pays_until_s, saving, worth_keeping
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
-from pilotlight.units import Seconds, cents, clock_seconds, human
+from pilotlight.units import Seconds, cents, clock_seconds, human, moment
 
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
@@ -24,21 +24,24 @@ PAID_MARGIN_S = 120.0
 HYSTERESIS_S = 60.0
 """A node that history says to put out still idles so long: a tick's noise does not move it."""
 
-LOOK_AGAIN_S = 600.0
-"""How often a node that is kept warm is judged again: demand fades."""
-
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """How long a node of a pool may idle, and why so long; ``warm`` idle nodes pay for themselves and stay.
 
+    ``warm_until`` is when the first, the first two ... of them no longer do if no demand comes meanwhile.
     ``learned``: by the pool's own history. That history is its breaker too: what is lit again soon raises the hits.
     """
 
     seconds: Seconds
     why: str
-    warm: int = 0
+    warm_until: tuple[datetime, ...] = ()
     learned: bool = False
+
+    @property
+    def warm(self) -> int:
+        """How many idle nodes stay."""
+        return len(self.warm_until)
 
 
 def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
@@ -53,7 +56,7 @@ def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime)
         return bare
     longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
     seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
-    return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped", bare.warm)
+    return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped")
 
 
 def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
@@ -70,7 +73,8 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime
         keep = worth_keeping(hits, now_s, offering.boot_s, price, wait)
         worth = saving(hits, keep + 1, now_s, offering.boot_s, wait)
         why = f"warm node {keep + 1} would cost {cents(price)}/h and save {cents(worth)}/h of waiting"
-        return Allowance(HYSTERESIS_S, why, keep, learned=True)
+        until = (pays_until_s(hits, k, now_s, offering.boot_s, price, wait) for k in range(1, keep + 1))
+        return Allowance(HYSTERESIS_S, why, tuple(moment(s) for s in until), learned=True)
     even = break_even_s(offering.boot_s, price, wait)
     worth_ = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
     return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth_}")
@@ -108,10 +112,10 @@ def verdicts(
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
         judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool])
-        for verdict, moment in judge.judge(idle[pool]):
+        for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
-            if moment is not None:
-                due.append(moment)
+            if at is not None:
+                due.append(at)
     return out, min(due, default=None)
 
 
@@ -162,7 +166,7 @@ class _Judge:
         if idle_left <= self.warm or self.lit <= self.least:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
         if idle_left <= self.may.warm:
-            at = self.now + timedelta(seconds=LOOK_AGAIN_S)
+            at = self.may.warm_until[idle_left - 1]
             return keep(f"kept warm: {self.may.warm} of this pool are taken often enough to pay for themselves", at)
         if idle_s < self.may.seconds:
             due = since + timedelta(seconds=self.may.seconds)

@@ -46,6 +46,12 @@ def worth_keeping(hits: Hits | None, now_s: Seconds, boot_s: Seconds, price: Usd
     return next((k for k, value in enumerate(values) if value <= price), len(hits.rates))
 
 
+def pays_until_s(hits: Hits, kept: int, now_s: Seconds, boot_s: Seconds, price: UsdPerHour, wait: Decimal) -> Seconds:
+    """When the first ``kept`` warm nodes, which pay for themselves now, no longer all do: demand fades."""
+    least = min(saving(hits, k, now_s, boot_s, wait) for k in range(1, kept + 1))
+    return now_s + HALF_LIFE_S * (math.log2(least / price) if price else 1.0)
+
+
 def saving(hits: Hits, k: int, now_s: Seconds, boot_s: Seconds, wait: Decimal) -> UsdPerHour:
     """Dollars an hour that the k-th warm node of a pool saves in waiting."""
     rate = hits.rates[k - 1] if k <= len(hits.rates) else 0.0

@@ -116,6 +116,8 @@ class Driver:
             self._wait(job.job_id)
         else:
             self.world.submit(demands, job.duration_s, job=job.job_id)
+            # An idle node that was taken is history that a tick learns from.
+            self._stirred = self._stirred or job.job_id in self.world.running
 
     def _changed(self, change: Change) -> None:
         if change.what == "pending":
@@ -134,7 +136,7 @@ class Driver:
     def _detected(self, job: str) -> None:
         """A pod still waits: the cluster's event about it arrives."""
         if self.gate is not None and self.gate.holds(job):
-            self._send("pod_pending", self._pending(job, self.gate.demands(job)[0].uid))
+            self._send("pod_pending", self._pending(job, self.gate.show(job)[0].uid))
             self.gate.open(job)
         elif job in self.world.pending:
             self._send("pod_pending", self._pending(job, self.world.pending[job].demands[0].uid))

@@ -51,20 +51,19 @@ class Gate:
         if not isinstance(deps.cluster, GatedCluster):
             raise TypeError("a gate needs a GatedCluster")
         self._world, self._deps, self._cluster = world, deps, deps.cluster
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, tuple[Job, tuple[PodDemand, ...]]] = {}
 
     def hold(self, job: Job, demands: tuple[PodDemand, ...]) -> None:
         """A job is submitted: gated."""
-        self._jobs[job.job_id] = job
-        self._cluster.gated[job.job_id] = demands
+        self._jobs[job.job_id] = job, demands
 
     def holds(self, job: str) -> bool:
         """Whether a job is still gated."""
         return job in self._jobs
 
-    def demands(self, job: str) -> tuple[PodDemand, ...]:
-        """The pods of a gated job."""
-        return self._cluster.gated[job]
+    def show(self, job: str) -> tuple[PodDemand, ...]:
+        """The pods of a gated job, seen from now on."""
+        return self._cluster.gated.setdefault(job, self._jobs[job][1])
 
     def open(self, job: str) -> None:
         """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
@@ -73,7 +72,7 @@ class Gate:
         demands = self._cluster.gated.pop(job)
         where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
         named = tuple(_only(d, where, d.shape) for d in demands)
-        held = self._jobs.pop(job)
+        held, _ = self._jobs.pop(job)
         self._world.submit(named, held.duration_s, job=job, since_s=held.submit_s)
 
 

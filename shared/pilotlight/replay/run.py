@@ -18,6 +18,7 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.ports import Cluster, State
+from pilotlight.replay.detect import SeenCluster
 from pilotlight.replay.driver import Driver
 from pilotlight.replay.gate import GatedCluster
 from pilotlight.replay.measure import Outcome, Sampler, result_of
@@ -25,7 +26,6 @@ from pilotlight.replay.placement import Affinity, Placement
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.nodes import WorldPool
 from pilotlight.world.pools import WorldPools
@@ -152,7 +152,7 @@ def _booting(catalog: Catalog, boot_s: Seconds | None) -> Catalog:
 
 
 def _cluster(world: World, scenario: Scenario) -> Cluster:
-    cluster = WorldCluster(world)
+    cluster = SeenCluster(world, scenario.detect_s)
     return GatedCluster(cluster) if scenario.placement == "gated" else cluster
 
 

@@ -57,6 +57,7 @@ class Workload:
     def finish(self, job: WorldJob, now_s: Seconds) -> None:
         """A job has run to its end."""
         self._leave(job, now_s)
+        self.lost_gpu_seconds += job.restore_s * job.milli / MILLI_PER_GPU
         job.finish_s = now_s
         self.finished.append(job)
         self._journal.stop(now_s, job, "done")

@@ -1,0 +1,220 @@
+"""Pilotlight over a trace: figures that a stranger recomputes from the log, and the rules of a replay."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from log_audit import Books
+
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.policy import read_policy
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.policy import Caps, Policy, PoolPolicy
+from pilotlight.facts.trace import Job
+from pilotlight.replay import run as replay_run
+from pilotlight.replay.bounds import bounds
+from pilotlight.replay.driver import TICK_S, Driver
+from pilotlight.replay.peers.run import run_peer
+from pilotlight.replay.run import Run, Scenario, run
+from pilotlight.replay.stats import read_stats
+from pilotlight.replay.synth import synthesise
+from pilotlight.replay.trace import read_trace, window
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "policy.yaml"
+SCENARIOS = {
+    "on-demand, affinity": Scenario(),
+    "on-demand, no placement": Scenario(placement="none"),
+    "on-demand, gated": Scenario(placement="gated"),
+    "spot": Scenario(capacity_type="spot", seed=4),
+    "spot in short supply, with notice": Scenario(capacity_type="spot", shortage=0.3, notice_s=120, seed=2),
+}
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    """The replay's five types."""
+    path = ROOT / "data" / "catalogs" / "replay.yaml"
+    return read_catalog(path.read_bytes(), path.name)
+
+
+@pytest.fixture(scope="module")
+def day() -> tuple[Job, ...]:
+    """A busy day of the built-in week."""
+    stats = ROOT / "data" / "philly_week.stats.json"
+    return window(synthesise(read_stats(stats.read_bytes(), stats.name), seed=5), 2, 2.4)
+
+
+def default_policy() -> Policy:
+    """The example policy as a replay without --policy takes it."""
+    return msgspec.structs.replace(read_policy(EXAMPLE.read_text(), EXAMPLE.name), pools={}, schedules=(), caps=Caps())
+
+
+def replayed(
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario | None = None,
+    policy: Policy | None = None,
+    log: list[dict[str, Any]] | None = None,
+) -> Run:
+    """One replay of Pilotlight."""
+    scenario = scenario or Scenario()
+    bound = bounds(jobs, catalog, scenario.capacity_type)
+    write = None if log is None else log.append
+    return run(jobs, catalog, policy or default_policy(), scenario, trace="t", bounds=bound, log=write)
+
+
+def job(number: int, submit_s: float, duration_s: float = 1000.0, gpus: int = 1, models: tuple[str, ...] = ()) -> Job:
+    """One job of a trace."""
+    return Job(job_id=f"j{number}", submit_s=submit_s, duration_s=duration_s, gpus=gpus, models=models)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_stranger_recomputes_every_figure(name: str, day: tuple[Job, ...], catalog: Catalog) -> None:
+    """Dollars, waits, delays, launches, interruptions and lost hours follow from log, trace and catalogue."""
+    log: list[dict[str, Any]] = []
+    result = replayed(day, catalog, SCENARIOS[name], log=log).outcome.result
+    books = Books(catalog, day).read(log)
+    assert float(result.cost_usd) == pytest.approx(float(books.cost), abs=1e-4)
+    assert result.gpu_hours_paid * 3600 == pytest.approx(books.gpu_seconds_paid)
+    assert (result.launches, result.terminations) == (books.launches, books.launches)
+    assert result.interruptions == books.interruptions
+    assert result.lost_gpu_hours * 3600 == pytest.approx(books.lost_gpu_s, abs=1e-3)
+    assert result.jobs_done == len(day) == len(books.ends)
+    assert result.wait_s.mean == pytest.approx(sum(books.waits.values()) / len(day))
+    assert result.wait_s.max == pytest.approx(max(books.waits.values()))
+    delays = [books.ends[j.job_id] - j.submit_s - j.duration_s for j in day]
+    assert result.delay_s.mean == pytest.approx(sum(delays) / len(day), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["on-demand", "spot"])
+def test_memory_and_sqlite_give_the_same_run(kind: Any, day: tuple[Job, ...], catalog: Catalog) -> None:
+    """Where the state is kept changes no record of the log and no figure."""
+    logs: dict[str, list[dict[str, Any]]] = {"memory": [], "sqlite": []}
+    results = [
+        replayed(day[:150], catalog, Scenario(state=state, capacity_type=kind), log=log).outcome  # type: ignore[arg-type]
+        for state, log in logs.items()
+    ]
+    assert logs["memory"] == logs["sqlite"]
+    assert results[0] == results[1]
+
+
+def test_a_seed_is_a_run(day: tuple[Job, ...], catalog: Catalog) -> None:
+    """The same seed gives the same run on spot, another seed another."""
+    first, again, other = (replayed(day, catalog, Scenario(capacity_type="spot", seed=s)).outcome for s in (1, 1, 2))
+    assert first == again
+    assert first.result.cost_usd != other.result.cost_usd
+
+
+class EveryMinute(Driver):
+    """A driver that skips no tick."""
+
+    def _tick_due_s(self) -> float:
+        return self._ticked_s + TICK_S
+
+
+def test_skipped_ticks_would_have_changed_nothing(
+    day: tuple[Job, ...], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tick in every minute the log is the same, over many more ticks."""
+    some: list[dict[str, Any]] = []
+    every: list[dict[str, Any]] = []
+    few = replayed(day[:200], catalog, log=some)
+    monkeypatch.setattr(replay_run, "Driver", EveryMinute)
+    many = replayed(day[:200], catalog, log=every)
+    assert some == every
+    assert many.ticks > few.ticks
+
+
+COLD = {
+    "as published": (Scenario(), 190),
+    "with a reaction of one second": (Scenario(detect_s=1), 181),
+    "with a boot of a minute": (Scenario(boot_s=60), 70),
+    "behind a gate": (Scenario(placement="gated"), 190),
+}
+
+
+@pytest.mark.parametrize(("scenario", "wait_s"), COLD.values(), ids=COLD.keys())
+def test_the_first_job_waits_for_reaction_and_boot(scenario: Scenario, wait_s: float, catalog: Catalog) -> None:
+    """On a cold cluster a job waits for its detection and one boot."""
+    assert replayed([job(1, 5)], catalog, scenario).outcome.waits == (wait_s,)
+
+
+@pytest.mark.parametrize(("placement", "wait_s"), [("none", 0), ("affinity", 0), ("gated", 10)])
+def test_a_free_node_is_taken_at_once_but_from_behind_a_gate(placement: Any, wait_s: float, catalog: Catalog) -> None:
+    """A job that fits a node left idle starts at its submit; a gated one pays the reaction even then."""
+    jobs = [job(1, 0, 600), job(2, 830, 600)]
+    assert replayed(jobs, catalog, Scenario(placement=placement)).outcome.waits == (190, wait_s)
+
+
+def test_gates_cost_the_reaction_and_little_else(day: tuple[Job, ...], catalog: Catalog) -> None:
+    """Gated jobs are narrowed as affine ones are: dollars within 2 %, waits longer by at most the reaction."""
+    affine, gated = (replayed(day, catalog, Scenario(placement=p)).outcome.result for p in ("affinity", "gated"))  # type: ignore[arg-type]
+    assert float(gated.cost_usd / affine.cost_usd) == pytest.approx(1, abs=0.02)
+    assert affine.wait_s.mean <= gated.wait_s.mean <= affine.wait_s.mean + 10
+
+
+def test_a_gang_starts_on_all_its_nodes_at_once(catalog: Catalog) -> None:
+    """A job of 24 GPUs holds three whole 8-GPU nodes from one moment."""
+    log: list[dict[str, Any]] = []
+    replayed([job(1, 0, gpus=24)], catalog, log=log)
+    (start,) = [r for r in log if r["event"] == "start"]
+    assert len({part["node"] for part in start["placement"]}) == 3
+    assert start["t"] == 190
+
+
+def test_a_job_that_nothing_can_hold_is_left(catalog: Catalog) -> None:
+    """A job whose model no pool of the policy has never starts; the rest run, and the run ends."""
+    policy = msgspec.structs.replace(default_policy(), pools={"t4": PoolPolicy(instance_type="g4dn.xlarge")})
+    outcome = replayed([job(1, 0, models=("V100",)), job(2, 0)], catalog, policy=policy).outcome
+    assert outcome.left == ("j1",)
+    assert outcome.result.jobs_done == 1
+
+
+def test_the_run_ends_a_day_after_the_last_job(catalog: Catalog) -> None:
+    """A policy that keeps a node warm for ever is paid for 24 hours more, and no longer."""
+    pools = {"t4": PoolPolicy(instance_type="g4dn.xlarge", warm=1, max=9)}
+    policy = msgspec.structs.replace(default_policy(), pools=pools)
+    log: list[dict[str, Any]] = []
+    result = replayed([job(1, 0)], catalog, policy=policy, log=log).outcome.result
+    done_s = next(r["t"] for r in log if r["event"] == "stop")
+    paid_from = [r["t"] for r in log if r["event"] == "launch"]
+    assert result.gpu_hours_paid * 3600 == pytest.approx(
+        done_s + 86_400 - min(paid_from), abs=86_400 * (len(paid_from) - 1)
+    )
+    assert result.terminations < result.launches
+
+
+def test_a_policys_own_pools_are_what_is_bought(catalog: Catalog) -> None:
+    """With pools in the policy only those are lit, under its caps."""
+    pools = {"big": PoolPolicy(instance_type="p4d.24xlarge", max=1)}
+    policy = msgspec.structs.replace(default_policy(), pools=pools)
+    log: list[dict[str, Any]] = []
+    jobs = [job(n, 0, gpus=8) for n in range(3)]
+    replayed(jobs, catalog, Scenario(placement="none"), policy, log)
+    assert [r["type"] for r in log if r["event"] == "launch"] == ["p4d.24xlarge"]
+
+
+def test_openb_is_cheap_and_quick(shelf: Path, catalog: Catalog) -> None:
+    """openb_dev under the default policy: at most 1.20x the integral bound, mean wait 80 s, no peer cheaper."""
+    jobs = read_trace(shelf / "traces" / "openb_dev.csv.gz")
+    log: list[dict[str, Any]] = []
+    ours = replayed(jobs, catalog, log=log).outcome.result
+    assert ours.jobs_done == len(jobs) == 2852
+    assert ours.x_integral is not None
+    assert ours.x_integral <= 1.20
+    assert ours.wait_s.mean <= 80
+    assert float(Books(catalog, jobs).read(log).cost) == pytest.approx(float(ours.cost_usd), abs=1e-3)
+    for name in ("cluster-autoscaler", "karpenter"):
+        assert ours.cost_usd <= run_peer(name, jobs, catalog).result.cost_usd
+
+
+def test_gates_on_openb(shelf: Path, catalog: Catalog) -> None:
+    """openb_dev behind gates costs what it costs with affinity: the gate adds the reaction alone."""
+    jobs = read_trace(shelf / "traces" / "openb_dev.csv.gz")
+    gated = replayed(jobs, catalog, Scenario(placement="gated")).outcome.result
+    assert gated.x_integral is not None
+    assert gated.x_integral <= 1.20
+    assert gated.wait_s.mean <= 80
