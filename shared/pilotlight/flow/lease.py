@@ -68,7 +68,9 @@ def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | No
             return Lease(state, clock, key, value, version)
         except Conflict:
             pass
-    state.put(f"look-again/{cluster}", MARK.write(Mark()))
+    # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.
+    if state.get(f"look-again/{cluster}") is None:
+        state.put(f"look-again/{cluster}", MARK.write(Mark()))
     return None
 
 

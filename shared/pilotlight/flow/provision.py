@@ -4,7 +4,7 @@ from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.walk import NOTHING, walk
+from pilotlight.flow.walk import AT_WORK, NOTHING, walk
 from pilotlight.flow.walk import dry_run as _dry_run
 
 CLAIM_S = 3600.0
@@ -26,7 +26,8 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
             why = f"capacity for {pod} is on its way: {entry.offering}, by {entry.ready_by:%H:%M:%S}"
             return Answer(decision=entry.decision, did=(), why=why)
     answer = walk(deps, "provision", f"{pod} {event.identity or event.uid}".strip(), releases=False)
-    if answer.why != NOTHING:  # A pod that is not seen yet may be seen at the next delivery.
+    # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
+    if answer.why not in (NOTHING, AT_WORK):
         deps.state.put(claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
     return answer
 

@@ -23,6 +23,7 @@ MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
 
+AT_WORK = "another delivery is at work on this cluster; it will look again"
 NOTHING = "nothing to do"
 
 
@@ -68,7 +69,7 @@ def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
         # A delivery may have found the lease held after the last look and before its release.
         if not lease.asked_again(deps.state, deps.name):
             break
-    return answer or Answer(decision="", did=(), why="another delivery is at work on this cluster; it will look again")
+    return answer or Answer(decision="", did=(), why=AT_WORK)
 
 
 def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, releases: bool) -> Answer:
