@@ -134,21 +134,23 @@ class FirestoreState:
 
     def _query(self, prefix: str, after: str, limit: int) -> list[_Document]:
         """The first documents of a prefix after a key, expired ones too."""
-        first = ("GREATER_THAN", after) if after >= prefix else ("GREATER_THAN_OR_EQUAL", prefix)
-        bounds = [first, ("LESS_THAN", prefix + chr(0x10FFFF))]
-        query = {
+        bounds = (
+            ("GREATER_THAN", _id(after)) if after >= prefix else ("GREATER_THAN_OR_EQUAL", _id(prefix)),
+            ("LESS_THAN", _end_of(_id(prefix))),
+        )
+        filters = [self._bound(op, id) for op, id in bounds if id]
+        query: dict[str, Any] = {
             "from": [{"collectionId": self._collection}],
-            "where": {
-                "compositeFilter": {"op": "AND", "filters": [self._bound(*bound) for bound in bounds if bound[1]]}
-            },
             "orderBy": [{"field": {"fieldPath": "__name__"}}],
             "limit": limit,
         }
+        if filters:
+            query["where"] = {"compositeFilter": {"op": "AND", "filters": filters}}
         answers = self._ask(":runQuery", {"structuredQuery": query}, prefix)
         return [self._read(answer["document"]) for answer in answers if "document" in answer]
 
-    def _bound(self, op: str, key: str) -> dict[str, Any]:
-        value = {"referenceValue": self._name(key)}
+    def _bound(self, op: str, id: str) -> dict[str, Any]:
+        value = {"referenceValue": f"{self._documents}/{self._collection}/{id}"}
         return {"fieldFilter": {"field": {"fieldPath": "__name__"}, "op": op, "value": value}}
 
     def _read(self, document: Mapping[str, Any]) -> _Document:
@@ -206,6 +208,11 @@ def _id(key: str) -> str:
 
 def _key(id: str) -> str:
     return id.replace(".1", "/").replace(".0", ".")
+
+
+def _end_of(ids: str) -> str:
+    """The first id after all that begin so."""
+    return ids[:-1] + chr(ord(ids[-1]) + 1) if ids else ""
 
 
 def _text(moment: datetime) -> str:
