@@ -8,6 +8,7 @@ from decimal import Decimal
 from pilotlight.decide.bins import Bin, of_node, of_offering
 from pilotlight.decide.budget import Purse
 from pilotlight.decide.failed import failed_capacity, resting
+from pilotlight.decide.gangs import plan_pods
 from pilotlight.decide.headroom import Headroom
 from pilotlight.decide.offer import stale_prices
 from pilotlight.decide.provision import Provisioner
@@ -57,7 +58,7 @@ def plan_cluster(
     before = headroom.usd_per_hour
     headroom.purse = Purse(money, now) if money.balances else None
     if view.pending:
-        run.run(view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
+        plan_pods(run, view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
     buys = run.buys() + _warm_buys(run, by_pool, policy)
     nodes: list[NodeVerdict] = []
     look_again = None
@@ -84,6 +85,8 @@ def _rests(run: Provisioner, memory: Memory) -> list[datetime]:
     if not any(o.verdict in ("waiting", "refused") for o in run.outcomes):
         return []
     ends = [b.until for b in memory.backoffs] + [q.until for q in memory.quarantines]
+    if run.headroom.purse is not None:
+        ends += run.headroom.purse.frees_at()
     return [until for until in ends if until > run.now]
 
 

@@ -4,7 +4,6 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +15,7 @@ from pilotlight.decide.headroom import Headroom, covers
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
+from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
@@ -44,7 +44,10 @@ class Purchase:
 
 
 class Provisioner:
-    """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``."""
+    """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``.
+
+    While ``only`` is set, room and purchases are of that one offering: its pool, in its zone.
+    """
 
     def __init__(
         self,
@@ -71,17 +74,9 @@ class Provisioner:
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
+        self.only: Offering | None = None
 
-    def run(self, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
-        """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
-        waiting = self._covered_by_flight(pending)
-        for gang, groups in _units(waiting):
-            if gang is None:
-                self._place(groups[0])
-            else:
-                self._place_gang(gang, groups, gang_members)
-
-    def _covered_by_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
+    def not_in_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
         """Pods whose capacity is on its way take their room in it; the rest are returned."""
         flight = {uid: entry for entry in self.memory.in_flight for uid in entry.demands}
         if not flight:
@@ -96,13 +91,13 @@ class Provisioner:
                 key = entry.decision, entry.offering, pod.shape.key
                 covered.setdefault(key, (entry, []))[1].append(pod)
         for _, (entry, pods) in sorted(covered.items()):
-            pods.sort(key=_age)
+            pods.sort(key=by_age)
             fill(pods[0].shape, len(pods), (b for b in self.booting if b.pool == entry.pool), self.allowed)
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
-            self._tell("booting", Group(pods[0].shape, pods), entry.offering, why)
+            self.tell("booting", Group(pods[0].shape, pods), entry.offering, why)
         return rest
 
-    def _place(self, group: Group) -> int:
+    def place(self, group: Group) -> int:
         """Free room, then room on its way, then purchases. Returns how many pods found a place."""
         shape, placed = group.shape, 0
         for bins, verdict, why in (
@@ -113,7 +108,7 @@ class Provisioner:
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
-                self._tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
+                self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
                     self._charge(self.purchases[bin_.where], shape, pods)
         left = self._without_unbound(Group(shape, group.pods[placed:]))
@@ -126,31 +121,41 @@ class Provisioner:
             why = (
                 f"its node, bought by decision {self.unbound[unbound[0].uid]}, is ready and the pod not bound to it yet"
             )
-            self._tell("waiting", Group(group.shape, unbound), "", why)
+            self.tell("waiting", Group(group.shape, unbound), "", why)
         return [p for p in group.pods if p.uid not in self.unbound]
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
+        if self.only is not None:
+            bins = [b for b in bins if within(b, self.only)]
         if not self.memory.quarantines:
             return bins
         return [b for b in bins if self.memory.quarantined(shape.key, b.pool, self.now) is None]
 
-    def _bought_bins(self) -> list[Bin]:
+    def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]
 
     def _shared_bins(self, shape: PodShape) -> list[Bin]:
         """Nodes of this plan that pods of a shape may share: with budgets, those whose hold covers them."""
         if self.headroom.purse is None:
-            return self._bought_bins()
+            return [b for b in self.bought_bins() if self.only is None or within(b, self.only)]
         return [
             bin_
             for purchase in self.purchases.values()
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
-            if covers(held, self.headroom.terms(purchase.offering, shape))
+            if (self.only is None or within(bin_, self.only))
+            and covers(held, self.headroom.terms(purchase.offering, shape))
         ]
 
     def _buy(self, group: Group) -> int:
         shape = group.shape
-        able = eligible(shape, self.offerings, self.policy, self.throughput, self.memory, self.now)
+        able = eligible(
+            shape,
+            self.offerings if self.only is None else (self.only,),
+            self.policy,
+            self.throughput,
+            self.memory,
+            self.now,
+        )
         if not able.candidates:
             self._cannot(group, able)
             return 0
@@ -181,7 +186,7 @@ class Provisioner:
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
             rejected = (*blocked, *dearer(order[index:]), *able.rejected)
-            self._tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
+            self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
             return len(pods), ""
         return 0, capped
 
@@ -202,46 +207,22 @@ class Provisioner:
         if shape.gang is not None:
             purchase.gangs.add(shape.gang.key)
 
-    def _place_gang(self, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
-        size = groups[0].shape.gang.size if groups[0].shape.gang else 0
-        here = sum(len(g.pods) for g in groups) + running.get(gang, 0)
-        if here < size:
-            for group in groups:
-                self._tell(
-                    "waiting", group, "", f"gang {gang}: {here} of its {size} pods exist; none is bought for yet"
-                )
-            return
-        undo = self._savepoint()
-        if all(self._place(group) == len(group.pods) for group in groups):
-            return
-        reasons = [o.why for o in self.outcomes[undo.outcomes :] if o.verdict in ("refused", "waiting", "finding")]
-        rejected = tuple(r for o in self.outcomes[undo.outcomes :] for r in o.rejected)
-        findings = self.findings[undo.findings :]
-        undo.restore(self)
-        self.findings += findings
-        why = f"gang {gang}: all {size} pods or none; {reasons[0] if reasons else 'not all can be held'}"
-        for group in groups:
-            self._tell("finding" if findings else "refused", group, "", why, rejected)
-
-    def _savepoint(self) -> "_Savepoint":
-        return _Savepoint(self)
-
     def _cannot(self, group: Group, able: Eligible) -> None:
         if able.finding is not None:
             code, message = able.finding
             for pod in group.pods:
                 self.findings.append(Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid))
-            self._tell("finding", group, "", message, able.rejected)
+            self.tell("finding", group, "", message, able.rejected)
         else:
             why = "nothing it may run on can be had now: " + "; ".join(
                 f"{r.offering}: {r.why}" for r in able.rejected if r.why.startswith(("not before", "quarantined"))
             )
-            self._tell("waiting", group, "", why, able.rejected)
+            self.tell("waiting", group, "", why, able.rejected)
 
     def _refuse(self, group: Group, able: Eligible, figures: str) -> None:
-        self._tell("refused", group, "", figures, able.rejected)
+        self.tell("refused", group, "", figures, able.rejected)
 
-    def _tell(
+    def tell(
         self,
         verdict: Verdict,
         group: Group,
@@ -286,63 +267,11 @@ class Provisioner:
         )
 
 
-class _Savepoint:
-    """What a gang's placement may have to give back: it is all restored, or kept."""
-
-    def __init__(self, run: Provisioner) -> None:
-        self.outcomes = len(run.outcomes)
-        self.findings = len(run.findings)
-        self._headroom = run.headroom.saved()
-        self._bins = [
-            (b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken), b.full)
-            for b in (*run.ready, *run.booting, *run._bought_bins())
-        ]
-        self._bought = {
-            n: (list(p.bins), list(p.terms), list(p.demands), set(p.shapes), set(p.gangs))
-            for n, p in run.purchases.items()
-        }
-
-    def restore(self, run: Provisioner) -> None:
-        """Put everything back as it was."""
-        del run.outcomes[self.outcomes :]
-        del run.findings[self.findings :]
-        run.headroom = self._headroom
-        for b, devices, slices, cpu, memory, ephemeral, pods, taken, full in self._bins:
-            b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
-            b.ephemeral, b.pods, b.full = ephemeral, pods, full
-            del b.taken[taken:]
-        for name in [n for n in run.purchases if n not in self._bought]:
-            del run.purchases[name]
-        for name, (bins, terms, demands, shapes, gangs) in self._bought.items():
-            p = run.purchases[name]
-            p.bins, p.terms, p.demands, p.shapes, p.gangs = bins, terms, demands, shapes, gangs
-
-
-def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
-    """Pods as units to place, in order: by priority, gangs first, the largest first, the oldest first.
-
-    The order of ``pods`` does not matter: ties go by the shape's key.
-    """
-    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
-    for pod in pods:
-        by_shape[pod.shape.key].append(pod)
-    groups = [Group(same[0].shape, sorted(same, key=_age)) for same in by_shape.values()]
-    gangs: dict[str, list[Group]] = defaultdict(list)
-    units: list[tuple[str | None, list[Group]]] = []
-    for group in sorted(groups, key=_order):
-        if group.shape.gang is None:
-            units.append((None, [group]))
-        else:
-            if group.shape.gang.key not in gangs:
-                units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
-            gangs[group.shape.gang.key].append(group)
-    return units
-
-
-def _age(pod: PodDemand) -> tuple[datetime, str]:
+def by_age(pod: PodDemand) -> tuple[datetime, str]:
+    """The order of pods in a group: the oldest first."""
     return pod.created_at, pod.uid
 
 
-def _order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
-    s = group.shape
-    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)
+def within(bin_: Bin, offering: Offering) -> bool:
+    """Whether a bin is a node of an offering's pool, in its zone where it names one."""
+    return bin_.pool == offering.pool and offering.zone in ("", bin_.labels.get(ZONE, ""))

@@ -1,0 +1,135 @@
+"""Gangs: all of their pods get room, or none does. And the order in which what waits is planned.
+
+A gang goes to the single offering, one type in one zone, that can hold all of it and adds the fewest dollars an hour;
+only where no single one can is it spread over several.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from pilotlight.decide.choose import eligible
+from pilotlight.decide.provision import Group, Provisioner, by_age
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.workload import PodDemand
+
+
+def plan_pods(run: Provisioner, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
+    """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
+    for gang, groups in _units(run.not_in_flight(pending)):
+        if gang is None:
+            run.place(groups[0])
+        else:
+            _place_gang(run, gang, groups, gang_members)
+
+
+def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
+    size = groups[0].shape.gang.size if groups[0].shape.gang else 0
+    here = sum(len(g.pods) for g in groups) + running.get(gang, 0)
+    if here < size:
+        why = f"gang {gang}: {here} of its {size} pods exist; none is bought for yet"
+        for group in groups:
+            run.tell("waiting", group, "", why)
+        return
+    if not any(_placed(run, groups, only) for only in _cheapest_first(run, groups)):
+        _refuse(run, gang, size, groups)
+    run.only = None
+
+
+def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | None]:
+    """The single offerings that can hold the whole gang, by the dollars an hour they add; then any mix."""
+    shape = groups[0].shape
+    able = eligible(shape, run.offerings, run.policy, run.throughput, run.memory, run.now)
+    added: list[tuple[Decimal, str, Offering]] = []
+    for candidate in able.candidates:
+        undo, before = Savepoint(run), run.headroom.usd_per_hour
+        if _placed(run, groups, candidate.offering):
+            added.append((run.headroom.usd_per_hour - before, candidate.offering.name, candidate.offering))
+            undo.restore(run)
+    return [*(offering for _, _, offering in sorted(added, key=lambda a: a[:2])), None]
+
+
+def _placed(run: Provisioner, groups: list[Group], only: Offering | None) -> bool:
+    """Place the whole gang, or leave the run as it was."""
+    undo = Savepoint(run)
+    run.only = only
+    if all(run.place(group) == len(group.pods) for group in groups):
+        return True
+    undo.restore(run)
+    return False
+
+
+def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None:
+    """Say why the gang was not placed, from what its pods were told in a last attempt that is taken back."""
+    undo = Savepoint(run)
+    run.only = None
+    for group in groups:
+        run.place(group)
+    told = run.outcomes[undo.outcomes :]
+    reasons = [o.why for o in told if o.verdict in ("refused", "waiting", "finding")]
+    rejected = tuple(r for o in told for r in o.rejected)
+    findings = run.findings[undo.findings :]
+    undo.restore(run)
+    run.findings += findings
+    why = f"gang {gang}: all {size} pods or none; {reasons[0] if reasons else 'not all can be held'}"
+    for group in groups:
+        run.tell("finding" if findings else "refused", group, "", why, rejected)
+
+
+class Savepoint:
+    """What a gang's placement may have to give back: it is all restored, or kept."""
+
+    def __init__(self, run: Provisioner) -> None:
+        self.outcomes = len(run.outcomes)
+        self.findings = len(run.findings)
+        self._headroom = run.headroom.saved()
+        self._bins = [
+            (b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken), b.full)
+            for b in (*run.ready, *run.booting, *run.bought_bins())
+        ]
+        self._bought = {
+            n: (list(p.bins), list(p.terms), list(p.demands), set(p.shapes), set(p.gangs))
+            for n, p in run.purchases.items()
+        }
+
+    def restore(self, run: Provisioner) -> None:
+        """Put everything back as it was."""
+        del run.outcomes[self.outcomes :]
+        del run.findings[self.findings :]
+        run.headroom = self._headroom
+        for b, devices, slices, cpu, memory, ephemeral, pods, taken, full in self._bins:
+            b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
+            b.ephemeral, b.pods, b.full = ephemeral, pods, full
+            del b.taken[taken:]
+        for name in [n for n in run.purchases if n not in self._bought]:
+            del run.purchases[name]
+        for name, (bins, terms, demands, shapes, gangs) in self._bought.items():
+            p = run.purchases[name]
+            p.bins, p.terms, p.demands, p.shapes, p.gangs = bins, terms, demands, shapes, gangs
+
+
+def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
+    """Pods as units to place, in order: by priority, gangs first, the largest first, the oldest first.
+
+    The order of ``pods`` does not matter: ties go by the shape's key.
+    """
+    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
+    for pod in pods:
+        by_shape[pod.shape.key].append(pod)
+    groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
+    gangs: dict[str, list[Group]] = defaultdict(list)
+    units: list[tuple[str | None, list[Group]]] = []
+    for group in sorted(groups, key=_order):
+        if group.shape.gang is None:
+            units.append((None, [group]))
+        else:
+            if group.shape.gang.key not in gangs:
+                units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
+            gangs[group.shape.gang.key].append(group)
+    return units
+
+
+def _order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
+    s = group.shape
+    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)
