@@ -7,6 +7,7 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
+WORKERS := 2
 EXTRAS := cli,alerts,gcp,aws,kubernetes,dev
 
 .PHONY: help setup check run test serve format lock bench bundle clean
@@ -37,8 +38,8 @@ run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs 
 test: $(STAMP) ## Every test (pass ARGS="-k name" for some)
 	$(BIN)/pytest $(ARGS)
 
-serve: $(STAMP) ## Every function on one local port, with the world on the wall clock
-	$(BIN)/pilotlight serve
+serve: $(STAMP) ## Every function on one local port, by WORKERS processes beside one world on the wall clock
+	$(BIN)/pilotlight serve --workers $(WORKERS)
 
 format: $(STAMP) ## Format and mend what the linter can
 	$(BIN)/ruff format .
