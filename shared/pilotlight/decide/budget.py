@@ -202,6 +202,10 @@ class Purse:
             key = balance.meter.key
             self.taken[key] = self.taken.get(key, Decimal(0)) + nodes * held(balance.meter, hold)
 
+    def frees_at(self) -> list[datetime]:
+        """When windows in which something is used end: the next ones begin empty."""
+        return [b.meter.end for b in self.money.balances if b.total and b.meter.end is not None]
+
     def saved(self) -> "Purse":
         """A copy that later changes leave alone."""
         return Purse(self.money, self.now, dict(self.taken))

@@ -85,7 +85,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True):
-    """The balances a plan is made with. ``look_again_at`` is when a hold or a window must next be moved on."""
+    """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on."""
 
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None

@@ -130,7 +130,7 @@ class _Keeper:
         self.accounts: dict[str, Account] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
-        self.due: list[datetime] = [m.end for m in self.meters if m.end is not None]
+        self.due: list[datetime] = []
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -156,13 +156,15 @@ class _Keeper:
         wants = rules.moved_on(has, self.now)
         if before is None:
             _write(self.deps, hold)
-        claims = [self._claim(meter, has, wants) for meter in self.meters if applies(meter, hold.terms)]
+        concerned = [meter for meter in self.meters if applies(meter, hold.terms)]
+        claims = [self._claim(meter, has, wants) for meter in concerned]
         refused = next((claim for claim in claims if claim.refused), None)
         after = msgspec.structs.replace(has if refused else wants, frozen=refused is not None)
         if refused is not None:
             self._report(after, one, refused)
         else:
             self.due.append(after.binds_until - TICK)
+        self.due += [meter.end for meter in concerned if meter.end is not None]
         self._cordon(hold, after, one)
         if after != before:
             _write(self.deps, after)
