@@ -1,6 +1,7 @@
 """Files of objects: every shape kubectl prints, and one clear line for what is none."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,15 @@ def test_odd_pods_are_demand_finding_or_refused(limits: dict, annotations: dict,
         return
     seen = view_of(pods, (), read_objects([]), policy=Policy(version=1), classify=classify)
     assert len(seen.pending) + len(seen.findings) <= 1
+
+
+@pytest.mark.parametrize(
+    ("read", "file"),
+    [pytest.param(read_pods, "pods.json", id="a pod"), pytest.param(read_nodes, "nodes.json", id="a node")],
+)
+def test_what_is_listed_twice_is_refused(read: Callable[[bytes, str], object], file: str) -> None:
+    """A pod in two lists that were put together would be bought for twice: its second place is named."""
+    items = json.loads((EXAMPLE / file).read_bytes())["items"]
+    text = json.dumps({"kind": "List", "items": [*items, items[0]]}).encode()
+    with pytest.raises(BadInput, match=rf"items\[{len(items)}\]: \w+ {items[0]['metadata']['name']} is there twice"):
+        read(text, file)

@@ -11,6 +11,8 @@ from typing import TextIO
 
 LOGGER = "pilotlight"
 
+logging.getLogger(LOGGER).addHandler(logging.NullHandler())  # Else logging itself prints warnings, with tracebacks.
+
 _bound: ContextVar[dict[str, str]] = ContextVar("pilotlight_log_context", default={})  # noqa: B039 (never changed)
 
 
@@ -41,7 +43,7 @@ class JsonLines(logging.Formatter):
 
 
 def begin(stream: TextIO | None = None) -> None:
-    """Write this product's log to ``stream``. Without it a replay stays silent."""
+    """Write this product's log to ``stream``. Without it commands stay silent."""
     logger = logging.getLogger(LOGGER)
     if any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers):
         return

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from pilotlight.adapters import logs
 from pilotlight.errors import PilotlightError, Reject
 
 COMMANDS = {
@@ -52,6 +53,8 @@ def run() -> None:
     """What the console script calls: runs a command, and ends the process."""
     words = [word for word in sys.argv[1:] if word != "--debug"]
     debug = len(words) < len(sys.argv[1:])
+    if debug:
+        logs.begin()
     try:
         build(words)(args=words)
     except Exception as error:
@@ -72,5 +75,7 @@ def _report(error: Exception, debug: bool) -> int:
 _HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
 
 
-def _options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the log, and the traceback of an error.")] = False,
+) -> None:
     """``--debug`` is taken off before, wherever it stands; it is here for the help."""

@@ -25,10 +25,13 @@ from pilotlight.replay.peers.names import check_peer
 from pilotlight.replay.run import Scenario, run
 from pilotlight.replay.stats import read_stats
 from pilotlight.replay.synth import synthesise
-from pilotlight.replay.trace import read_trace, window
+from pilotlight.replay.trace import DAY, read_trace, window
 from pilotlight.settings import default_file, read
 
-STATES = ("memory", "sqlite")
+MOST_S = 7 * DAY
+"""The longest boot, detection or notice: more is a slip of the pen."""
+MOST_SHORTAGE = 0.95
+"""With less stock than this a replay hardly ends; with none, never."""
 SAMPLE_S = 600.0
 
 
@@ -69,10 +72,14 @@ def replay(
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
     placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.AFFINITY,
-    boot_seconds: Annotated[float | None, typer.Option(min=0, help="Boot time; default: the catalogue's.")] = None,
-    detect_seconds: Annotated[float, typer.Option(min=0, help="From a pod's wait to its event.")] = 10.0,
-    notice_seconds: Annotated[float, typer.Option(min=0, help="Notice before a spot node is taken.")] = 0.0,
-    shortage: Annotated[float, typer.Option(min=0, max=1, help="Share of hours without capacity, by type.")] = 0.0,
+    boot_seconds: Annotated[
+        float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
+    ] = None,
+    detect_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="From a pod's wait to its event.")] = 10.0,
+    notice_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="Notice before a spot node is taken.")] = 0.0,
+    shortage: Annotated[
+        float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
     state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,

@@ -24,6 +24,9 @@ _PLAIN = (
     (r"Invalid RFC3339 encoded datetime", "must be a time with its zone, as 2026-07-01T00:00:00Z"),
 )
 
+MOST_GPUS, MOST = 1024, 1_000_000
+"""More GPUs in one machine, or more seconds, pods, GiB or interruptions an hour, are a slip of the pen."""
+
 
 def read_catalog(text: str | bytes, where: str) -> Catalog:
     """The catalogue in ``text``; ``where`` is what its errors call it. Raises ``BadInput``."""
@@ -89,8 +92,8 @@ def _problems(catalog: Catalog) -> Iterator[str]:
 
 
 def _type_problems(offered: InstanceType) -> Iterator[str]:
-    if offered.gpus < 1:
-        yield "gpus: must be 1 or more"
+    if not 1 <= offered.gpus <= MOST_GPUS:
+        yield f"gpus: must be 1 or more, and at most {MOST_GPUS}"
     for capacity, price in offered.prices.items():
         if not (price.usd_per_hour.is_finite() and 0 < price.usd_per_hour < 1_000_000):
             yield f"prices.{capacity}.usd_per_hour: must be a positive number of dollars, not {price.usd_per_hour}"
@@ -104,7 +107,7 @@ def _type_problems(offered: InstanceType) -> Iterator[str]:
         except ValueError as error:
             yield f"{key}: {error}"
     for key in ("gpu_memory_gib", "pods", "minimum_s", "increment_s", "boot_s", "interruptions_per_hour"):
-        if not (math.isfinite(getattr(offered, key)) and getattr(offered, key) >= 0):
-            yield f"{key}: must be 0 or more"
+        if not 0 <= getattr(offered, key) <= MOST:
+            yield f"{key}: must be 0 or more, and at most {MOST:,}"
     if not (offered.extra_usd_per_hour.is_finite() and offered.extra_usd_per_hour >= 0):
         yield "extra_usd_per_hour: must be 0 or more dollars"

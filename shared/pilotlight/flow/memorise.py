@@ -19,7 +19,7 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
 }
 """An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
 
-MOST_REST_S = 1800.0
+MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
 NEVER_READY_REST_S = 3600.0
 FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 
@@ -63,7 +63,7 @@ def refused(memory: Memory, offering: str, no: Denied, now: datetime) -> Memory:
     """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own."""
     old = next((b for b in memory.backoffs if b.offering == offering), None)
     tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
-    rest_s = min(MOST_REST_S, FIRST_REST_S.get(type(no), 60.0) * 2 ** (tries - 1))
+    rest_s = min(MOST_REST_S, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
     return _resting(memory, offering, rest_s * (1 + _jitter(offering, tries)), str(no), now, tries)
 
 

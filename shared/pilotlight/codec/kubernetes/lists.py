@@ -21,6 +21,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
 from pilotlight.errors import BadInput
 
 T = TypeVar("T")
+N = TypeVar("N", Pod, KubeNode)
 
 
 class Objects(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +87,15 @@ def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
     return Objects(**found, storage_known=storage_known)  # type: ignore[arg-type]
 
 
-def _all_of(kind: str, model: type[T], text: bytes, where: str) -> tuple[T, ...]:
-    return tuple(_decode(raw, model, where, path) for raw, path in _of_kind(kind, text, where))
+def _all_of(kind: str, model: type[N], text: bytes, where: str) -> tuple[N, ...]:
+    found: dict[tuple[str, str], N] = {}
+    for raw, path in _of_kind(kind, text, where):
+        value = _decode(raw, model, where, path)
+        name = (value.metadata.namespace, value.metadata.name)
+        if name in found:
+            raise BadInput(f"{where}: {path}: {kind} {value.metadata.name} is there twice; list it once")
+        found[name] = value
+    return tuple(found.values())
 
 
 def _of_kind(kind: str, text: bytes, where: str) -> Iterator[tuple[msgspec.Raw, str]]:
