@@ -12,7 +12,7 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.offer import catalog_pools
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
-from pilotlight.facts.policy import ApproveOver, ClassPolicy, Limits, Policy
+from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
 from pilotlight.facts.trace import Job
 from pilotlight.flow import brakes, ledger
 from pilotlight.flow.provision import provision
@@ -172,3 +172,14 @@ def test_the_breaker_trips_on_flapping_alone(gap_s: float, flapping: bool) -> No
     _flap(stage, 5, gap_s)
     assert ("flapping" in stage.alerts) is flapping
     assert stage.world.launches == 5
+
+
+def test_the_owner_of_a_refused_pod_is_told_once() -> None:
+    """A pod over a cap gets an Event with the figures, at the first look and not at every tick."""
+    stage = Stage(caps=Caps(nodes=1))
+    stage.pod("a", run_s=3600)
+    stage.pod("b", run_s=3600)
+    stage.pass_(300)
+    told = stage.app.deps.cluster.told  # type: ignore[attr-defined]
+    assert [(pod, reason) for _, pod, reason, _ in told] == [("default/b", "NoGpuNode")]
+    assert "1 of 1 nodes are lit" in told[0][3]

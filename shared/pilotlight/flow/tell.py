@@ -7,10 +7,14 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+
+MOST_OWNERS = 50
+"""Of one refused group so many pods get an Event of their own."""
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
 
@@ -45,6 +49,22 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
     for message in messages:
         if message.topic == "alerts" and "/" in message.key:
             ledger.told(deps.state, deps.name, message.key)
+
+
+def tell_owners(deps: Deps, plan: Plan, messages: Sequence[Outgoing]) -> None:
+    """An Event on each pod that a new warning is about. Best effort: the alert is out already."""
+    new = {message.key for message in messages}
+    told = [(g.pods, g.why) for g in plan.pods if g.verdict == "refused" and _print("refused", g.pods) in new]
+    told += [
+        ((f.subject,), f.message) for f in plan.findings if f.uid and _print(f"finding-{f.code}", (f.subject,)) in new
+    ]
+    try:
+        for pods, why in told:
+            for pod in pods[:MOST_OWNERS]:
+                namespace, _, name = pod.partition("/")
+                deps.cluster.tell(namespace, name, "NoGpuNode", why)
+    except (Denied, Retry):
+        return
 
 
 def alert_out(alert: Alert, id: str) -> Outgoing:
@@ -163,12 +183,11 @@ def _warnings(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[Aler
 
 
 def _warning(deps: Deps, decision: str, now: datetime, kind: str, what: str, why: str, pods: tuple[str, ...]) -> Alert:
-    digest = hashlib.blake2b("\n".join(sorted(pods)).encode(), digest_size=8).hexdigest()
     return Alert(
         cluster=deps.name,
         kind=kind,
         severity="warning",
-        fingerprint=f"{kind}/{digest}",
+        fingerprint=_print(kind, pods),
         what=what,
         why=why,
         next="looked at again every minute",
@@ -176,6 +195,11 @@ def _warning(deps: Deps, decision: str, now: datetime, kind: str, what: str, why
         decision=decision,
         at=now,
     )
+
+
+def _print(kind: str, pods: Sequence[str]) -> str:
+    """A warning's fingerprint: its kind and the pods it is about."""
+    return f"{kind}/{hashlib.blake2b(chr(10).join(sorted(pods)).encode(), digest_size=8).hexdigest()}"
 
 
 def _names(group: PodGroup) -> str:

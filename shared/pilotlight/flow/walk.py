@@ -16,7 +16,8 @@ from pilotlight.flow.lease import Lease
 from pilotlight.flow.recover import recover
 from pilotlight.flow.settle import settle
 from pilotlight.flow.sight import Sight, look
-from pilotlight.flow.tell import flap_alerts, messages_of, send
+from pilotlight.flow.tell import flap_alerts, messages_of, send, tell_owners
+from pilotlight.flow.trim import bounded
 from pilotlight.units import clock_seconds
 
 MOST_LOOKS = 5
@@ -29,7 +30,7 @@ NOTHING = "nothing to do"
 
 def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: bool, explain: bool) -> Plan:
     """The plan for a look."""
-    return plan_cluster(
+    plan = plan_cluster(
         sight.view,
         sight.pools,
         deps.offerings,
@@ -41,6 +42,7 @@ def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: boo
         releases=releases,
         explain=explain,
     )
+    return bounded(plan, sight.now)
 
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
@@ -101,6 +103,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     done = _carry_out(deps, sight, record, held)
     holds.after(deps, done)
     send(deps, done.messages)
+    tell_owners(deps, done.plan, done.messages)
     ledger.close(deps.state, done)
     return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
 
