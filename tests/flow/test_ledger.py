@@ -13,6 +13,7 @@ from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup,
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import lease, ledger
+from pilotlight.flow.trim import MOST_RELEASES, bounded
 from pilotlight.ports import LARGEST, State
 from pilotlight.world.clock import VirtualClock
 
@@ -103,6 +104,25 @@ def test_a_record_of_ten_thousand_pods_fits(state: State) -> None:
     assert len(kept.plan.pods) + kept.left_out.get("groups", 0) == 126
     for group, was in zip(kept.plan.pods, whole.plan.pods, strict=False):
         assert len(group.pods) + group.unnamed == len(was.pods)
+
+
+def test_a_thousand_releases_become_several_decisions(state: State) -> None:
+    """One decision gives back as many as its record holds; the others stay, cost on, and are looked at at once."""
+    idle = tuple(
+        NodeVerdict(
+            node=f"n{n}", pool="a", instance=f"i-{n}", verdict="release", why="x" * 250, usd_per_hour=Decimal(2)
+        )
+        for n in range(1000)
+    )
+    plan = bounded(Plan(nodes=idle, usd_per_hour_before=Decimal(2000), usd_per_hour_after=Decimal(0)), NOON)
+    assert plan.releases == idle[:MOST_RELEASES]
+    assert [node.node for node in plan.nodes] == [node.node for node in idle]
+    assert plan.usd_per_hour_after == 2 * (1000 - MOST_RELEASES)
+    assert plan.look_again_at == NOON
+    effects = tuple(Effect(call="release", pool="a", target=node.node, count=1) for node in plan.releases)
+    ledger.write(state, record(plan=plan, effects=effects))
+    (kept,) = ledger.open_records(state, "c")
+    assert kept.plan.releases == plan.releases
 
 
 def test_a_record_that_fits_is_kept_whole(state: State) -> None:

@@ -91,7 +91,7 @@ def after(deps: Deps, record: Record) -> None:
         if isinstance(call, NodeVerdict):
             gone |= {call.instance or call.node} if effect.outcome == "done" else set()
         elif effect.outcome in ("denied", "undone"):
-            unsold |= {_hold_id(record.id, index, n) for n in range(effect.count, len(call.terms))}
+            unsold |= {_hold_id(record.id, index, n) for n in range(effect.count, call.count)}
     if gone or unsold:
         now = deps.clock.now()
         for hold in _holds(deps):

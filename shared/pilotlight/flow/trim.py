@@ -1,19 +1,37 @@
 """Makes a decision's record fit the store: a plan over thousands of pods keeps its counts and its first names.
 
-What acting and recovery read is never cut: calls, their outcomes, nodes to release. Messages may be, because they are
-made anew from the plan and its outcomes, and a warning that was not told is told by the next look.
+What acting and recovery read is never cut: calls, their outcomes, nodes to release; so a plan of very many releases
+becomes several. Messages may be cut, because they are made anew from the plan and its outcomes, and a warning that was
+not told is told by the next look. Terms may be, because holds have records of their own.
 """
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.decisions import PodGroup, Record
+from pilotlight.facts.decisions import Plan, PodGroup, Record
 from pilotlight.ports import LARGEST
+
+MOST_RELEASES = 300
+"""Nodes that one decision gives back: about 400 bytes of its record each."""
 
 KEPT = (1000, 100, 10, 1, 0)
 """Names kept of each list, tried in this order."""
+
+
+def bounded(plan: Plan, now: datetime) -> Plan:
+    """A plan whose releases fit one record; the others stay for the next look, at once."""
+    later = {node.node: node.usd_per_hour for node in plan.releases[MOST_RELEASES:]}
+    if not later:
+        return plan
+    after = plan.usd_per_hour_after + sum(later.values())
+    why = f"to be released too; one decision releases {MOST_RELEASES} nodes at most"
+    nodes = tuple(
+        msgspec.structs.replace(node, verdict="keep", why=why) if node.node in later else node for node in plan.nodes
+    )
+    return msgspec.structs.replace(plan, nodes=nodes, usd_per_hour_after=after, look_again_at=now)
 
 
 def fitted(record: Record, write: Callable[[Record], bytes]) -> bytes:
@@ -31,7 +49,10 @@ def _trimmed(record: Record, most: int) -> Record:
     kept = tuple(node for node in plan.nodes if node.verdict == "keep")[:most]
     less = msgspec.structs.replace(
         plan,
-        buys=tuple(msgspec.structs.replace(b, demands=b.demands[:most], shapes=b.shapes[:most]) for b in plan.buys),
+        buys=tuple(
+            msgspec.structs.replace(b, demands=b.demands[:most], shapes=b.shapes[:most], terms=b.terms[:most])
+            for b in plan.buys
+        ),
         pods=tuple(_named(group, most) for group in plan.pods[:most]),
         nodes=kept + plan.releases,
         findings=plan.findings[:most],
