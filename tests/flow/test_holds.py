@@ -177,10 +177,10 @@ def test_a_node_that_cannot_be_held_for_takes_nothing_new() -> None:
     on.event(on.submit("short", run_s=600))
     on.minutes(12)
     assert [n.cordoned for n in on.world.nodes.values()] == [True, True]
-    (first, _) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
-    assert first.what == "node n1"
-    assert first.why.startswith("budget all: $4.")
-    assert first.why.endswith("nothing new binds to it until there is room")
+    (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
+    assert alert.what == "budget all, usd"
+    assert alert.why.startswith("budget all: $4.37 of $4.32 a month would be held")
+    assert alert.why.endswith("; nothing new binds to n1, n2 until there is room")
     on.minutes(12)
     assert [(n.id, n.cordoned) for n in on.world.nodes.values()] == [("n1", False)]
     quiet(on, 120)
@@ -199,6 +199,24 @@ def test_running_nodes_are_held_first_in_a_new_period() -> None:
     first, second = accounts(on).values()
     assert (first.held, second.held) == ({}, {})
     assert (first.settled, first.settled + second.settled) == (Decimal("0.5"), on.world.cost())
+
+
+def test_what_runs_over_into_a_new_period_is_reported() -> None:
+    """Work that runs on into a period whose budget cannot hold it gets what there is; how far it may go is told."""
+    on = stage(day("2.5"))
+    on.wait(11.9 * HOUR)
+    for n in range(3):
+        on.event(on.submit(f"p{n}", run_s=1.5 * HOUR))
+    assert on.nodes("one") == 3
+    on.minutes(30)
+    assert all(node.cordoned for node in on.world.nodes.values())
+    (balance,) = holds.balances(on.deps, on.deps.clock.now()).balances
+    spent_without_cover = Decimal("0.4")
+    assert round(balance.total, 6) == Decimal("2.5") + spent_without_cover
+    (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
+    assert "what runs already may go $3." in alert.why
+    quiet(on, 200)
+    assert sum((a.settled for a in accounts(on).values()), Decimal(0)) == on.world.cost()
 
 
 def test_nodes_from_before_the_budget_are_counted() -> None:
@@ -225,7 +243,7 @@ def test_a_longer_pod_raises_the_hold_of_the_node_it_bound_to() -> None:
     on.minutes(20)
     assert max(total(on).held.values()) == 3
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
-    assert "and what runs on it may go $1." in alert.why
+    assert alert.why.endswith("nothing new binds to n1 until there is room; what runs already may go $1.23 beyond")
 
 
 def test_what_the_cloud_refuses_is_free_again_at_once() -> None:

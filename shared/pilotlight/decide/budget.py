@@ -159,27 +159,34 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
     """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the longest run."""
-    scope = meter.budget.scope
-    who = str(scope) if isinstance(scope, BudgetScope) else f"budget {meter.budget.name}"
+    figures = f"{who(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
     if meter.end is None:
-        return f"{who}: {cents(after)} of {cents(meter.limit)} an hour would be held"
+        return figures
     run_s, source = terms_.run_s, terms_.run_source
     if not meter.budget.hard:
         run_s, source = terms_.typical_s, "the typical run"
-    if meter.measure == "usd":
-        figures = f"{cents(after)} of {cents(meter.limit)}"
-    else:
-        figures = f"{after:,.1f} of {meter.limit:,.1f} GPU-hours"
-    return f"{who}: {figures} a {meter.budget.period} would be held (a run may take {_hours(run_s)}: {source})"
+    return f"{figures} (a run may take {run_s / HOUR:.3g} h: {source})"
+
+
+def who(meter: Meter) -> str:
+    """Whose money it is: "team research", or the name of a budget for all."""
+    scope = meter.budget.scope
+    return str(scope) if isinstance(scope, BudgetScope) else f"budget {meter.budget.name}"
+
+
+def amount(meter: Meter, figure: Decimal) -> str:
+    """A figure of a meter with its unit."""
+    return f"{figure:,.1f} GPU-hours" if meter.measure == "gpu_hours" else cents(figure)
+
+
+def limit(meter: Meter) -> str:
+    """A meter's limit with its period: "$400.00 a day"."""
+    return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
 
 
 def unused(budgets: Sequence[Budget], now: datetime) -> Money:
     """The balances of budgets that nothing counts against yet."""
     return Money(balances=tuple(Balance(meter=meter, total=Decimal(0)) for meter in meters(budgets, now)))
-
-
-def _hours(seconds: Seconds) -> str:
-    return f"{seconds / HOUR:.3g} h"
 
 
 @dataclass(slots=True)

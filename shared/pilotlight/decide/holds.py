@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.budget import held, longest_run, refusal, terms, used
+from pilotlight.decide.budget import amount, held, limit, longest_run, refusal, terms, used
 from pilotlight.facts.budget import Account, Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
@@ -20,6 +20,9 @@ TICK = timedelta(seconds=60)
 
 SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind ours."""
+
+NAMED = 5
+"""A report names so many nodes."""
 
 YOUNG = timedelta(seconds=60)
 """One lease: a purchase younger than that may still be under way in other hands."""
@@ -151,16 +154,32 @@ def claim_more(meter: Meter, account: Account, has: Hold, wants: Hold, now: date
     """
     own = account.held.get(has.id, Decimal(0))
     others = account.total - own
-    spent, wanted, commitment = used(meter, has, now), held(meter, wants), held(meter, has)
+    spent, commitment = used(meter, has, now), held(meter, has)
+    wanted = max(spent, held(meter, wants))
     refused, short = "", Decimal(0)
     if wanted <= own or others + wanted <= meter.limit:
-        grant = max(own, wanted, spent)
+        grant = max(own, wanted)
     else:
         grant = max(own, spent, min(commitment, meter.limit - others))
         refused, short = refusal(meter, others + wanted, wants.terms), max(Decimal(0), commitment - grant)
     if grant == own and has.id in account.held:
         return Claim(account, refused, short)
     return Claim(msgspec.structs.replace(account, held={**account.held, has.id: grant}), refused, short)
+
+
+def report(meter: Meter, account: Account, refused: Sequence[tuple[str, Claim]]) -> str:
+    """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed.
+
+    Only what bound between two looks, ran over from the last period or past its longest run can pass a hard limit.
+    """
+    beyond = sum((claim.short for _, claim in refused), max(Decimal(0), account.total - meter.limit))
+    said = [f"{amount(meter, account.total)} of {limit(meter)} are held or spent"]
+    if refused:
+        names = ", ".join(name for name, _ in refused[:NAMED]) + (", ..." if len(refused) > NAMED else "")
+        said = [refused[0][1].refused, f"nothing new binds to {names} until there is room"]
+    if beyond > 0:
+        said.append(f"what runs already may go {amount(meter, beyond)} beyond")
+    return "; ".join(said) if refused or beyond > 0 else ""
 
 
 def charged(meter: Meter, account: Account, hold: Hold, ended_at: datetime) -> Account:

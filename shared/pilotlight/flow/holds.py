@@ -24,7 +24,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
 from pilotlight.ports import ABSENT
-from pilotlight.units import HOUR, cents
+from pilotlight.units import HOUR
 
 KEEP_ACCOUNTS_S = 400 * 24 * HOUR
 
@@ -118,7 +118,7 @@ def keep(deps: Deps, sight: Sight) -> Kept:
     keeper.run()
     nodes = rules.frozen_nodes(sight.view.nodes, keeper.frozen)
     view = msgspec.structs.replace(sight.view, nodes=nodes)
-    return Kept(sight=replace(sight, view=view), money=keeper.money(), findings=tuple(keeper.findings))
+    return Kept(sight=replace(sight, view=view), money=keeper.money(), findings=keeper.reports())
 
 
 class _Keeper:
@@ -130,6 +130,7 @@ class _Keeper:
         self.accounts: dict[str, Account] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
+        self.refused: dict[str, list[tuple[str, Claim]]] = {m.key: [] for m in self.meters}
         self.due: list[datetime] = []
 
     def run(self) -> None:
@@ -157,27 +158,26 @@ class _Keeper:
         if before is None:
             _write(self.deps, hold)
         concerned = [meter for meter in self.meters if applies(meter, hold.terms)]
-        claims = [self._claim(meter, has, wants) for meter in concerned]
-        refused = next((claim for claim in claims if claim.refused), None)
-        after = msgspec.structs.replace(has if refused else wants, frozen=refused is not None)
-        if refused is not None:
-            self._report(after, one, refused)
-        else:
+        refused = [meter for meter in concerned if not self._claim(meter, has, wants, one)]
+        after = msgspec.structs.replace(has if refused else wants, frozen=bool(refused))
+        if not refused:
             self.due.append(after.binds_until - TICK)
         self.due += [meter.end for meter in concerned if meter.end is not None]
         self._cordon(hold, after, one)
         if after != before:
             _write(self.deps, after)
 
-    def _claim(self, meter: Meter, has: Hold, wants: Hold) -> Claim:
-        """The claim by what was read; the account is only written where that would change it."""
+    def _claim(self, meter: Meter, has: Hold, wants: Hold, one: Lit | None) -> bool:
+        """Whether it was granted. By what was read already; the account is only written where that would change it."""
         decide = partial(rules.claim_more, meter, has=has, wants=wants, now=self.now)
-        known = decide(self.accounts[meter.key])
-        if known.account is self.accounts[meter.key]:
-            return known
-        done = _claim(self.deps, meter, decide)
-        self.accounts[meter.key] = done.account
-        return done
+        claim = decide(self.accounts[meter.key])
+        if claim.account is not self.accounts[meter.key]:
+            claim = _claim(self.deps, meter, decide)
+            self.accounts[meter.key] = claim.account
+        if claim.refused:
+            name = one.node.name if one and one.node else has.instance or has.id
+            self.refused[meter.key].append((name, claim))
+        return not claim.refused
 
     def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
         """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
@@ -195,12 +195,15 @@ class _Keeper:
             self.findings.append(Finding(subject=f"node {node.name}", code="budget-cordon", message=str(no)))
         self.frozen[one.instance if one else ""] = after.frozen
 
-    def _report(self, hold: Hold, one: Lit | None, claim: Claim) -> None:
-        name = one.node.name if one and one.node else hold.instance or hold.id
-        message = f"{claim.refused}; nothing new binds to it until there is room"
-        if claim.short > 0:
-            message += f", and what runs on it may go {cents(claim.short)} beyond"
-        self.findings.append(Finding(subject=f"node {name}", code="budget-hold", message=message))
+    def reports(self) -> tuple[Finding, ...]:
+        """One finding for each meter that people should know of, and what went wrong."""
+        told = ((m, rules.report(m, self.accounts[m.key], self.refused[m.key])) for m in self.meters)
+        found = (
+            Finding(subject=f"budget {m.budget.name}, {m.measure}", code="budget-hold", message=why)
+            for m, why in told
+            if why
+        )
+        return (*found, *self.findings)
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""
