@@ -216,7 +216,7 @@ def test_what_runs_over_into_a_new_period_is_reported() -> None:
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
     assert "what runs already may go $3." in alert.why
     quiet(on, 200)
-    assert sum((a.settled for a in accounts(on).values()), Decimal(0)) == on.world.cost()
+    assert round(total(on).settled, 6) == on.world.cost()
 
 
 def test_nodes_from_before_the_budget_are_counted() -> None:
