@@ -20,6 +20,7 @@ from pilotlight.flow.reconcile import reconcile
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
 from pilotlight.world.nodes import WorldPool
 from pilotlight.world.pools import WorldPools
@@ -32,11 +33,11 @@ T4 = "g4dn.xlarge"
 class Stage:
     """A world with one-GPU T4 pods, and the app of a policy before it."""
 
-    def __init__(self, **rules: object) -> None:
+    def __init__(self, faults: Faults | None = None, **rules: object) -> None:
         pools = catalog_pools(CATALOG, "on-demand")
         classes = {"batch": ClassPolicy(gpu_models="any", idle_timeout=120)}
         policy = msgspec.structs.replace(Policy(version=1, pools=pools, classes=classes), **rules)  # type: ignore[arg-type]
-        self.world = World(CATALOG, [WorldPool(name=n, instance_type=n) for n in pools])
+        self.world = World(CATALOG, [WorldPool(name=n, instance_type=n) for n in pools], faults=faults)
         self.app = App(
             Settings(mode="act"),
             cluster=WorldCluster(self.world),
