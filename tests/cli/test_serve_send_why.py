@@ -162,7 +162,8 @@ def test_a_dry_run_of_send_leaves_nothing(tmp_path: Path) -> None:
 
 def test_send_finds_the_function_of_every_sample(tmp_path: Path) -> None:
     """Each sample of an outside source, stdin too, is taken by a function."""
-    for sample in ("google/scheduler_tick.json", "knative/apiserver_resource_pod_binary.json", "pilotlight/alert.json"):
+    samples = ("google/scheduler_tick", "knative/apiserver_reference_pod", "pilotlight/alert")
+    for sample in (f"{name}.json" for name in (*samples, "knative/apiserver_resource_pod_binary")):
         sent = _run(tmp_path, "send", "-", "--dry-run", stdin=(SAMPLES / sample).read_bytes())
         assert sent.returncode == 0, sent.stderr
 
@@ -172,8 +173,14 @@ def test_send_finds_the_function_of_every_sample(tmp_path: Path) -> None:
     [
         pytest.param(("send", "no-such.json"), b"", "no-such.json: No such file or directory", id="a missing file"),
         pytest.param(("send", "-"), b'{"kind": ', "not JSON", id="a truncated event"),
-        pytest.param(("send", "-"), b"{}", "no known source sends this", id="an event of no source"),
+        pytest.param(("send", "-"), b"{}", "stdin: no known source sends this", id="an event of no source"),
+        pytest.param(("send", POD, "--url", "http://h:x"), b"", "--url is 'http://h:x'", id="a port that is none"),
+        pytest.param(("send", POD, "--url", "localhost"), b"", "--url is 'localhost'", id="an address without http"),
         pytest.param(("nonsense",), b"", "No such command", id="an unknown command"),
+        pytest.param(("world", "--clock", "60"), b"", "--clock is '60'", id="a world's clock that is none"),
+        pytest.param(
+            ("serve", "--world", "here"), b"", "PILOTLIGHT_WORLD is 'here'", id="a world's address that is none"
+        ),
     ],
 )
 def test_bad_input_is_exit_2_without_a_traceback(
@@ -201,7 +208,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["plan", "check", "schema", "replay", "week", "synth", "stats", "trace", "serve", "send", "why"]
+    "command", ["plan", "check", "schema", "replay", "week", "synth", "stats", "trace", "serve", "world", "send", "why"]
 )
 def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) -> None:
     """--help of each command shows how it is called."""

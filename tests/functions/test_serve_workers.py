@@ -1,5 +1,8 @@
 """serve's workers on one world and one state: what a burst buys, who ticks, and what dies with a worker."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -7,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from fleet import fleet, until
+from fleet import PILOTLIGHT, children, fleet, free_port, until
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
 from pilotlight.cli.schedule import tick_if_due
@@ -92,6 +95,22 @@ def test_workers_killed_under_load_neither_buy_twice_nor_lose_a_pod(tmp_path: Pa
         assert report.surplus == 0
         assert report.peak_gpus <= 4
         until(lambda: not here.state.scan("lease/").items)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_world_of_serves_own_ends_with_it(tmp_path: Path, how: signal.Signals) -> None:
+    """Without a world to join, the workers get one; it is gone when they are, however they went."""
+    port, log = free_port(), tmp_path / "log"
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path)}
+    with log.open("wb") as out:
+        serve = subprocess.Popen(
+            [PILOTLIGHT, "serve", "--workers", "2", "--port", str(port)], env=environ, stdout=out, stderr=out
+        )
+    until(lambda: len(children(serve.pid)) == 3)
+    family = children(serve.pid)
+    serve.send_signal(how)
+    serve.wait(timeout=20)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family))
 
 
 def test_one_worker_ticks_in_each_interval(tmp_path: Path, clock: VirtualClock) -> None:

@@ -67,8 +67,9 @@ class _Workers(BaseApplication):  # type: ignore[misc]
 
 def own_world(settings: Settings) -> tuple[str, Callable[[], None]]:
     """Start a world with the settings' policy and catalogue; its address, and what ends it. Raises ``Failed``."""
-    words = ["world", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
-    process = subprocess.Popen([sys.executable, "-c", _CLI, *words], stdout=subprocess.PIPE, text=True)
+    words = ["world", "--while-stdin", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", _CLI, *words], stdin=pipe, stdout=pipe, text=True)
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith("world http"):
         process.kill()

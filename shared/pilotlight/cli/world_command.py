@@ -1,7 +1,9 @@
 """``pilotlight world``: the world in a process of its own, for serve's workers and for tests that kill them."""
 
 import signal
+import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -22,6 +24,7 @@ def world(
     policy: Annotated[str, typer.Option(help="The policy file that names the pools.")] = "",
     catalog: Annotated[str, typer.Option(help="The catalogue of instance types.")] = "",
     seed: Annotated[int, typer.Option(help="What chance in the world is drawn from.")] = 0,
+    while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin does.", hidden=True)] = False,
 ) -> None:
     """Serve a cluster with its cloud and its clock over local HTTP.
 
@@ -47,9 +50,17 @@ def world(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    if while_stdin:
+        threading.Thread(target=_after_stdin, args=(end,), daemon=True).start()
     typer.echo(f"world {server.url}")
     server.serve_forever()
     server.server_close()
+
+
+def _after_stdin(end: Callable[[], None]) -> None:
+    """Whoever started this process holds the other end: the world does not outlive them."""
+    sys.stdin.read()
+    end()
 
 
 def _speed(text: str) -> float:

@@ -138,7 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = self.headers.get("Content-Length") or "0"
+        body = self.rfile.read(int(length)) if length.isdecimal() else b""
         status, gives = self.server.service.answer(self.command, self.path, body)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
