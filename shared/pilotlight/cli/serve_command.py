@@ -88,7 +88,7 @@ def _alone(listener: socket.socket, tick: float) -> None:
 def _together(listener: socket.socket, tick: float, count: int) -> None:
     """Worker processes, and a world of their own unless the settings name one."""
     from pilotlight.cli import workers
-    from pilotlight.wiring import App, app
+    from pilotlight.wiring import app
 
     settings, at_end = Settings.of(os.environ), ExitStack()
     if not settings.world:
