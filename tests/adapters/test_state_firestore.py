@@ -7,14 +7,29 @@ from uuid import uuid4
 import pytest
 import urllib3
 from answering import Answer, answering
+from hypothesis import given
+from hypothesis import strategies as st
 
 from emulators import free_port
 from pilotlight.adapters import google_token
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.state.firestore import FirestoreState
+from pilotlight.adapters.state.firestore import FirestoreState, document_id, key_of
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.ports import ABSENT
 from pilotlight.world.clock import VirtualClock
+
+KEYS = st.text("a.b/+-0é~", min_size=1, max_size=12)
+
+
+@given(first=KEYS, second=KEYS)
+def test_ids_of_documents_are_keys_in_other_words(first: str, second: str) -> None:
+    """An id leads back to its key, holds no slash, is no path of dots, and sorts and begins as its key does."""
+    one, other = document_id(first), document_id(second)
+    assert key_of(one) == first
+    assert "/" not in one
+    assert one not in (".", "..")
+    assert (one < other) == (first < second)
+    assert one.startswith(other) == first.startswith(second)
 
 
 def store(host: str, clock: VirtualClock) -> FirestoreState:

@@ -1,5 +1,8 @@
 """PILOTLIGHT_STATE and what it opens."""
 
+import os
+import subprocess
+import sys
 from uuid import uuid4
 
 import pytest
@@ -19,6 +22,22 @@ def test_firestore_is_opened_by_project_database_and_collection(firestore_emulat
     assert isinstance(state, FirestoreState)
     state.put("memory/c", b"1")
     assert app(settings).state.get("memory/c") is not None
+
+
+def test_firestore_costs_a_cold_start_no_library_of_google(firestore_emulator: str) -> None:
+    """Opening, writing and reading imports neither Google's packages nor gRPC (ADR 6)."""
+    code = (
+        "import os, sys; from pilotlight.settings import Settings; from pilotlight.wiring import app; "
+        "state = app(Settings.of(os.environ)).state; state.put('memory/c', b'1'); state.get('memory/c'); "
+        "print({'google.auth', 'google.api_core', 'grpc', 'boto3', 'requests'} & sys.modules.keys())"
+    )
+    environ = {
+        **os.environ,
+        "PILOTLIGHT_STATE": f"firestore:demo/(default)/state-{uuid4()}",
+        "FIRESTORE_EMULATOR_HOST": firestore_emulator,
+    }
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_dynamodb_is_opened_by_its_table(dynamodb_server: str) -> None:

@@ -135,8 +135,8 @@ class FirestoreState:
     def _query(self, prefix: str, after: str, limit: int) -> list[_Document]:
         """The first documents of a prefix after a key, expired ones too."""
         bounds = (
-            ("GREATER_THAN", _id(after)) if after >= prefix else ("GREATER_THAN_OR_EQUAL", _id(prefix)),
-            ("LESS_THAN", _end_of(_id(prefix))),
+            ("GREATER_THAN", document_id(after)) if after >= prefix else ("GREATER_THAN_OR_EQUAL", document_id(prefix)),
+            ("LESS_THAN", _end_of(document_id(prefix))),
         )
         filters = [self._bound(op, id) for op, id in bounds if id]
         query: dict[str, Any] = {
@@ -154,7 +154,7 @@ class FirestoreState:
         return {"fieldFilter": {"field": {"fieldPath": "__name__"}, "op": op, "value": value}}
 
     def _read(self, document: Mapping[str, Any]) -> _Document:
-        fields, key = document["fields"], _key(document["name"].rpartition("/")[2])
+        fields, key = document["fields"], key_of(document["name"].rpartition("/")[2])
         try:
             value = base64.b64decode(fields["value"]["bytesValue"])
             write, expires = int(fields["write"]["integerValue"]), fields.get("expireAt", {}).get("timestampValue")
@@ -183,7 +183,7 @@ class FirestoreState:
         return data
 
     def _name(self, key: str) -> str:
-        return f"{self._documents}/{self._collection}/{_id(key)}"
+        return f"{self._documents}/{self._collection}/{document_id(key)}"
 
 
 def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
@@ -202,11 +202,13 @@ def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
     return Unavailable(said) if status >= 500 else BadRequest(said)
 
 
-def _id(key: str) -> str:
+def document_id(key: str) -> str:
+    """The id of a key's document: ids sort as their keys do, and hold no slash."""
     return key.replace(".", ".0").replace("/", ".1")
 
 
-def _key(id: str) -> str:
+def key_of(id: str) -> str:
+    """The key of a document's id."""
     return id.replace(".1", "/").replace(".0", ".")
 
 
