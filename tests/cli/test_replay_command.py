@@ -2,10 +2,10 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from pilotlight.adapters.logs import LOGGER
@@ -27,7 +27,7 @@ def replay(*words: str) -> tuple[int, str]:
     """Exit code and output of a replay; its own errors are raised."""
     line = ["replay", *words]
     result = CliRunner().invoke(build(line), line, catch_exceptions=False)
-    return result.exit_code, result.stdout or typer.unstyle(result.output)
+    return result.exit_code, result.stdout or re.sub(r"\x1b\[[\d;]*m", "", result.output)
 
 
 def test_a_trace_of_one_job_costs_one_node(trace: str) -> None:

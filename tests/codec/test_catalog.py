@@ -75,7 +75,7 @@ def test_a_price_is_the_decimal_that_was_written() -> None:
             "gpus: 1", "gpus: 1\n    boot_s: 1e300", "t4.boot_s: must be 0 or more, and at", id="an absurd boot"
         ),
         pytest.param("gpus: 1", "gpus: 1\n    boot_s: nan", "t4.boot_s: must be 0 or more, and at", id="a boot of NaN"),
-        pytest.param("16Gi", "１６Gi", "t4.memory: '１６Gi' is not a quantity", id="digits of another script"),  # noqa: RUF001
+        pytest.param("16Gi", "１６Gi", "t4.memory: '１６Gi' is not a quantity", id="digits of another script"),
         pytest.param("16Gi", "16Gx", "t4.memory: '16Gx' is not a quantity", id="memory in an unknown unit"),
         pytest.param("cloud:", "clod:", "instance_types.t4: unknown key clod", id="an unknown key of a type"),
         pytest.param("name: small", "nam: small", "unknown key nam", id="an unknown key of the file"),

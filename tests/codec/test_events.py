@@ -157,7 +157,10 @@ POD = _sample("kubernetes/pod_unschedulable.json")
         pytest.param(
             {"message": {"attributes": {"a": "b"}, "messageId": "1"}}, id="Pub/Sub attributes of another kind"
         ),
-        pytest.param({"specversion": "1.0", "id": "1", "source": "s", "type": "x.y"}, id="another CloudEvent type"),
+        pytest.param(
+            {"specversion": "1.0", "id": "1", "source": "s", "type": "google.cloud.audit.log.v1.written"},
+            id="another CloudEvent of Google's",
+        ),
         pytest.param(
             {"specversion": "1.0", "id": "1", "source": "s", "type": "dev.knative.apiserver.ref.delete"},
             id="an object that was deleted",
@@ -202,6 +205,11 @@ def _push(data: bytes) -> dict[str, object]:
             json.dumps({**EVENT, "eventTime": "2026-11-20T09:15:02"}).encode(),
             r"^eventTime: ",
             id="a time without its zone",
+        ),
+        pytest.param(
+            b'{"specversion": "1.0", "type": "x.y", "source": "s", "id": "1"}',
+            r"^type: no function takes a CloudEvent of type 'x\.y'",
+            id="a CloudEvent of a type nobody takes",
         ),
         pytest.param(b'{"specversion": "1.0", "type": "t", "source": "s"}', r"^id: ", id="a CloudEvent without id"),
         pytest.param(

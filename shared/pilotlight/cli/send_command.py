@@ -6,12 +6,12 @@ import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import typer
 
 from pilotlight.doorway import RECEIVES, Function, Response
-from pilotlight.errors import BadInput, Failed
+from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import Settings, read
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -35,8 +35,12 @@ def send(
 
     Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
     """
+    name = "stdin" if str(file) == "-" else str(file)
     body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))
-    function = function_of(body, headers)
+    try:
+        function = function_of(body, headers)
+    except BadEvent as error:
+        raise BadInput(f"{name}: {error}") from None
     if function is None:
         typer.echo("no function has anything to do for this event")
         return
@@ -49,7 +53,7 @@ def send(
     else:
         typer.echo("\n".join(_lines(function, answer.body)))
     if "rejected" in answer.body:
-        raise BadInput(f"{file}: {answer.body['rejected']}")
+        raise BadInput(f"{name}: {answer.body['rejected']}")
     if answer.status != 200:
         raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
 
@@ -88,9 +92,7 @@ def _served(url: str, function: Function, body: bytes, headers: dict[str, str], 
 
 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
-    where = urlsplit(url)
-    kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
-    connection = kind(where.netloc, timeout=60)
+    where, connection = _connection(url)
     try:
         connection.request("POST", where.path.rstrip("/") + path, body, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
@@ -101,6 +103,15 @@ def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response
         raise Failed(f"{url}: {error}; is `pilotlight serve` there?") from None
     finally:
         connection.close()
+
+
+def _connection(url: str) -> tuple[SplitResult, http.client.HTTPConnection]:
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    try:
+        where = urlsplit(url)
+        return where, kinds[where.scheme](where.netloc, timeout=60)
+    except (KeyError, ValueError, http.client.InvalidURL):
+        raise BadInput(f"--url is {url!r}: write it as {DEFAULT_URL}") from None
 
 
 def _object(text: bytes) -> dict[str, Any]:

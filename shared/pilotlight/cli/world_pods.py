@@ -32,7 +32,7 @@ def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
 
 
 def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDemand]:
-    if _is_pod(body):
+    if _is_pod(body, headers):
         return _of_pods(app, body, "the body")
     events = [delivery.message for delivery in decode(body, headers, cluster=app.deps.name)]
     return [demand for event in events if isinstance(event, PodPending) for demand in _of_event(app, event)]
@@ -61,13 +61,16 @@ def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
     return list(view.pending)
 
 
-def _is_pod(body: bytes) -> bool:
+def _is_pod(body: bytes, headers: Mapping[str, str]) -> bool:
+    """Whether a body is pods and no CloudEvent: Knative's references to a pod carry its kind, too."""
     try:
-        kind = msgspec.json.decode(body, type=_Kind).kind
+        head = msgspec.json.decode(body, type=_Head)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return kind in ("Pod", "PodList", "List")
+    wrapped = head.specversion or any(name.lower() == "ce-specversion" for name in headers)
+    return not wrapped and head.kind in ("Pod", "PodList", "List")
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _Head(msgspec.Struct, frozen=True):
     kind: str = ""
+    specversion: str = ""

@@ -14,6 +14,9 @@ from pilotlight.codec.events.envelope import Envelope, Ignored, parse, shaped
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Moment, PodPending, Tick
 
+TYPES = "google.cloud."
+"""How the types of Google's CloudEvents begin."""
+
 PUBLISHED = "google.cloud.pubsub.topic.v1.messagePublished"
 
 
