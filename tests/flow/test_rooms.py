@@ -1,14 +1,19 @@
 """Every record that flows write belongs to a room and says its schema; a corrupt one stops the flow, nothing else."""
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from itertools import count
+from pathlib import Path
 
 import pytest
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.errors import Corrupt
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.policy import Budget, PoolPolicy
 from pilotlight.flow import brakes, ledger
 from pilotlight.flow.rooms import read, room_of
@@ -75,6 +80,38 @@ def test_a_corrupt_record_stops_the_flow_before_any_effect(room: str) -> None:
     assert stored is not None
     assert stored.value == b'{"schema":1,'
     assert not stage.world.nodes
+
+
+def _read_only(state: SqliteState) -> None:
+    state._connection().execute("PRAGMA query_only = ON")
+
+
+def _full(state: SqliteState) -> None:
+    state._connection().execute("PRAGMA max_page_count = 1")
+    for size in (4000, 400, 40, 4):
+        with suppress(Unavailable):
+            for n in count():
+                state.put(f"filler/{size}/{n}", b"x" * size)
+
+
+@pytest.mark.parametrize("broken", [_read_only, _full], ids=["a read-only file", "a full disk"])
+def test_a_store_that_cannot_be_written_buys_and_releases_nothing(
+    broken: Callable[[SqliteState], None], tmp_path: Path
+) -> None:
+    """A pod waits and a node is idle for hours: with the store gone both stay so, and the error is one line."""
+    stage = Stage()
+    state = SqliteState(tmp_path / "state.db", stage.world.clock)
+    stage.deps = replace(stage.deps, state=state)
+    stage.event(stage.submit("done", run_s=60))
+    stage.minutes(4)
+    assert stage.nodes("one") == 1
+    broken(state)
+    pod = stage.submit("waits", gpus=8)
+    stage.wait(7200)
+    for look in (stage.tick, lambda: stage.event(pod)):
+        with pytest.raises(Unavailable, match=r"state\.db: [^\n]*disk"):
+            look()
+    assert (stage.nodes("one"), stage.nodes("eight")) == (1, 0)
 
 
 def test_ten_thousand_pending_pods_are_bought_for_in_one_decision() -> None:
