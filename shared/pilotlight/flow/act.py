@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.errors import BadRequest, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
 from pilotlight.facts.policy import ApproveOver
@@ -51,12 +51,13 @@ def _within_mode(deps: Deps, effect: Effect, needs: Literal["scale-up", "act"]) 
 
 
 class Act:
-    """The effects of one record. ``effects`` tells what came of each as far as it is known."""
+    """The effects of one record. ``effects`` tells what came of each as far as it is known; ``at`` is being made."""
 
     def __init__(self, deps: Deps, sight: Sight, record: Record, held: Lease) -> None:
         self.deps, self.sight, self.record, self.held = deps, sight, record, held
         self.effects = list(record.effects)
         self.memory = sight.memory
+        self.at = -1
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
 
@@ -70,11 +71,21 @@ class Act:
         if self.memory is not self.sight.memory:
             ledger.remember(self.deps.state, self.deps.name, self.memory)
 
+    def known(self) -> tuple[Effect, ...]:
+        """What came of each call after one failed: all that come after that one were not made."""
+        note = "not called: an earlier call failed, or the lease was lost"
+        return tuple(
+            msgspec.structs.replace(e, outcome="undone", note=note) if e.outcome == "planned" and i != self.at else e
+            for i, e in enumerate(self.effects)
+        )
+
     def _call(self, call: Buy | NodeVerdict, effect: Effect, index: int) -> Effect:
+        self.at = -1
         self.held.keep()
         why = brakes.paused(self.deps.state, self.deps.name, call.pool)
         if why:
             return msgspec.structs.replace(effect, outcome="stopped", note=why)
+        self.at = index
         effect = self._grow(call, effect, index) if isinstance(call, Buy) else self._release(call, effect)
         if effect.outcome == "done":
             self.memory = brakes.turned(self.memory, call, effect.count, self.sight.now, self.deps.policy.limits)
@@ -156,8 +167,11 @@ class Act:
             self.deps.pools.release(node.pool, node.instance)
             return replace(effect, outcome="done")
         cluster = self.deps.cluster
-        cluster.cordon(node.node)
-        busy = [p for p in cluster.bound(node.node) if p.gpu is not None and not p.daemonset]
+        try:
+            cluster.cordon(node.node)
+            busy = [p for p in cluster.bound(node.node) if p.gpu is not None and not p.daemonset]
+        except BadRequest as gone:
+            return replace(effect, outcome="undone", note=f"the node left by itself: {gone}")
         if busy:
             cluster.uncordon(node.node)
             note = f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile"
@@ -177,5 +191,7 @@ class Act:
         """Whoever cannot even uncordon leaves the record open: the next look does it."""
         try:
             self.deps.cluster.uncordon(node.node)
+        except BadRequest:
+            return  # The node left by itself meanwhile.
         except PilotlightError as second:
             raise second from no

@@ -29,15 +29,23 @@ def _settle(deps: Deps, sight: Sight, record: Record) -> None:
         if effect.outcome != "planned":
             effects.append(effect)
         elif effect.call == "grow":
-            came = sizes.get(effect.pool, 0) >= effect.to
-            if not came:
-                deps.state.delete(ledger.flight_key(deps.name, record.id, index))
-            effects.append(_known(effect, came))
+            effects.append(_known(effect, _came(deps, record, index, sizes.get(effect.pool, 0))))
         else:
             effects.append(_known(effect, _gone(deps, sight, record, index)))
     messages = messages_of(deps, record.plan, tuple(effects), record.id, record.at)
     send(deps, messages)
     ledger.close(deps.state, msgspec.structs.replace(record, effects=tuple(effects), messages=messages))
+
+
+def _came(deps: Deps, record: Record, index: int, size: int) -> bool:
+    """Whether a pool was grown: its ledger entry, written just before the call, is there, and so is the size."""
+    key = ledger.flight_key(deps.name, record.id, index)
+    if deps.state.get(key) is None:
+        return False
+    if size >= record.effects[index].to:
+        return True
+    deps.state.delete(key)
+    return False
 
 
 def _known(effect: Effect, happened: bool) -> Effect:
