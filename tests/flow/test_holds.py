@@ -149,6 +149,17 @@ def test_every_measure_binds(budget: Budget, bought: int) -> None:
     assert total(on).held == {}
 
 
+def test_a_soft_budget_holds_the_median_run() -> None:
+    """Once some runs of a class were seen, a budget that is not hard holds their median, and no longer an hour."""
+    on = stage(Budget(name="soft", usd=Decimal(50), hard=False))
+    for n in range(6):
+        on.event(on.submit(f"p{n}", run_s=600))
+    assert round(max(total(on).held.values()), 4) == round(Decimal(180 + 300 + 3600) / 3600, 4)
+    quiet(on, 40)
+    on.event(on.submit("next", run_s=600))
+    assert round(max(total(on).held.values()), 4) == round(Decimal(180 + 300 + 600) / 3600, 4)
+
+
 def test_no_budgets_cost_nothing() -> None:
     """Without budgets no account and no hold is ever read or written."""
     on = Stage()

@@ -4,7 +4,7 @@ A node is bought only when price x (boot + longest run + one idle timeout), cut 
 beside all that is settled and held. So whatever it was bought for can run to its end without passing the cap.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -16,6 +16,8 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, cents, per_hour
+
+_NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
 MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""
@@ -101,9 +103,18 @@ def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
 
 
 def terms(
-    offering: Offering, policy: Policy, *, workload_class: WorkloadClass | None, team: str, max_run_s: Seconds = 0
+    offering: Offering,
+    policy: Policy,
+    *,
+    workload_class: WorkloadClass | None,
+    team: str,
+    max_run_s: Seconds = 0,
+    typical: Mapping[str, Seconds] = _NOTHING_LEARNED,
 ) -> Terms:
-    """What a node of an offering is bought for: pods of one team and class that run so long at most."""
+    """What a node of an offering is bought for: pods of one team and class that run so long at most.
+
+    ``typical`` is the median run by class, where one was learned.
+    """
     run_s, source = longest_run(max_run_s, workload_class, policy)
     return Terms(
         pool=offering.pool,
@@ -115,7 +126,7 @@ def terms(
         idle_s=_idle_s(offering, policy, policy.of_class(workload_class or "batch")),
         run_s=run_s,
         run_source=source,
-        typical_s=min(run_s, TYPICAL_RUN_S),
+        typical_s=min(run_s, typical.get(workload_class or "", TYPICAL_RUN_S)),
         minimum_s=offering.minimum_s,
         increment_s=offering.increment_s,
     )

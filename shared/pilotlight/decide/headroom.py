@@ -41,8 +41,14 @@ class Headroom:
             return None
         if shape is None:
             return terms(offering, self.policy, workload_class=None, team="")
-        run_s = shape.max_run_s
-        return terms(offering, self.policy, workload_class=shape.workload_class, team=shape.team, max_run_s=run_s)
+        return terms(
+            offering,
+            self.policy,
+            workload_class=shape.workload_class,
+            team=shape.team,
+            max_run_s=shape.max_run_s,
+            typical=self.purse.money.typical,
+        )
 
     def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str]:
         """How many more nodes of an offering the caps allow, and which cap is the tightest, in figures."""

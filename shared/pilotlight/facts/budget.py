@@ -84,11 +84,22 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     total: Decimal
 
 
+class Runs(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of pods that were watched: since when by uid, with the class, and how long the last of a class took."""
+
+    begun: dict[str, tuple[str, datetime]] = {}
+    lengths: dict[str, tuple[Seconds, ...]] = {}
+
+
 class Money(msgspec.Struct, frozen=True, kw_only=True):
-    """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on."""
+    """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on.
+
+    ``typical`` is the median run of a class, where it is known.
+    """
 
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None
+    typical: dict[str, Seconds] = {}
 
 
 NO_BUDGETS = Money()

@@ -3,6 +3,7 @@
 Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, changed only by compare-and-set;
 ``hold/<cluster>/<decision>.<n>`` is one node's hold, written before any account names it and deleted after none does.
 So a crash between any two steps leaves a hold that the next look finds, and every step can be done twice.
+``runs/<cluster>`` is how long pods ran, for budgets that are not hard.
 Without budgets nothing here reads or writes.
 """
 
@@ -17,8 +18,9 @@ from pilotlight.codec.records import Format
 from pilotlight.decide import holds as rules
 from pilotlight.decide.budget import applies, life, meters, opened
 from pilotlight.decide.holds import TICK, Claim, Lit
+from pilotlight.decide.runs import learned, typical
 from pilotlight.errors import Conflict, Denied
-from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Terms
+from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -28,13 +30,14 @@ from pilotlight.units import HOUR
 
 KEEP_ACCOUNTS_S = 400 * 24 * HOUR
 
-ACCOUNT, HOLD = Format(Account), Format(Hold)
+ACCOUNT, HOLD, RUNS = Format(Account), Format(Hold), Format(Runs)
 
 
 def balances(deps: Deps, now: datetime) -> Money:
     """How far each budget is used now."""
     found = meters(deps.policy.budgets, now)
-    return Money(balances=tuple(Balance(meter=m, total=_read(deps, m)[0].total) for m in found))
+    totals = tuple(Balance(meter=m, total=_read(deps, m)[0].total) for m in found)
+    return Money(balances=totals, typical=typical(_runs(deps)))
 
 
 def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
@@ -208,7 +211,26 @@ class _Keeper:
     def money(self) -> Money:
         """The balances after all holds were moved on."""
         found = tuple(Balance(meter=m, total=self.accounts[m.key].total) for m in self.meters)
-        return Money(balances=found, look_again_at=min((d for d in self.due if d > self.now), default=None))
+        again = min((d for d in self.due if d > self.now), default=None)
+        return Money(balances=found, look_again_at=again, typical=typical(self._learn()))
+
+    def _learn(self) -> Runs:
+        """The runs seen so far, with this look's; only soft budgets ask for them."""
+        known = _runs(self.deps)
+        runs = learned(known, self.sight.view.nodes, self.now) if _soft(self.deps) else known
+        if runs != known:
+            self.deps.state.put(f"runs/{self.deps.name}", RUNS.write(runs))
+        return runs
+
+
+def _soft(deps: Deps) -> bool:
+    return not all(budget.hard for budget in deps.policy.budgets)
+
+
+def _runs(deps: Deps) -> Runs:
+    key = f"runs/{deps.name}"
+    stored = deps.state.get(key) if _soft(deps) else None
+    return RUNS.read(key, stored.value) if stored else Runs()
 
 
 def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, datetime, str]:

@@ -35,6 +35,7 @@ ROOMS: Mapping[str, Room] = {
     "memory": Room(ledger.MEMORY),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
+    "runs": Room(holds.RUNS),
     "tick": Room(MARK, 60.0),
     "told": Room(MARK, ledger.TELL_AGAIN_S),
 }
