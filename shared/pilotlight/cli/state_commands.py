@@ -63,9 +63,9 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
         typer.echo(msgspec.json.format(msgspec.json.encode([item._asdict() for item in items])).decode())
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("key", "bytes", "version", "", box=None, pad_edge=False)
+    table = Table(Column("key", overflow="fold"), "bytes", "version", "", box=None, pad_edge=False)
     for item in items:
         table.add_row(item.key, f"{item.size:,}", str(item.version), item.unreadable)
     console = Console()
