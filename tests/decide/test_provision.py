@@ -179,6 +179,16 @@ def test_a_gang_uses_what_is_lit() -> None:
     assert verdict(made, small)[0] == "fits"
 
 
+def test_members_whose_nodes_boot_count() -> None:
+    """A gang that was given two places on a node on its way and one new node keeps all three from a second gang."""
+    first, second = gang("g", 3, gpus=4), gang("h", 3, gpus=4)
+    rules = policy(pools={"a100": PoolPolicy(instance_type="A100x8", max=1)})
+    memory = Memory(in_flight=(in_flight(V100X4, first[2:]),))
+    made = plan([*first, *second], booting={"a100": 1, "v100x4": 1}, rules=rules, memory=memory)
+    assert {verdict(made, p)[0] for p in first} == {"booting"}
+    assert bought(made) == {"v100x4": 3}
+
+
 def test_members_that_run_count() -> None:
     """A gang whose other pods run already only needs the rest."""
     running = BoundPod(uid="r", namespace="ml", name="g-9", gpu=GpuRequest(count=8), gang="g")

@@ -4,7 +4,7 @@ A gang goes to the single offering, one type in one zone, that can hold all of i
 only where no single one can is it spread over several.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -17,11 +17,17 @@ from pilotlight.facts.workload import PodDemand
 
 def plan_pods(run: Provisioner, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
     """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
-    for gang, groups in _units(run.not_in_flight(pending)):
+    rest = run.not_in_flight(pending)
+    units = _units(rest)
+    members = Counter(gang_members)
+    if len(rest) < len(pending) and any(gang for gang, _ in units):
+        left = {p.uid for p in rest}
+        members.update(p.shape.gang.key for p in pending if p.shape.gang and p.uid not in left)
+    for gang, groups in units:
         if gang is None:
             run.place(groups[0])
         else:
-            _place_gang(run, gang, groups, gang_members)
+            _place_gang(run, gang, groups, members)
 
 
 def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
