@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from stage import MINUTE, Stage
@@ -9,6 +10,7 @@ from stage import MINUTE, Stage
 from pilotlight.errors import Busy
 from pilotlight.flow import lease
 from pilotlight.flow.lease import LEASE_S, Lease
+from pilotlight.ports import State, Stored
 
 
 def acquire(stage: Stage, holder: str = "me") -> Lease | None:
@@ -34,6 +36,28 @@ def test_many_at_once_get_one_lease() -> None:
     with ThreadPoolExecutor(20) as threads:
         held = [found for found in threads.map(lambda n: acquire(stage, str(n)), range(20)) if found]
     assert len(held) == 1
+
+
+class Late:
+    """A state read a moment too early: it shows no lease, though another has just taken it."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def get(self, key: str) -> Stored | None:
+        """Nothing under a lease's key."""
+        return None if key.startswith("lease/") else self.state.get(key)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.state, name)
+
+
+def test_who_read_too_early_gets_no_lease() -> None:
+    """Two that both saw no lease do not both get it: the write tells."""
+    stage = Stage()
+    assert acquire(stage) is not None
+    late: Any = Late(stage.deps.state)
+    assert lease.acquire(late, stage.deps.clock, "c", "late") is None
 
 
 def test_a_dead_holders_lease_ends() -> None:
