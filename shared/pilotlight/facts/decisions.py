@@ -109,7 +109,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a decision and what came of it. ``to`` is the size a pool is grown to at least.
 
     ``planned``: not known yet. ``done``. ``denied``: the cloud said no, ``note`` says why. ``advised``: the pool's mode
-    does not allow it. ``stopped``: a brake holds it, ``note`` says which. ``kept``: a node turned out to be needed. ``undone``: given back again, or never asked for.
+    does not allow it. ``stopped``: a brake holds it, ``note`` says which. ``kept``: a node turned out to be needed.
+    ``undone``: given back again, or never asked for.
     """
 
     call: Literal["grow", "release"]
