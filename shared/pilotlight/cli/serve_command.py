@@ -5,14 +5,13 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pilotlight.cli import schedule
 from pilotlight.doorway import RECEIVES
-from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
+from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
 
@@ -31,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="The local port.")] = 8080,
-    tick: Annotated[float, typer.Option(min=1, help="Seconds of the world between ticks of capacity_reconcile.")] = 60,
+    tick: Annotated[
+        float, typer.Option(min=1, max=86_400, help="Seconds of the world between ticks of capacity_reconcile.")
+    ] = 60,
     workers: Annotated[int, typer.Option(min=1, help="Processes; more than one share a world outside them.")] = 1,
     world: Annotated[
         str, typer.Option(help="A running world's URL, instead of PILOTLIGHT_WORLD or one of its own.")
@@ -90,21 +91,16 @@ def _together(listener: socket.socket, tick: float, count: int) -> None:
     from pilotlight.cli import workers
     from pilotlight.wiring import app
 
-    settings, at_end = Settings.of(os.environ), ExitStack()
-    if not settings.world:
-        os.environ["PILOTLIGHT_WORLD"], end_world = workers.own_world(settings)
-        at_end.callback(end_world)
-    try:
-        # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
-        _ = App(Settings.of(os.environ)).deps
-        wired = app()
-        routes = site(wired)
-    except PilotlightError:
-        at_end.close()
-        raise
-    never = threading.Event()
+    settings = Settings.of(os.environ)
+    own = None if settings.world else workers.own_world(settings)
+    if own is not None:
+        os.environ["PILOTLIGHT_WORLD"] = own.url
+    # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
+    _ = App(Settings.of(os.environ)).deps
+    wired, never = app(), threading.Event()
+    routes = site(wired)
     _announce(listener)
-    workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick), on_end=at_end.close)
+    workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick))
 
 
 def site(app: App) -> "WSGIApplication":

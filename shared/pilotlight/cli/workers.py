@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from socket import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gunicorn.app.base import BaseApplication
 
@@ -28,10 +28,9 @@ def serve(
     site: "WSGIApplication",
     workers: int,
     *,
-    on_start: Callable[[], None] = lambda: None,
-    on_end: Callable[[], None] = lambda: None,
+    on_start: Callable[[], None],
 ) -> None:
-    """Serve ``site`` until told to stop. Each worker calls ``on_start`` as it begins, their parent ``on_end`` last.
+    """Serve ``site`` until told to stop. Each worker calls ``on_start`` as it begins.
 
     ``site`` is made before the workers are: it may hold no connection and no thread. Ends the process.
     """
@@ -45,7 +44,6 @@ def serve(
         "graceful_timeout": 5,
         "control_socket_disable": True,
         "post_worker_init": lambda worker: on_start(),
-        "on_exit": lambda arbiter: on_end(),
     }
     _Workers(options, site).run()
 
@@ -65,13 +63,19 @@ class _Workers(BaseApplication):  # type: ignore[misc]
         return self._site
 
 
-def own_world(settings: Settings) -> tuple[str, Callable[[], None]]:
-    """Start a world with the settings' policy and catalogue; its address, and what ends it. Raises ``Failed``."""
+class OwnWorld(NamedTuple):
+    """A world that was started here. It ends when nobody holds its ``process`` any more, however they went."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+
+def own_world(settings: Settings) -> OwnWorld:
+    """Start a world with the settings' policy and catalogue. Raises ``Failed``."""
     words = ["world", "--while-stdin", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
     pipe = subprocess.PIPE
     process = subprocess.Popen([sys.executable, "-c", _CLI, *words], stdin=pipe, stdout=pipe, text=True)
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith("world http"):
-        process.kill()
         raise Failed("the world did not start; its own error is above")
-    return line.split()[1], process.terminate
+    return OwnWorld(line.split()[1], process)
