@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 
 from pilotlight.decide.budget import (
     Purse,
@@ -25,6 +26,7 @@ from pilotlight.decide.holds import claim_more, claim_new, lit, match
 from pilotlight.facts.budget import Account, Hold, Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.facts.workload import PodDemand
 from pilotlight.units import HOUR, per_hour
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -279,3 +281,65 @@ def test_no_hold_and_no_instance_is_matched_twice(
     assert sorted(named) == sorted(b.instance for b in booting)
     awaited = [h for h, one in found.live if one is None and h.since < NOON - timedelta(minutes=1)]
     assert len(awaited) <= max(0, desired - len(booting))
+
+
+BUDGETS = (
+    Budget(name="all", usd=Decimal(150), period="day"),
+    Budget(name="now", usd_per_hour=Decimal(40)),
+    Budget(name="red", scope=BudgetScope(team="red"), gpu_hours=Decimal(60), period="week"),
+    Budget(name="soft", scope=BudgetScope(workload_class="training"), usd=Decimal(20), hard=False),
+)
+WAITING = st.lists(
+    st.builds(
+        lambda n, gpus, team, kind, run_h, priority: pod(
+            f"p{n}", gpus, team=team, workload_class=kind, max_run_s=run_h * HOUR, priority=priority
+        ),
+        st.integers(0, 10**9),
+        st.sampled_from([1, 2, 4, 8]),
+        st.sampled_from(["red", "blue"]),
+        st.sampled_from(["batch", "training"]),
+        st.sampled_from([0, 1, 5]),
+        st.sampled_from([0, 10]),
+    ),
+    max_size=8,
+    unique_by=lambda p: p.uid,
+)
+
+
+@given(WAITING, st.booleans())
+def test_no_plan_passes_a_budget(waiting: list[PodDemand], together: bool) -> None:
+    """Whatever waits, alone or as a gang, what the purchases of a plan hold stays within every budget."""
+    pending = (*waiting, *(gang("g", 2, team="red", max_run_s=HOUR) if together else ()))
+    made = plan(pending, rules=policy(budgets=BUDGETS), money=unused(BUDGETS, NOW))
+    for balance in unused(BUDGETS, NOW).balances:
+        own = [opened("", "", t, NOW) for buy in made.buys for t in buy.terms if applies(balance.meter, t)]
+        assert sum((held(balance.meter, hold) for hold in own), Decimal(0)) <= balance.meter.limit
+    assert all(len(buy.terms) == buy.count for buy in made.buys)
+
+
+@given(WAITING)
+def test_the_order_of_pods_changes_nothing(waiting: list[PodDemand]) -> None:
+    """With budgets too, the order in which pods are listed does not change what is bought."""
+    money = unused(BUDGETS, NOW)
+    there = plan(waiting, rules=policy(budgets=BUDGETS), money=money)
+    back = plan(waiting[::-1], rules=policy(budgets=BUDGETS), money=money)
+    assert there.buys == back.buys
+
+
+def test_a_gang_is_held_for_whole_or_refused() -> None:
+    """A gang whose nodes do not all fit a budget gets none, and the refusal gives the figures."""
+    budget = Budget(name="all", usd_per_hour=Decimal(40))
+    made = plan(gang("g", 2), rules=policy(budgets=(budget,)), money=unused([budget], NOW))
+    assert made.buys == ()
+    assert "budget all: $64.00 of $40.00 an hour would be held" in made.pods[0].why
+
+
+def test_teams_do_not_share_a_node_that_is_bought() -> None:
+    """Two teams' pods that one new node could hold get a node each: each is held for with its own money."""
+    budget = Budget(name="all", usd=Decimal(10_000))
+    big = offering("v100x4", "V100", 4, "12")
+    two = [pod("a", 2, team="red"), pod("b", 2, team="blue")]
+    made = plan(two, offerings=[big], rules=policy([big], budgets=(budget,)), money=unused([budget], NOW))
+    assert bought(made) == {"v100x4": 2}
+    assert {t.team for t in made.buys[0].terms} == {"red", "blue"}
+    assert bought(plan(two, offerings=[big], rules=policy([big]))) == {"v100x4": 1}

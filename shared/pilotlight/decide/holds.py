@@ -18,8 +18,8 @@ from pilotlight.units import Seconds
 TICK = timedelta(seconds=60)
 """A reconcile looks this often: a pod can bind so long before anyone sees it."""
 
-SKEW = timedelta(seconds=5)
-"""The cloud's clock may be so far behind ours."""
+SKEW = timedelta(minutes=5)
+"""The cloud's clock may be so far behind ours. It can be long: every older instance has a hold of its own."""
 
 NAMED = 5
 """A report names so many nodes."""
@@ -75,7 +75,8 @@ def match(holds: Sequence[Hold], lit_: Sequence[Lit], pools: Sequence[PoolState]
             strange.append(one)
         else:
             waiting.remove(hold)
-            live.append((msgspec.structs.replace(hold, instance=one.instance), one))
+            since = min(hold.since, one.since)
+            live.append((msgspec.structs.replace(hold, instance=one.instance, since=since), one))
     missing = [h for h in going if h.instance and h.instance not in by_instance]
     coming, gone = _coming([*waiting, *missing], lit_, pools, now)
     live += [(hold, None) for hold in coming]
