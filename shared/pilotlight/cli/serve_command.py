@@ -44,11 +44,10 @@ def serve(
     """
     if world:
         os.environ["PILOTLIGHT_WORLD"] = world
-    listener = _listener(port)
     if workers == 1:
-        _alone(listener, tick)
+        _alone(port, tick)
     else:
-        _together(listener, tick, workers)
+        _together(port, tick, workers)
 
 
 def _listener(port: int) -> socket.socket:
@@ -58,12 +57,11 @@ def _listener(port: int) -> socket.socket:
         raise Failed(f"port {port} is in use; choose another with --port") from None
 
 
-def _announce(listener: socket.socket) -> None:
-    port = listener.getsockname()[1]
+def _announce(port: int) -> None:
     typer.echo("\n".join(f"POST http://{HOST}:{port}/{path}" for path in (*RECEIVES, "world/pods")))
 
 
-def _alone(listener: socket.socket, tick: float) -> None:
+def _alone(port: int, tick: float) -> None:
     """One process, with the world in it unless the settings name one."""
     from werkzeug.serving import make_server
 
@@ -71,6 +69,7 @@ def _alone(listener: socket.socket, tick: float) -> None:
 
     wired = app()
     _ = wired.deps  # What is set up wrongly stops here, not at the first request.
+    listener = _listener(port)
     server = make_server(HOST, 0, site(wired), threaded=True, fd=listener.fileno())
     stop = threading.Event()
 
@@ -81,12 +80,12 @@ def _alone(listener: socket.socket, tick: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     schedule.begin(wired, stop, tick)
-    _announce(listener)
+    _announce(port)
     server.serve_forever()
     server.server_close()
 
 
-def _together(listener: socket.socket, tick: float, count: int) -> None:
+def _together(port: int, tick: float, count: int) -> None:
     """Worker processes, and a world of their own unless the settings name one."""
     from pilotlight.cli import workers
     from pilotlight.wiring import app
@@ -98,8 +97,8 @@ def _together(listener: socket.socket, tick: float, count: int) -> None:
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
     _ = App(Settings.of(os.environ)).deps
     wired, never = app(), threading.Event()
-    routes = site(wired)
-    _announce(listener)
+    routes, listener = site(wired), _listener(port)
+    _announce(port)
     workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick))
 
 
