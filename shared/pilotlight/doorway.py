@@ -95,6 +95,8 @@ def receive(
     known = {key.lower(): value for key, value in headers.items()}
     try:
         deps = house.deps
+        if function == "alert_fanout":
+            _ = house.channels
     except Exception as error:  # A deployment that is set up wrongly must not dead-letter its events.
         return _failed(error, "not set up: ")
     dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")

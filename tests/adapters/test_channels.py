@@ -151,7 +151,16 @@ def test_a_host_that_does_not_answer_is_for_later(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "s3cret.example.com/x", "ftp://s3cret/x", "https://", "http://s3cret:port/", "http://[s3cret"]
+    "url",
+    [
+        "",
+        "s3cret.example.com/x",
+        "ftp://s3cret/x",
+        "https://",
+        "http://s3cret:port/",
+        "http://[s3cret",
+        "http://h/s3cret x",
+    ],
 )
 def test_a_url_that_is_none_is_refused_without_showing_it(clock: Clock, url: str) -> None:
     """What is no web hook's URL is bad input; the text may be a secret and is not repeated."""

@@ -209,6 +209,16 @@ def test_a_deployment_set_up_wrongly_loses_no_event(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_channel_without_its_secret_loses_no_alert(tmp_path: Path) -> None:
+    """An unset variable of a web hook is not the alert's fault: it is answered 500, not dead-lettered."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nalerts: {channels: {hook: {kind: webhook, url_env: HOOK}}}")
+    app = App(Settings(policy=str(policy), state="memory:", outbox=f"local:{tmp_path}/out"))
+    answer = app.receive("alert_fanout", (SAMPLES / "alert.json").read_bytes(), {})
+    assert (answer.status, answer.body["error"][:12]) == (500, "not set up: ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_several_events_answer_one_by_one(house: House) -> None:
     """A batch is answered in order, with the worst status."""
     bodies = [

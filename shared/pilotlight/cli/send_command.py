@@ -51,7 +51,8 @@ def send(
     if as_json:
         typer.echo(json.dumps(answer.body, indent=2))
     else:
-        typer.echo("\n".join(_lines(function, answer.body)))
+        for line in _lines(function, answer.body):
+            typer.echo(line)
     if "rejected" in answer.body:
         raise BadInput(f"{name}: {answer.body['rejected']}")
     if answer.status != 200:

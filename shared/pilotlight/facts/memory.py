@@ -66,8 +66,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
-    was last lit for. ``in_flight`` still boots; ``came`` is ready and its pods are not bound yet: nothing more is bought
-    for them; ``overdue`` is what a gang waits for past its deadline.
+    was last lit for. ``in_flight`` still boots; ``came`` is ready and its pods are not bound yet: nothing more is
+    bought for them; ``overdue`` is what a gang waits for past its deadline.
     """
 
     quarantines: tuple[Quarantine, ...] = ()

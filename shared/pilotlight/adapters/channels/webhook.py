@@ -73,12 +73,14 @@ class WebhookChannel:
 def _checked(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        # What http.client refuses, it quotes whole.
+        clean = url.isascii() and url.isprintable() and " " not in url
+        known = clean and parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         known = False
     if not known:
         # The text itself may be a secret that landed in the wrong place.
-        raise BadInput("a web hook's URL must begin with https:// or http:// and name a host")
+        raise BadInput("a web hook's URL must begin with https:// or http://, name a host and hold no spaces")
     return parts
 
 
