@@ -83,6 +83,7 @@ BAD = {
     "no such file": (["--pods", "nowhere.json", "--nodes", "-"], "nowhere.json: No such file"),
     "files mixed up": ([FILES[0], FILES[3], FILES[2], FILES[1]], "items[0]: a Node where a Pod should be"),
     "no time": ([*FILES[:4], "--at", "soon"], "--at is 'soon'"),
+    "a time before all others": ([*FILES[:4], "--at", "0001-01-01T00:00:00Z"], "name a year between 1970 and 2200"),
     "no such policy": ([*FILES, "--policy", "nowhere.yaml"], "nowhere.yaml: No such file"),
     "no such catalogue": ([*FILES, "--catalog", "nowhere.yaml"], "nowhere.yaml: No such file"),
 }

@@ -95,6 +95,8 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadInput(f"--at is {text!r}: write a time as 2026-11-21T00:30:00Z") from None
+    if not 1970 < moment.year < 2200:
+        raise BadInput(f"--at is {text!r}: name a year between 1970 and 2200")
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
