@@ -101,10 +101,10 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     )
     ledger.write(deps.state, record)
     done = _carry_out(deps, sight, record, held)
-    holds.after(deps, done)
     send(deps, done.messages)
     tell_owners(deps, done.plan, done.messages)
     ledger.close(deps.state, done)
+    holds.after(deps, done)
     return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
 
 
