@@ -4,6 +4,7 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -90,11 +91,15 @@ class Provisioner:
             else:
                 key = entry.decision, entry.offering, pod.shape.key
                 covered.setdefault(key, (entry, []))[1].append(pod)
+        coming: Counter[tuple[str, str]] = Counter()
+        shapes = {p.shape.key: p.shape for _, pods in covered.values() for p in pods[:1]}
         for _, (entry, pods) in sorted(covered.items()):
             pods.sort(key=by_age)
-            fill(pods[0].shape, len(pods), (b for b in self.booting if b.pool == entry.pool), self.allowed)
+            coming[entry.pool, pods[0].shape.key] += len(pods)
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self.tell("booting", Group(pods[0].shape, pods), entry.offering, why)
+        for (pool, shape), count in sorted(coming.items()):
+            fill(shapes[shape], count, [b for b in self.booting if b.pool == pool], self.allowed)
         return rest
 
     def place(self, group: Group) -> int:

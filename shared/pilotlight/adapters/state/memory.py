@@ -1,7 +1,7 @@
 """State in this process, for replays and tests."""
 
 from bisect import bisect_left, bisect_right, insort
-from itertools import count, islice
+from itertools import count
 from threading import Lock
 from typing import NamedTuple
 
@@ -51,7 +51,8 @@ class MemoryState:
         with self._lock:
             start = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
             found: list[tuple[str, Stored]] = []
-            for key in islice(self._keys, start, None):
+            for index in range(start, len(self._keys)):  # Not islice: it walks all that comes before.
+                key = self._keys[index]
                 if not key.startswith(prefix):
                     break
                 entry = self._entries[key]
