@@ -11,6 +11,7 @@ import msgspec
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offer import offerings
+from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.messages import Alert, PodPending, Tick
@@ -107,6 +108,15 @@ class Stage:
     def tick(self, **options: Any) -> Answer:
         """The schedule ticks."""
         return reconcile(self.deps, Tick(cluster="c"), **options)
+
+    def fail(self, call: str, error: PilotlightError) -> None:
+        """The next call of that name to cluster or cloud fails."""
+        self.world._errors.append((call, error))
+
+    @property
+    def failures_left(self) -> int:
+        """Faults that no call has met yet."""
+        return len(self.world._errors)
 
     def wait(self, seconds: float) -> None:
         """Time passes; nobody looks."""

@@ -128,8 +128,8 @@ def test_a_burst_is_a_handful_of_decisions() -> None:
 
 def test_a_failed_walk_gives_the_lease_back() -> None:
     """An error in the middle does not leave the cluster locked."""
-    stage = Stage(faults=None)
-    stage.world._errors.append(("observe", Busy("not now")))
+    stage = Stage()
+    stage.fail("observe", Busy("not now"))
     pod = stage.submit("p")
     with suppress(Busy):
         stage.event(pod)

@@ -120,7 +120,7 @@ def test_when_in_doubt_nothing_is_taken_away(call: str) -> None:
     stage = Stage(pools=ONE)
     stage.event(stage.submit("p", run_s=MINUTE))
     stage.wait(30 * MINUTE)
-    stage.world._errors.append((call, Unavailable("gone")))
+    stage.fail(call, Unavailable("gone"))
     with suppress(Retry):
         stage.tick()
     assert stage.world.terminations == 0

@@ -70,9 +70,9 @@ def test_a_refused_offering_rests_longer_each_time() -> None:
     stage.submit("p")
     asked: list[int] = []
     for minute in range(60):
-        before = len(stage.world._errors)
+        before = stage.failures_left
         stage.minutes(1)
-        asked += [minute] if len(stage.world._errors) < before else []
+        asked += [minute] if stage.failures_left < before else []
     gaps = [b - a for a, b in pairwise(asked)]
     assert len(asked) == 4
     assert gaps == sorted(gaps)
