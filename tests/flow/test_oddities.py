@@ -1,11 +1,13 @@
 """Oddities people are told of once: a cluster that does not answer, a pool that another hand resized."""
 
+import msgspec
 import pytest
 from test_brakes import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.flow.settle import nodes_without_instance
 
 
 def test_ten_silent_minutes_are_told_once_and_change_nothing() -> None:
@@ -34,3 +36,16 @@ def test_a_pool_that_another_hand_raised_is_reported_and_left() -> None:
     stage.pass_(240)
     assert stage.alerts.count("finding-pool-resized") == 1
     assert stage.world.fleet.desired["g4dn.xlarge"] == 2
+
+
+def test_nodes_without_an_instance_are_reported() -> None:
+    """Two node objects of a pool of one: one was left behind."""
+    stage = Stage()
+    stage.pod("a", run_s=3600)
+    stage.pod("b", run_s=3600)
+    stage.pass_(240)
+    view, pools = stage.app.deps.cluster.observe(), stage.app.deps.pools.describe()
+    assert nodes_without_instance(view.nodes, pools) == ()
+    fewer = [msgspec.structs.replace(p, desired=min(p.desired, 1)) for p in pools]
+    (found,) = nodes_without_instance(view.nodes, fewer)
+    assert found.message.startswith("2 nodes stand for 1 instances")

@@ -1,6 +1,7 @@
 """What a reconcile settles before it decides: capacity that came or never came, and which idle nodes were taken."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -43,6 +44,7 @@ def settle(deps: Deps, sight: Sight) -> Sight:
             continue
         deps.state.delete(key)
     memory, findings = _sizes(memory, sight.pools)
+    findings += nodes_without_instance(sight.view.nodes, sight.pools)
     if memory != sight.memory:
         ledger.remember(deps.state, deps.name, memory)
     return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)), findings=findings)
@@ -63,6 +65,20 @@ def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[
         if size > memory.sizes.get(name, size)
     )
     return msgspec.structs.replace(memory, sizes=sizes), findings
+
+
+def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+    """Pools that show more nodes than they are meant to have instances: node objects were left behind."""
+    shown = Counter(node.pool for node in nodes)
+    return tuple(
+        Finding(
+            subject=f"pool {p.name}",
+            code="node-without-instance",
+            message=f"{shown[p.name]} nodes stand for {p.desired} instances: delete the node objects left behind",
+        )
+        for p in pools
+        if shown[p.name] > p.desired
+    )
 
 
 def _patience(deps: Deps) -> timedelta:
