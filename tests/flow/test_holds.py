@@ -14,20 +14,20 @@ from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.codec.records import Format
 from pilotlight.decide.budget import meters, opened, terms
 from pilotlight.errors import Unavailable
 from pilotlight.facts.budget import Account
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
+from pilotlight.flow import accounts as accounts_in_state
 from pilotlight.flow import holds
 from pilotlight.flow.lease import LEASE_S
 from pilotlight.ports import Page, State, Stored
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
-ACCOUNT = Format(Account)
+ACCOUNT = accounts_in_state.ACCOUNT
 BATCH = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
 OTHER = ((Requirement(key=POOL, operator="In", values=("other",)),),)
 """A pod's wish for the pool of that name."""
@@ -408,7 +408,10 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
         stored = on.deps.state.get("hold/c/d.0.0")
         if stored is not None:
             holds.stop(
-                on.deps, holds.HOLD.read("", stored.value), ended + timedelta(hours=1), ended + timedelta(hours=1)
+                on.deps,
+                accounts_in_state.HOLD.read("", stored.value),
+                ended + timedelta(hours=1),
+                ended + timedelta(hours=1),
             )
         found = accounts(on)
         assert left_over(on) == []

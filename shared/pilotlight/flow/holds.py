@@ -1,42 +1,34 @@
 """Budget holds in the state: reserved before a purchase, moved on while a node is lit, settled when it stops.
 
-Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, changed only by compare-and-set;
-``hold/<cluster>/<decision>.<n>`` is one node's hold, written before any account names it and deleted after none does.
-So a crash between any two steps leaves a hold that the next look finds, and every step can be done twice.
-``runs/<cluster>`` is how long pods ran, for budgets that are not hard.
+A hold is written before any account names it, and deleted after none does. So a crash between any two steps leaves a
+hold that the next look finds, and every step can be done twice.
 Without budgets nothing here reads or writes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 import msgspec
 
-from pilotlight.codec.records import Format
 from pilotlight.decide import holds as rules
 from pilotlight.decide.budget import applies, life, meters, opened
 from pilotlight.decide.holds import TICK, Claim, Lit
 from pilotlight.decide.runs import learned, typical
-from pilotlight.errors import Conflict, Denied
+from pilotlight.errors import Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.workload import Finding
+from pilotlight.flow import accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
-from pilotlight.ports import ABSENT
-from pilotlight.units import HOUR
-
-KEEP_ACCOUNTS_S = 400 * 24 * HOUR
-
-ACCOUNT, HOLD, RUNS = Format(Account), Format(Hold), Format(Runs)
 
 
 def balances(deps: Deps, now: datetime) -> Money:
     """How far each budget is used now."""
     found = meters(deps.policy.budgets, now)
-    totals = tuple(Balance(meter=m, total=_read(deps, m)[0].total) for m in found)
+    totals = tuple(Balance(meter=m, total=accounts.account(deps, m).total) for m in found)
     return Money(balances=totals, typical=typical(_runs(deps)))
 
 
@@ -49,10 +41,10 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
         return ""
     fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(nodes)]
     for hold in fresh:
-        _write(deps, hold)
+        accounts.write(deps, hold)
     for meter in meters(deps.policy.budgets, now):
         own = [h for h in fresh if applies(meter, h.terms)]
-        refused = _claim(deps, meter, partial(rules.claim_new, meter, holds=own)).refused if own else ""
+        refused = accounts.claim(deps, meter, partial(rules.claim_new, meter, holds=own)).refused if own else ""
         if refused:
             give_back(deps, fresh, now)
             return refused
@@ -63,8 +55,8 @@ def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
     """Nothing was bought for these: all they held is free again."""
     for hold in holds:
         for meter in life(deps.policy.budgets, hold, now):
-            _change(deps, meter, partial(rules.released, hold=hold.id))
-        deps.state.delete(_hold_key(deps, hold.id))
+            accounts.change(deps, meter, partial(rules.released, hold=hold.id))
+        accounts.forget(deps, hold)
 
 
 def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
@@ -76,11 +68,11 @@ def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
     touched = life(deps.policy.budgets, hold, now)
     if hold.ended_at is None:
         for meter in touched:
-            _change(deps, meter, partial(rules.charged, meter, hold=hold, ended_at=ended_at))
-        _write(deps, msgspec.structs.replace(hold, ended_at=ended_at))
+            accounts.change(deps, meter, partial(rules.charged, meter, hold=hold, ended_at=ended_at))
+        accounts.write(deps, msgspec.structs.replace(hold, ended_at=ended_at))
     for meter in touched:
-        _change(deps, meter, partial(rules.settled, meter, hold=hold.id))
-    deps.state.delete(_hold_key(deps, hold.id))
+        accounts.change(deps, meter, partial(rules.settled, meter, hold=hold.id))
+    accounts.forget(deps, hold)
 
 
 def after(deps: Deps, record: Record) -> None:
@@ -97,7 +89,7 @@ def after(deps: Deps, record: Record) -> None:
             unsold |= {_hold_id(record.id, index, n) for n in range(effect.count, call.count)}
     if gone or unsold:
         now = deps.clock.now()
-        for hold in _holds(deps):
+        for hold in accounts.holds(deps):
             if hold.instance in gone:
                 stop(deps, hold, now, now)
             elif hold.id in unsold:
@@ -138,7 +130,7 @@ class _Keeper:
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
-        before = {hold.id: hold for hold in _holds(self.deps)}
+        before = {hold.id: hold for hold in accounts.holds(self.deps)}
         lit = rules.lit(self.sight.view.nodes, self.sight.pools)
         found = rules.match(list(before.values()), lit, self.sight.pools, self.now)
         for hold in found.over:
@@ -146,7 +138,7 @@ class _Keeper:
                 stop(self.deps, hold, self.now, self.now)
             else:
                 give_back(self.deps, [hold], self.now)
-        self.accounts = {m.key: _read(self.deps, m)[0] for m in self.meters}
+        self.accounts = {m.key: accounts.account(self.deps, m) for m in self.meters}
         for hold, one in sorted([*found.live, *self._adopted(found.strange)], key=_working_first):
             self._move_on(before.get(hold.id), hold, one)
 
@@ -159,7 +151,7 @@ class _Keeper:
         has = rules.committed(hold, one.pods if one else (), self.deps.policy)
         wants = rules.moved_on(has, self.now)
         if before is None:
-            _write(self.deps, hold)
+            accounts.write(self.deps, hold)
         concerned = [meter for meter in self.meters if applies(meter, hold.terms)]
         refused = [meter for meter in concerned if not self._claim(meter, has, wants, one)]
         after = msgspec.structs.replace(has if refused else wants, frozen=bool(refused))
@@ -168,14 +160,14 @@ class _Keeper:
         self.due += [meter.end for meter in concerned if meter.end is not None]
         self._cordon(hold, after, one)
         if after != before:
-            _write(self.deps, after)
+            accounts.write(self.deps, after)
 
     def _claim(self, meter: Meter, has: Hold, wants: Hold, one: Lit | None) -> bool:
         """Whether it was granted. By what was read already; the account is only written where that would change it."""
         decide = partial(rules.claim_more, meter, has=has, wants=wants, now=self.now)
         claim = decide(self.accounts[meter.key])
         if claim.account is not self.accounts[meter.key]:
-            claim = _claim(self.deps, meter, decide)
+            claim = accounts.claim(self.deps, meter, decide)
             self.accounts[meter.key] = claim.account
         if claim.refused:
             name = one.node.name if one and one.node else has.instance or has.id
@@ -219,7 +211,7 @@ class _Keeper:
         known = _runs(self.deps)
         runs = learned(known, self.sight.view.nodes, self.now) if _soft(self.deps) else known
         if runs != known:
-            self.deps.state.put(f"runs/{self.deps.name}", RUNS.write(runs))
+            accounts.write_runs(self.deps, runs)
         return runs
 
 
@@ -228,9 +220,7 @@ def _soft(deps: Deps) -> bool:
 
 
 def _runs(deps: Deps) -> Runs:
-    key = f"runs/{deps.name}"
-    stored = deps.state.get(key) if _soft(deps) else None
-    return RUNS.read(key, stored.value) if stored else Runs()
+    return accounts.runs(deps) if _soft(deps) else Runs()
 
 
 def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, datetime, str]:
@@ -238,53 +228,5 @@ def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, datetime, str]:
     return not (one and one.pods), hold.since, hold.id
 
 
-def _holds(deps: Deps) -> list[Hold]:
-    found: list[Hold] = []
-    after = ""
-    while True:
-        page = deps.state.scan(f"hold/{deps.name}/", after=after)
-        found += [HOLD.read(key, stored.value) for key, stored in page.items]
-        if not page.next:
-            return found
-        after = page.next
-
-
-def _write(deps: Deps, hold: Hold) -> None:
-    deps.state.put(_hold_key(deps, hold.id), HOLD.write(hold))
-
-
 def _hold_id(decision: str, index: int, n: int) -> str:
     return f"{decision}.{index}.{n}"
-
-
-def _hold_key(deps: Deps, id_: str) -> str:
-    return f"hold/{deps.name}/{id_}"
-
-
-def _cap_key(deps: Deps, meter: Meter) -> str:
-    return f"cap/{deps.name}/{meter.key}"
-
-
-def _read(deps: Deps, meter: Meter) -> tuple[Account, int]:
-    key = _cap_key(deps, meter)
-    stored = deps.state.get(key)
-    return (ACCOUNT.read(key, stored.value), stored.version) if stored else (Account(), ABSENT)
-
-
-def _change(deps: Deps, meter: Meter, update: Callable[[Account], Account]) -> None:
-    _claim(deps, meter, lambda account: Claim(update(account)))
-
-
-def _claim(deps: Deps, meter: Meter, decide: Callable[[Account], Claim]) -> Claim:
-    """Decide on what is there and write it. Whoever was faster makes it decide again: each loss is another's win."""
-    key = _cap_key(deps, meter)
-    while True:
-        account, version = _read(deps, meter)
-        claim = decide(account)
-        if claim.account is account:
-            return claim
-        try:
-            deps.state.put(key, ACCOUNT.write(claim.account), if_version=version, ttl_s=KEEP_ACCOUNTS_S)
-            return claim
-        except Conflict:
-            continue

@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import brakes, fan_out, holds, lease, ledger, provision
+from pilotlight.flow import accounts, brakes, fan_out, lease, ledger, provision
 from pilotlight.units import Seconds
 
 
@@ -24,18 +24,18 @@ class Room(NamedTuple):
 ROOMS: Mapping[str, Room] = {
     "alert": Room(MARK, fan_out.TOLD_S),
     "approved": Room(brakes.APPROVAL, brakes.APPROVAL_S),
-    "cap": Room(holds.ACCOUNT, holds.KEEP_ACCOUNTS_S),
+    "cap": Room(accounts.ACCOUNT, accounts.KEEP_ACCOUNTS_S),
     "decision": Room(ledger.RECORD, ledger.KEEP_RECORDS_S),
     "event": Room(MARK, provision.CLAIM_S),
     "fence": Room(lease.FENCE),
-    "hold": Room(holds.HOLD),
+    "hold": Room(accounts.HOLD),
     "inflight": Room(ledger.IN_FLIGHT),
     "lease": Room(lease.LEASE, lease.LEASE_S),
     "look-again": Room(MARK),
     "memory": Room(ledger.MEMORY),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
-    "runs": Room(holds.RUNS),
+    "runs": Room(accounts.RUNS),
     "tick": Room(MARK, 60.0),
     "told": Room(MARK, ledger.TELL_AGAIN_S),
 }
