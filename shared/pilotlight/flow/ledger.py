@@ -6,6 +6,7 @@ for more demands than one value holds goes on in ``inflight/<cluster>/<decision>
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -16,6 +17,11 @@ from pilotlight.facts.memory import Memory
 from pilotlight.flow.trim import fitted
 from pilotlight.ports import State, Stored
 from pilotlight.units import HOUR
+
+SKEW = timedelta(seconds=60)
+"""A worker's clock may be so far ahead of the cloud's."""
+
+_LAST = datetime(9000, 1, 1, tzinfo=UTC)
 
 KEEP_RECORDS_S = 30 * 24 * HOUR
 TELL_AGAIN_S = 24 * HOUR
@@ -112,18 +118,31 @@ def told(state: State, cluster: str, what: str) -> None:
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:
     """How many nodes of each entry are still on their way, in the entries' order.
 
-    A pool boots (its desired size less its ready nodes); the newest requests are the ones not here yet.
+    A pool boots its desired size less its ready nodes. Each of those belongs to the newest entry that was written
+    before it was begun; one whose beginning the cloud does not tell counts as the newest.
     """
-    coming = {p.name: p.desired for p in pools}
-    for node in nodes:
-        if node.ready and node.pool in coming:
-            coming[node.pool] -= 1
     left = [0] * len(entries)
-    for index in sorted(range(len(entries)), key=lambda i: entries[i].requested_at, reverse=True):
-        entry = entries[index]
-        left[index] = max(0, min(entry.count, coming.get(entry.pool, 0)))
-        coming[entry.pool] = coming.get(entry.pool, 0) - left[index]
+    newest = sorted(range(len(entries)), key=lambda i: entries[i].requested_at, reverse=True)
+    for pool in {e.pool: None for e in entries}:
+        for begun in _begun(pool, nodes, pools):
+            for index in newest:
+                entry = entries[index]
+                if entry.pool == pool and left[index] < entry.count and entry.requested_at <= begun + SKEW:
+                    left[index] += 1
+                    break
     return left
+
+
+def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[datetime]:
+    """When each node that a pool still boots was begun, the newest first."""
+    state = next((p for p in pools if p.name == pool), None)
+    if state is None:
+        return []
+    ours = [n for n in nodes if n.pool == pool]
+    known = [b.requested_at for b in state.booting] + [n.created_at for n in ours if not n.ready]
+    coming = max(0, state.desired - sum(n.ready for n in ours))
+    unknown = [_LAST] * (coming - len(known))
+    return (unknown + sorted(known, reverse=True))[:coming]
 
 
 def _all(state: State, prefix: str) -> Iterator[tuple[str, Stored]]:
