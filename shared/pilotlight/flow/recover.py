@@ -23,18 +23,24 @@ def recover(deps: Deps, sight: Sight) -> bool:
 
 
 def _settle(deps: Deps, sight: Sight, record: Record) -> None:
-    sizes = {pool.name: pool.desired for pool in sight.pools}
-    effects: list[Effect] = []
-    for index, effect in enumerate(record.effects):
-        if effect.outcome != "planned":
-            effects.append(effect)
-        elif effect.call == "grow":
-            effects.append(_known(effect, _came(deps, record, index, sizes.get(effect.pool, 0))))
-        else:
-            effects.append(_known(effect, _gone(deps, sight, record, index)))
-    messages = messages_of(deps, record.plan, tuple(effects), record.id, record.at)
-    send(deps, messages)
-    ledger.close(deps.state, msgspec.structs.replace(record, effects=tuple(effects), messages=messages))
+    settled = record
+    if any(effect.outcome == "planned" for effect in record.effects):
+        effects = tuple(_outcome(deps, sight, record, index) for index in range(len(record.effects)))
+        messages = messages_of(deps, record.plan, effects, record.id, record.at)
+        settled = msgspec.structs.replace(record, effects=effects, messages=messages)
+        ledger.write(deps.state, settled)
+    send(deps, settled.messages)
+    ledger.close(deps.state, settled)
+
+
+def _outcome(deps: Deps, sight: Sight, record: Record, index: int) -> Effect:
+    effect = record.effects[index]
+    if effect.outcome != "planned":
+        return effect
+    if effect.call == "release":
+        return _known(effect, _gone(deps, sight, record, index))
+    size = next((p.desired for p in sight.pools if p.name == effect.pool), 0)
+    return _known(effect, _came(deps, record, index, size))
 
 
 def _came(deps: Deps, record: Record, index: int, size: int) -> bool:

@@ -119,7 +119,10 @@ def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease) -> Record:
     effects = tuple(act.effects)
     messages = messages_of(deps, record.plan, effects, record.id, record.at)
     messages += flap_alerts(deps, act.flapping, record.id, record.at)
-    return msgspec.structs.replace(record, effects=effects, messages=messages)
+    done = msgspec.structs.replace(record, effects=effects, messages=messages)
+    if effects:  # What is known is written before it is told: whoever recovers tells the same.
+        ledger.write(deps.state, done)
+    return done
 
 
 def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:
