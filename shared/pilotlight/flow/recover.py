@@ -24,7 +24,7 @@ def recover(deps: Deps, sight: Sight) -> bool:
 
 def _settle(deps: Deps, sight: Sight, record: Record) -> None:
     settled = record
-    if any(effect.outcome == "planned" for effect in record.effects):
+    if not record.messages or any(effect.outcome == "planned" for effect in record.effects):
         effects = tuple(_outcome(deps, sight, record, index) for index in range(len(record.effects)))
         messages = messages_of(deps, record.plan, effects, record.id, record.at)
         settled = msgspec.structs.replace(record, effects=effects, messages=messages)

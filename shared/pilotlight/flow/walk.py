@@ -114,7 +114,8 @@ def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease) -> Record:
     try:
         act.run()
     except Retry:
-        ledger.write(deps.state, msgspec.structs.replace(record, effects=act.known()))
+        # Without messages: those of the plan took every call for made.
+        ledger.write(deps.state, msgspec.structs.replace(record, effects=act.known(), messages=()))
         raise
     effects = tuple(act.effects)
     messages = messages_of(deps, record.plan, effects, record.id, record.at)
