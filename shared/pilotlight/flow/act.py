@@ -178,9 +178,13 @@ class Act:
             return replace(effect, outcome="kept", note=note)
         try:
             cluster.drain(node.node)
-            self.held.keep()
-            self.deps.pools.release(node.pool, node.instance)
         except (Denied, Retry) as no:
+            self._uncordon_after(node, no)
+            return replace(effect, outcome="kept", note=str(no))
+        self.held.keep()
+        try:
+            self.deps.pools.release(node.pool, node.instance)
+        except Denied as no:  # A Retry leaves it unknown whether the node went: the next look reads it.
             self._uncordon_after(node, no)
             return replace(effect, outcome="kept", note=str(no))
         if not node.failed and not node.learned:
