@@ -67,6 +67,12 @@ def flight_key(cluster: str, decision: str, index: int) -> str:
     return f"inflight/{cluster}/{decision}.{index}"
 
 
+def flight(state: State, key: str) -> InFlight | None:
+    """One entry of capacity asked for, without its further parts."""
+    stored = state.get(key)
+    return IN_FLIGHT.read(key, stored.value) if stored else None
+
+
 def write_flight(state: State, key: str, entry: InFlight) -> None:
     """Write an entry of capacity asked for. Its parts come first: without the entry they count for nothing."""
     demands = entry.demands

@@ -40,18 +40,29 @@ def _outcome(deps: Deps, sight: Sight, record: Record, index: int) -> Effect:
     if effect.call == "release":
         return _known(effect, _gone(deps, sight, record, index))
     size = next((p.desired for p in sight.pools if p.name == effect.pool), 0)
-    return _known(effect, _came(deps, record, index, size))
+    came = _came(deps, record, index, size)
+    if 0 < came < effect.count:
+        note = f"{came} of {effect.count} came before its worker lost touch with the cloud"
+        return msgspec.structs.replace(effect, outcome="denied", count=came, note=note)
+    return _known(effect, came > 0)
 
 
-def _came(deps: Deps, record: Record, index: int, size: int) -> bool:
-    """Whether a pool was grown: its ledger entry, written just before the call, is there, and so is the size."""
+def _came(deps: Deps, record: Record, index: int, size: int) -> int:
+    """How many nodes a pool was grown by: as its size tells, where the ledger entry shows that the call was near.
+
+    The entry is written just before the call; it is left with what came.
+    """
     key = ledger.flight_key(deps.name, record.id, index)
-    if deps.state.get(key) is None:
-        return False
-    if size >= record.effects[index].to:
-        return True
-    deps.state.delete(key)
-    return False
+    entry = ledger.flight(deps.state, key)
+    if entry is None:
+        return 0
+    effect = record.effects[index]
+    came = max(0, min(effect.count, effect.count - (effect.to - size)))
+    if not came:
+        deps.state.delete(key)
+    elif came < effect.count:
+        ledger.write_flight(deps.state, key, msgspec.structs.replace(entry, count=came, demands=()))
+    return came
 
 
 def _known(effect: Effect, happened: bool) -> Effect:
