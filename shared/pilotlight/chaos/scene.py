@@ -76,7 +76,7 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
         checkpoint_s=120.0,
         replace_lost=rng.random() < 0.5,
     )
-    made = sorted((_job(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs)), key=lambda job: job.at_s)
+    made = sorted((_likely(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs)), key=lambda job: job.at_s)
     skews = tuple(rng.uniform(-2, 2) for _ in range(rng.randint(2, 4)))
     return Scene(policy, pools, faults, tuple(made), skews)
 
@@ -96,6 +96,12 @@ def _policy(rng: Random) -> Policy:
         capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=idle_s, max_runtime=4 * 3600
     )
     return Policy(version=1, pools=pools, caps=caps, classes={"batch": either, "training": either})
+
+
+def _likely(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
+    """Few jobs are such that no pool could ever hold them."""
+    drawn = [_job(rng, policy, n, at_s) for _ in range(4)]
+    return next((job for job in drawn if job.servable), drawn[0])
 
 
 def _job(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:

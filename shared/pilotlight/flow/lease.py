@@ -36,12 +36,12 @@ class Lease:
         self._state, self._clock, self._key, self._value, self._version = state, clock, key, value, version
         self._renewed: datetime = clock.now()
 
-    def keep(self) -> None:
-        """Make sure, before an effect, that the lease is still ours; renew it when it is no longer fresh.
+    def keep(self, *, sure: bool = False) -> None:
+        """Make sure, before an effect, that the lease is still ours; renew it when it is no longer fresh, or to be sure.
 
         Raises ``Busy`` when it was lost: whoever holds it now goes on with what was recorded.
         """
-        if (self._clock.now() - self._renewed).total_seconds() < RENEW_S:
+        if not sure and (self._clock.now() - self._renewed).total_seconds() < RENEW_S:
             return
         try:
             value = LEASE.write(self._value)

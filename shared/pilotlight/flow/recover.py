@@ -6,13 +6,19 @@ from pilotlight.errors import Denied
 from pilotlight.facts.decisions import Effect, Record
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.tell import messages_of, send
 
 
-def recover(deps: Deps, sight: Sight) -> bool:
-    """Close every open record of the cluster. Whether there were any: then what was read is out of date."""
+def recover(deps: Deps, sight: Sight, held: Lease) -> bool:
+    """Close every open record of the cluster. Whether there were any: then what was read is out of date.
+
+    Raises ``Busy`` where the lease was lost meanwhile: then an open record is its new holder's, at work.
+    """
     left = ledger.open_records(deps.state, deps.name)
+    if left:
+        held.keep(sure=True)
     for record in left:
         _settle(deps, sight, record)
     if left:

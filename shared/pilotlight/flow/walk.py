@@ -76,7 +76,7 @@ def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
 
 def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, releases: bool) -> Answer:
     sight = look(deps)
-    if recover(deps, sight):
+    if recover(deps, sight, held):
         sight = look(deps)
     sight = settle(deps, sight) if releases else sight
     kept = holds.keep(deps, sight)

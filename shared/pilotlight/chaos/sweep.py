@@ -1,0 +1,69 @@
+"""Many seeds over several processes, and their sum."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+from pilotlight.chaos.storm import Outcome, run
+from pilotlight.chaos.watch import KINDS
+
+CHUNK = 8
+"""Seeds that a process takes at a time."""
+
+
+class Total(NamedTuple):
+    """The sum of many runs. ``broken`` are those with a violation, in the order of their seeds."""
+
+    runs: int
+    deliveries: int
+    deaths: int
+    launches: int
+    jobs: int
+    counts: dict[str, int]
+    broken: tuple[Outcome, ...]
+
+
+def sweep(seeds: Sequence[int], deliveries: int, jobs: int) -> Iterator[Outcome]:
+    """The outcome of every seed, in order; the schedule's lines only where something broke."""
+    one = partial(_brief, deliveries=deliveries)
+    if jobs <= 1:
+        yield from map(one, seeds)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(one, seeds, chunksize=CHUNK)
+
+
+def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lambda _: None) -> Total:
+    """The sum; ``on_each`` is told of every outcome as it comes."""
+    sums: Counter[str] = Counter()
+    counts = dict.fromkeys(map(str, KINDS), 0)
+    broken: list[Outcome] = []
+    for outcome in outcomes:
+        sums += Counter(
+            runs=1,
+            deliveries=outcome.deliveries,
+            deaths=outcome.deaths,
+            launches=outcome.launches,
+            jobs=outcome.jobs,
+        )
+        for violation in outcome.violations:
+            counts[violation.kind] += 1
+        if outcome.violations:
+            broken.append(outcome)
+        on_each(outcome)
+    return Total(
+        runs=sums["runs"],
+        deliveries=sums["deliveries"],
+        deaths=sums["deaths"],
+        launches=sums["launches"],
+        jobs=sums["jobs"],
+        counts=counts,
+        broken=tuple(broken),
+    )
+
+
+def _brief(seed: int, deliveries: int) -> Outcome:
+    outcome = run(seed, deliveries)
+    return outcome if outcome.violations else outcome._replace(lines=())

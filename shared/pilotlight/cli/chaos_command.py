@@ -1,0 +1,113 @@
+"""`pilotlight chaos`: deliveries under deaths and faults, and a count of what must never happen."""
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pilotlight.adapters.logs import LOGGER
+from pilotlight.chaos.storm import Outcome, run
+from pilotlight.chaos.sweep import Total, sweep, total
+from pilotlight.errors import BadInput
+
+SHOWN = 20
+"""Violations that are printed; ``--json`` gives all."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(chaos)
+
+
+def chaos(
+    seeds: Annotated[str, typer.Option(help="Seeds to run, both ends included: A..B.")] = "0..199",
+    deliveries: Annotated[int, typer.Option(min=1, help="Deliveries a seed.")] = 40,
+    seed: Annotated[int | None, typer.Option(help="Repeat one seed exactly and print its schedule.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Seeds at a time.")] = os.cpu_count() or 1,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    log: Annotated[Path | None, typer.Option(help="Write the schedules of broken seeds to this file.")] = None,
+) -> None:
+    """Kill, double, drop and delay, by seed; count what must never happen. Exit code 1 when something did.
+
+    Example: [bold]pilotlight chaos --seeds 0..9999 --deliveries 40[/bold]
+
+    One seed again, with its schedule: [bold]pilotlight chaos --seed 17[/bold]
+    """
+    logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)  # Retries are what is provoked here.
+    if seed is not None:
+        outcome = run(seed, deliveries)
+        if not as_json:
+            typer.echo("\n".join(outcome.lines))
+        found = total([outcome])
+    else:
+        found = _all(_range(seeds), deliveries, jobs)
+    if log is not None:
+        _write(log, found.broken)
+    typer.echo(_json(found)) if as_json else _show(found)
+    if found.broken:
+        raise typer.Exit(1)
+
+
+def _range(text: str) -> range:
+    first, dots, last = text.partition("..")
+    if not (first.isdecimal() and last.isdecimal() and dots) or int(first) > int(last):
+        raise BadInput(f"--seeds is {text!r}: write A..B, as in 0..199")
+    return range(int(first), int(last) + 1)
+
+
+def _all(seeds: range, deliveries: int, jobs: int) -> Total:
+    bar = Progress(
+        TextColumn("seeds"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=len(seeds))
+        return total(sweep(seeds, deliveries, jobs), lambda _: bar.advance(task))
+
+
+def _write(path: Path, broken: tuple[Outcome, ...]) -> None:
+    try:
+        path.write_text("".join(f"seed {o.seed}\n" + "\n".join((*o.lines, *_lines(o))) + "\n" for o in broken))
+    except OSError as error:
+        raise BadInput(f"--log {path}: {error.strerror}; name a file that can be written") from None
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    return [f"seed {outcome.seed}: {v.kind} at {v.t:.1f} s: {v.text}" for v in outcome.violations]
+
+
+def _show(found: Total) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("what must never happen")
+    table.add_column("count", justify="right")
+    for kind, count in found.counts.items():
+        table.add_row(kind.replace("_", " "), f"[red]{count}[/red]" if count else "0")
+    console = Console()
+    console.print(table)
+    lines = [line for outcome in found.broken for line in _lines(outcome)]
+    for line in lines[:SHOWN]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if len(lines) > SHOWN:
+        console.print(f"and {len(lines) - SHOWN} more; --json shows all")
+    console.print(
+        f"{found.runs} {'seed' if found.runs == 1 else 'seeds'}: {found.deliveries:,} deliveries, "
+        f"{found.deaths:,} deaths, {found.launches:,} nodes launched for {found.jobs:,} jobs",
+        highlight=False,
+    )
+
+
+def _json(found: Total) -> str:
+    violations = [{"seed": o.seed, **v._asdict()} for o in found.broken for v in o.violations]
+    broken = {"seeds": [o.seed for o in found.broken], "violations": violations}
+    return json.dumps({**found._asdict(), "broken": broken}, indent=2)
