@@ -37,7 +37,7 @@ class Lease:
         self._renewed: datetime = clock.now()
 
     def keep(self, *, sure: bool = False) -> None:
-        """Make sure, before an effect, that the lease is still ours; renew it when it is no longer fresh, or to be sure.
+        """Make sure, before an effect, that the lease is still ours; renew it when not fresh, or to be ``sure``.
 
         Raises ``Busy`` when it was lost: whoever holds it now goes on with what was recorded.
         """

@@ -1,0 +1,141 @@
+"""The chaos harness: nothing breaks under many seeds, a seed repeats exactly, and bugs planted on purpose are caught."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight.chaos.storm import run
+from pilotlight.chaos.sweep import sweep, total
+from pilotlight.decide import gangs, scale_down
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.flow import act, lease, ledger, sight, walk
+from pilotlight.flow.lease import Lease
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def test_two_hundred_seeds_break_nothing() -> None:
+    """Deaths before and after every effect, doubles, drops and refusals: every count stays zero."""
+    found = total(sweep(range(200), 40, os.cpu_count() or 1))
+    assert [v for outcome in found.broken for v in (outcome.seed, *outcome.violations)] == []
+    assert found.runs == 200
+    assert found.deaths > 200
+    assert found.launches > 200
+
+
+def test_a_seed_repeats_exactly() -> None:
+    """The same seed gives the same schedule, call by call; another one another."""
+    assert run(7, 20).lines == run(7, 20).lines != run(8, 20).lines
+
+
+def no_lease(patch: pytest.MonkeyPatch) -> None:
+    """Every delivery believes that it holds the cluster."""
+
+    def acquire(state: Any, clock: Any, cluster: str, holder: str) -> Lease:
+        return Lease(state, clock, f"lease/{cluster}", lease._Lease(fence=1, holder=holder), 1)
+
+    patch.setattr(walk.lease, "acquire", acquire)
+    patch.setattr(Lease, "keep", lambda self, sure=False: None)
+    patch.setattr(Lease, "release", lambda self: None)
+
+
+def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
+    """Neither the decision nor its ledger entry is written before the cloud is called."""
+    patch.setattr(ledger, "write", lambda state, record: None)
+    patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
+
+
+def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Capacity on its way counts for nothing."""
+    true_look = walk.look
+
+    def look(deps: Any) -> Any:
+        seen = true_look(deps)
+        pools = tuple(
+            msgspec.structs.replace(p, desired=sum(n.pool == p.name for n in seen.view.nodes), booting=())
+            for p in seen.pools
+        )
+        return replace(seen, pools=pools, memory=msgspec.structs.replace(seen.memory, in_flight=(), came=()))
+
+    patch.setattr(walk, "look", look)
+    assert sight.look is true_look
+
+
+def nothing_pending_releases(patch: pytest.MonkeyPatch) -> None:
+    """As the article's own watchdog: with nothing pending, every node goes, whoever is on it."""
+
+    def verdicts(nodes: Any, offerings: Any, *rest: Any) -> tuple[list[NodeVerdict], None]:
+        gone = [
+            NodeVerdict(
+                node=n.name, pool=n.pool, instance=n.instance, verdict="release", why="nothing is pending",
+                usd_per_hour=offerings[n.pool].usd_per_hour,
+            )
+            for n in nodes
+            if n.pool in offerings
+        ]  # fmt: skip
+        return gone, None
+
+    patch.setattr("pilotlight.decide.plan.verdicts", verdicts)
+    _take_busy_nodes(patch)
+    assert scale_down.verdicts is not verdicts
+
+
+def scale_down_by_count(patch: pytest.MonkeyPatch) -> None:
+    """The pool is lowered by one and the cloud picks the victim: here the oldest node, busy or not."""
+    _take_busy_nodes(patch)
+    true_release = act.Act._release
+
+    def release(self: Any, node: NodeVerdict, effect: Any) -> Any:
+        oldest = min((n for n in self.sight.view.nodes if n.pool == node.pool), key=lambda n: n.created_at)
+        return true_release(self, msgspec.structs.replace(node, node=oldest.name, instance=oldest.instance), effect)
+
+    patch.setattr(act.Act, "_release", release)
+
+
+def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
+    """What was placed of a gang stays when the rest cannot be, and is bought."""
+    patch.setattr(gangs.Savepoint, "restore", lambda self, run: None)
+    patch.setattr(act.Act, "_roll_back_gangs", lambda self: None)
+
+
+def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
+    """The cluster's own guards do not look: no re-list, no refusal to drain, and the cloud evicts."""
+    from pilotlight.world.cluster import WorldCluster
+    from pilotlight.world.world import World
+
+    true_terminate = World.terminate
+    patch.setattr(WorldCluster, "bound", lambda self, node: ())
+    patch.setattr(WorldCluster, "drain", lambda self, node: None)
+    patch.setattr(
+        World, "terminate", lambda self, node_id, reason, evict=False: true_terminate(self, node_id, reason, evict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "kinds"),
+    [
+        pytest.param(no_lease, {"double_buys", "cap_overruns", "lost_messages", "doubled_effects"}, id="no lease"),
+        pytest.param(
+            no_record_before_the_buy,
+            {"double_buys", "lost_messages", "doubled_effects"},
+            id="nothing written before the buy",
+        ),
+        pytest.param(in_flight_ignored, {"double_buys", "cap_overruns"}, id="capacity in flight is ignored"),
+        pytest.param(nothing_pending_releases, {"killed_work"}, id="scale-down because nothing is pending"),
+        pytest.param(
+            gang_without_rollback, {"stuck_gangs", "lost_demands", "cap_overruns"}, id="a gang without rollback"
+        ),
+        pytest.param(scale_down_by_count, {"killed_work"}, id="scale-down by count"),
+    ],
+)
+def test_a_planted_bug_is_caught(plant: Plant, kinds: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of six bugs breaks one of its laws within a hundred seeds."""
+    plant(monkeypatch)
+    for seed in range(100):
+        if kinds & {v.kind for v in run(seed, 40).violations}:
+            return
+    pytest.fail("a hundred seeds did not notice")
