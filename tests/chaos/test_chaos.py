@@ -1,4 +1,4 @@
-"""The chaos harness: nothing breaks under many seeds, a seed repeats exactly, and bugs planted on purpose are caught."""
+"""The chaos harness: nothing breaks under many seeds, a seed repeats exactly, and planted bugs are caught."""
 
 import os
 from collections.abc import Callable
