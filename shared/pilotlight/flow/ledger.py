@@ -18,8 +18,8 @@ from pilotlight.flow.trim import fitted
 from pilotlight.ports import State, Stored
 from pilotlight.units import HOUR
 
-SKEW = timedelta(seconds=60)
-"""A worker's clock may be so far ahead of the cloud's."""
+SKEW = timedelta(seconds=5)
+"""A worker's clock may be so far ahead of the cloud's; with more, what boots still counts as room."""
 
 _LAST = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -82,9 +82,12 @@ def write_flight(state: State, key: str, entry: InFlight) -> None:
     state.put(key, IN_FLIGHT.write(msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS])))
 
 
-def write(state: State, record: Record) -> None:
-    """Write an open decision: before its first effect, and where an effect's outcome stays unknown."""
-    state.put(f"open/{record.cluster}/{record.id}", fitted(record, RECORD.write))
+def write(state: State, record: Record, *, if_version: int | None = None) -> int:
+    """Write an open decision: before its first effect, and as far as its effects are known; its version.
+
+    Raises ``Conflict`` where another worker, which holds the lease now, has settled that version.
+    """
+    return state.put(f"open/{record.cluster}/{record.id}", fitted(record, RECORD.write), if_version=if_version)
 
 
 def close(state: State, record: Record) -> None:

@@ -1,12 +1,13 @@
 """The walk every deciding flow takes: claim, observe, decide, record, act, publish."""
 
 import hashlib
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.errors import Retry
+from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import Effect, Plan, Record
 from pilotlight.flow import holds, lease, ledger
@@ -99,8 +100,8 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
         effects=effects,
         messages=messages,
     )
-    ledger.write(deps.state, record)
-    done = _carry_out(deps, sight, record, held)
+    version = ledger.write(deps.state, record)
+    done = _carry_out(deps, sight, record, held, version)
     send(deps, done.messages)
     tell_owners(deps, done.plan, done.messages)
     ledger.close(deps.state, done)
@@ -108,21 +109,26 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
 
 
-def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease) -> Record:
-    """The effects. Where a call's outcome stays unknown the record stays open, and the next look settles it."""
+def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease, version: int) -> Record:
+    """The effects. Where a call's outcome stays unknown the record stays open, and the next look settles it.
+
+    Raises ``Conflict`` where another worker settled the record meanwhile: what it read of the cloud holds.
+    """
     act = Act(deps, sight, record, held)
     try:
         act.run()
     except Retry:
         # Without messages: those of the plan took every call for made.
-        ledger.write(deps.state, msgspec.structs.replace(record, effects=act.known(), messages=()))
+        with suppress(Conflict):
+            known = msgspec.structs.replace(record, effects=act.known(), messages=())
+            ledger.write(deps.state, known, if_version=version)
         raise
     effects = tuple(act.effects)
     messages = messages_of(deps, record.plan, effects, record.id, record.at)
     messages += flap_alerts(deps, act.flapping, record.id, record.at)
     done = msgspec.structs.replace(record, effects=effects, messages=messages)
     if effects:  # What is known is written before it is told: whoever recovers tells the same.
-        ledger.write(deps.state, done)
+        ledger.write(deps.state, done, if_version=version)
     return done
 
 
