@@ -24,19 +24,19 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, decode
 from pilotlight.errors import BadEvent, PilotlightError, Reject, Retry, Unavailable
-from pilotlight.facts.messages import Alert, DeadLetter, Message, Outgoing, PodPending, Tick
+from pilotlight.facts.messages import Alert, CapacityChanged, DeadLetter, Message, Outgoing, PodPending, Tick
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports import Channel
 from pilotlight.settings import Settings
 
 Function = Literal["pod_pending", "capacity_reconcile", "alert_fanout"]
 
-RECEIVES: dict[Function, type[msgspec.Struct]] = {
-    "pod_pending": PodPending,
-    "capacity_reconcile": Tick,
-    "alert_fanout": Alert,
+RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
+    "pod_pending": (PodPending,),
+    "capacity_reconcile": (Tick,),
+    "alert_fanout": (Alert,),
 }
-"""The message each function takes."""
+"""The messages each function takes."""
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""
@@ -141,14 +141,14 @@ def _subject(message: Message | Ignored) -> dict[str, str]:
     match message:
         case PodPending():
             return {"cluster": message.cluster, "pod": f"{message.namespace}/{message.name}"}
-        case Tick() | Alert():
-            return {"cluster": message.cluster}
-    return {}
+        case Ignored():
+            return {}
+    return {"cluster": message.cluster} if not isinstance(message, DeadLetter) else {}
 
 
 def _for_here(request: _Request, message: Message | Ignored) -> Message | Ignored:
     """The message under this deployment's name of the cluster; another cluster's is let pass."""
-    if not isinstance(message, PodPending | Tick) or message.cluster == request.deps.name:
+    if isinstance(message, Ignored | Alert | CapacityChanged | DeadLetter) or message.cluster == request.deps.name:
         return message
     if request.house.settings.cluster:
         return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {request.deps.name}")
@@ -175,7 +175,7 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
 
 
 def _misrouted(function: Function, message: Message) -> str:
-    owners = [name for name, shape in RECEIVES.items() if isinstance(message, shape)]
+    owners = [name for name, shapes in RECEIVES.items() if isinstance(message, shapes)]
     return (
         f"{function} does not take {type(message).__name__}; send it to {' or '.join(owners) or 'nobody: it is ours'}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.messages import Alert, Outgoing
@@ -70,6 +71,17 @@ class Prices(Protocol):
 
     def catalog(self) -> Catalog:
         """Instance types with their prices."""
+        ...
+
+
+class Bills(Protocol):
+    """What a cloud has billed."""
+
+    def read(self, start: datetime, end: datetime) -> Bill:
+        """What is billed so far for usage in a half-open period, by day, with what could not be counted.
+
+        Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
+        """
         ...
 
 

@@ -35,9 +35,84 @@ class PodPending(_Message, frozen=True, kw_only=True):
 
 
 class Tick(_Message, frozen=True, kw_only=True):
-    """A schedule fired for a cluster."""
+    """A schedule fired for a cluster; ``what`` it is for."""
 
     cluster: str
+    what: Literal["reconcile", "billing"] = "reconcile"
+    identity: str = ""
+    at: Moment | None = None
+
+
+NoticeKind = Literal[
+    "spot-interruption",
+    "rebalance",
+    "capacity-reservation",
+    "scheduled-change",
+    "lifecycle",
+    "state-change",
+    "preempted",
+]
+"""``spot-interruption`` and ``capacity-reservation`` are orders with a deadline; ``rebalance`` is a probability;
+``scheduled-change`` is maintenance; ``lifecycle`` is a group that terminates an instance and waits for an answer;
+``state-change`` and ``preempted`` come after the fact."""
+
+
+class InterruptionNotice(_Message, frozen=True, kw_only=True):
+    """A cloud takes an instance back, may do so, or has done so.
+
+    ``instance`` is the cloud's id or name. ``deadline`` is when it goes, None where the cloud does not say. ``action``
+    is what becomes of it ("terminate", "stop", "hibernate"). ``group`` and ``token`` are an Auto Scaling group's.
+    """
+
+    cluster: str
+    instance: Name
+    kind: NoticeKind
+    cloud: Literal["aws", "gcp", "azure", "world"]
+    action: str = "terminate"
+    zone: str = ""
+    group: str = ""
+    token: str = ""
+    identity: str = ""
+    at: Moment | None = None
+    deadline: Moment | None = None
+
+
+class CapacityFailed(_Message, frozen=True, kw_only=True):
+    """A cloud could not launch what a pool asked for. ``group`` is the node group as the cloud names it."""
+
+    cluster: str
+    group: Name
+    reason: Literal["no-capacity", "quota", "other"]
+    message: str
+    zone: str = ""
+    identity: str = ""
+    at: Moment | None = None
+
+
+class BudgetNotice(_Message, frozen=True, kw_only=True):
+    """A cloud's own budget says how much is spent. It comes hours late and again and again: never a cap.
+
+    ``threshold`` is a share of the budget (1.0 is all of it), None where none is crossed yet; amounts are decimal text.
+    """
+
+    cluster: str
+    budget: Name
+    cost: str
+    limit: str
+    currency: str
+    since: Moment
+    threshold: float | None = None
+    forecast: bool = False
+    display: str = ""
+    identity: str = ""
+    at: Moment | None = None
+
+
+class BillExported(_Message, frozen=True, kw_only=True):
+    """A file of a billing export was written: ``uri`` is ``s3://``, ``gs://`` or a path."""
+
+    cluster: str
+    uri: Name
     identity: str = ""
     at: Moment | None = None
 
@@ -45,7 +120,8 @@ class Tick(_Message, frozen=True, kw_only=True):
 class Alert(_Message, frozen=True, kw_only=True):
     """Something people should know. ``fingerprint`` is equal for what should be told once.
 
-    ``what``, ``why``, ``next``, ``how`` are sentences; ``usd_per_hour`` is decimal text.
+    ``what``, ``why``, ``next``, ``how`` are sentences; ``usd_per_hour`` and ``usd`` (in all) are decimal text.
+    ``resolved``: what was told under this fingerprint is over.
     """
 
     cluster: str
@@ -57,6 +133,8 @@ class Alert(_Message, frozen=True, kw_only=True):
     next: str = ""
     how: str = ""
     usd_per_hour: str = ""
+    usd: str = ""
+    resolved: bool = False
     team: str = ""
     decision: str = ""
     at: Moment | None = None
@@ -86,11 +164,25 @@ class DeadLetter(_Message, frozen=True, kw_only=True):
     at: Moment
 
 
-Message = PodPending | Tick | Alert | CapacityChanged | DeadLetter
+Message = (
+    PodPending
+    | Tick
+    | InterruptionNotice
+    | CapacityFailed
+    | BudgetNotice
+    | BillExported
+    | Alert
+    | CapacityChanged
+    | DeadLetter
+)
 
 TYPES: dict[str, type[msgspec.Struct]] = {
     "dev.pilotlight.pod.pending.v1": PodPending,
     "dev.pilotlight.tick.v1": Tick,
+    "dev.pilotlight.interruption.notice.v1": InterruptionNotice,
+    "dev.pilotlight.capacity.failed.v1": CapacityFailed,
+    "dev.pilotlight.budget.notice.v1": BudgetNotice,
+    "dev.pilotlight.bill.exported.v1": BillExported,
     "dev.pilotlight.alert.v1": Alert,
     "dev.pilotlight.capacity.changed.v1": CapacityChanged,
     "dev.pilotlight.dead-letter.v1": DeadLetter,

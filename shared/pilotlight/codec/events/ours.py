@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pilotlight.codec.events.envelope import Envelope, shaped
 from pilotlight.errors import BadEvent
-from pilotlight.facts.messages import TYPES, Message, PodPending, Tick
+from pilotlight.facts.messages import TYPES, Message
 
 __all__ = ["TYPES", "read"]
 
@@ -18,7 +18,7 @@ def read(envelope: Envelope) -> Message:
     known: dict[str, str | datetime | None] = {}
     if "cluster" in shape.__struct_fields__:
         known["cluster"] = envelope.cluster
-    if shape in (PodPending, Tick):
+    if "identity" in shape.__struct_fields__:
         known |= {"identity": envelope.id, "at": envelope.at}
     message = shaped({**known, **data}, shape, envelope.within("data", None).path)
     assert isinstance(message, Message)
