@@ -8,7 +8,7 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS := 2
-EXTRAS := cli,alerts,gcp,aws,kubernetes,dev
+EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
 .PHONY: help setup check run test serve format lock bench bundle clean
 
