@@ -1,8 +1,10 @@
 """A pod-pending event: capacity is asked for once, whatever is repeated, late or refused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 
+import msgspec
 import pytest
 from stage import MINUTE, Stage
 
@@ -15,8 +17,10 @@ from pilotlight.errors import (
     Throttled,
     Unavailable,
 )
+from pilotlight.facts.messages import CapacityChanged
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.world.faults import Faults
+from pilotlight.world.pools import WorldPools
 
 
 @pytest.mark.parametrize("boot_min", [3, 15, 30], ids=lambda m: f"a boot of {m} min")
@@ -213,3 +217,38 @@ def test_seven_of_eight_nodes_are_none() -> None:
     stage.minutes(20)
     assert stage.nodes("eight") == 0
     assert "g" in stage.world.pending
+
+
+class LosesAnswer(WorldPools):
+    """A cloud whose answer to one release is lost: the node is gone and nobody is told."""
+
+    def __init__(self, pools: WorldPools, after: int) -> None:
+        super().__init__(pools._world)
+        self.left = after
+
+    def release(self, pool: str, instance: str) -> None:
+        """Give the node back; the answer to the one that ``after`` counts to is lost."""
+        super().release(pool, instance)
+        self.left -= 1
+        if self.left == 0:
+            raise Unavailable("release timed out")
+
+
+@pytest.mark.parametrize("after", [1, 3, 7], ids=["the first", "one in the middle", "the last"])
+def test_a_roll_back_that_is_cut_short_tells_of_the_nodes_that_stayed(after: int) -> None:
+    """A release of a gang's roll-back is lost: messages tell of the nodes the pool kept, and then that they went."""
+    stage = Stage(faults=Faults(quota_nodes=7))
+    stage.deps = replace(stage.deps, pools=LosesAnswer(stage.deps.pools, after))  # type: ignore[arg-type]
+    pods = stage.submit_gang("g", 8)
+    with pytest.raises(Unavailable):
+        stage.event(pods[0])
+    for minute in range(40):
+        stage.minutes(1)
+        assert minute == 0 or told(stage) == stage.nodes("eight")
+    assert stage.nodes("eight") == 0
+
+
+def told(stage: Stage) -> int:
+    """The nodes that readers of the capacity messages count."""
+    changes = [msgspec.json.decode(m.data, type=CapacityChanged) for m in stage.outbox.sent if m.topic == "capacity"]
+    return sum(c.nodes if c.change == "grow" else -c.nodes for c in changes)

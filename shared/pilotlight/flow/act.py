@@ -143,19 +143,26 @@ class Act:
         """A gang of which a part was refused gives back the rest at once: all its nodes, or none."""
         buys = self.record.plan.buys
         failed = {g for b, e in zip(buys, self.effects, strict=False) if e.outcome == "denied" for g in b.gangs}
-        for index, (buy, effect) in enumerate(zip(buys, self.effects, strict=False)):
+        for index, buy in enumerate(buys):
+            effect = self.effects[index]
             if failed.intersection(buy.gangs) and effect.count and effect.outcome in ("done", "denied"):
                 self.held.keep()
-                self._give_back(buy.pool, effect.count)
+                self._give_back(buy.pool, index)
                 self.deps.state.delete(ledger.flight_key(self.deps.name, self.record.id, index))
                 why = f"gang {', '.join(sorted(failed.intersection(buy.gangs)))}: not all nodes could be had"
                 outcome = "denied" if effect.outcome == "denied" else "undone"
                 self.effects[index] = msgspec.structs.replace(effect, outcome=outcome, count=0, note=why)
 
-    def _give_back(self, pool: str, count: int) -> None:
+    def _give_back(self, pool: str, index: int) -> None:
+        """Until all are back it is unknown how many of a call's nodes stay: the pool's size then tells."""
         state = next((p for p in self.deps.pools.describe() if p.name == pool), None)
-        newest = sorted(state.booting, key=lambda b: (b.requested_at, len(b.instance), b.instance)) if state else []
-        for booting in newest[-count:]:
+        if state is None:
+            return
+        effect = self.effects[index]
+        self.effects[index] = msgspec.structs.replace(effect, outcome="planned", to=state.desired)
+        self.at = index
+        newest = sorted(state.booting, key=lambda b: (b.requested_at, len(b.instance), b.instance))
+        for booting in newest[-effect.count :]:
             self.deps.pools.release(pool, booting.instance)
 
     def _release(self, node: NodeVerdict, effect: Effect) -> Effect:
