@@ -10,12 +10,14 @@ Retry             503     ``{"error": why}`` with Retry-After; also when the dea
 anything else     500     ``{"error": why}``: the sender backs off, and dead-letters it after its last attempt
 ================  ======  =========================================================================
 
-A body that holds several events answers ``{"answers": [...]}`` with the worst status.
+A body that holds several events answers ``{"answers": [...]}`` with the worst status; an event for every cluster,
+``{"clusters": {name: ...}}`` likewise.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
@@ -24,10 +26,21 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, decode
 from pilotlight.errors import BadEvent, PilotlightError, Reject, Retry, Unavailable
-from pilotlight.facts.messages import Alert, CapacityChanged, DeadLetter, Message, Outgoing, PodPending, Tick
+from pilotlight.facts.messages import (
+    Alert,
+    BillExported,
+    BudgetNotice,
+    CapacityChanged,
+    DeadLetter,
+    Message,
+    Outgoing,
+    PodPending,
+    Tick,
+)
+from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.ports import Channel
-from pilotlight.settings import Settings
+from pilotlight.ports import Channel, Clock, Outbox, State
+from pilotlight.settings import EVERY_CLUSTER, Settings
 
 Function = Literal["pod_pending", "capacity_reconcile", "alert_fanout"]
 
@@ -50,8 +63,37 @@ class House(Protocol):
     settings: Settings
 
     @property
+    def clusters(self) -> Sequence[str]:
+        """The clusters it serves, by name."""
+        ...
+
+    def at(self, cluster: str) -> "House":
+        """What serves one of them."""
+        ...
+
+    @property
     def deps(self) -> Deps:
-        """The cluster's ports and policy."""
+        """The one cluster's ports and policy; of many, only ``at`` one has them."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """The policy; its alerts are those of every cluster."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What survives between events, of every cluster."""
+        ...
+
+    @property
+    def outbox(self) -> Outbox:
+        """Where messages go out."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
         ...
 
     @property
@@ -77,11 +119,15 @@ class _Request:
     """What came in, and where to."""
 
     house: House
-    deps: Deps
     function: Function
     body: bytes
     headers: Mapping[str, str]
     dryrun: bool
+
+    @property
+    def deps(self) -> Deps:
+        """The ports and policy of the one cluster it is about."""
+        return self.house.deps
 
 
 def receive(
@@ -94,47 +140,94 @@ def receive(
     """
     known = {key.lower(): value for key, value in headers.items()}
     try:
-        deps = house.deps
-        if function == "alert_fanout":
-            _ = house.channels
+        _check(house, function)
     except Exception as error:  # A deployment that is set up wrongly must not dead-letter its events.
         return _failed(error, "not set up: ")
     dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")
-    request = _Request(house=house, deps=deps, function=function, body=body, headers=known, dryrun=dryrun)
+    request = _Request(house=house, function=function, body=body, headers=known, dryrun=dryrun)
     try:
         deliveries = _read(request)
     except Reject as error:
-        return _refuse(request, error, dryrun=dryrun)
+        return _refuse(request, error)
     answers = [_one(request, delivery) for delivery in deliveries]
     if len(answers) == 1:
         return answers[0]
+    return _worst(answers, {"answers": [answer.body for answer in answers]})
+
+
+def _check(house: House, function: Function) -> None:
+    """Raises what is wrong with the whole deployment; one of many clusters answers for itself when its turn comes."""
+    _ = (house.state, house.outbox, house.policy) if len(house.clusters) > 1 else house.at(house.clusters[0]).deps
+    if function == "alert_fanout":
+        _ = house.channels
+
+
+def _worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
+    """All of them in one, with the worst status and that one's headers."""
     worst = max(answers, key=lambda answer: answer.status, default=Response(status=200, body={}))
-    return msgspec.structs.replace(worst, body={"answers": [answer.body for answer in answers]})
+    return msgspec.structs.replace(worst, body=body)
 
 
 def _read(request: _Request) -> list[Delivery]:
     limit = request.house.settings.max_body
     if len(request.body) > limit:
         raise BadEvent(f"{len(request.body):,} bytes are over the limit of {limit:,}")
-    return decode(request.body, request.headers, cluster=request.deps.name)
+    clusters = request.house.clusters
+    return decode(request.body, request.headers, cluster=clusters[0] if len(clusters) == 1 else EVERY_CLUSTER)
 
 
 def _one(request: _Request, delivery: Delivery) -> Response:
     """Answer one event of a request."""
-    dryrun = request.dryrun or delivery.dryrun
-    with bound(function=request.function, event=delivery.id, **_subject(delivery.message)):
+    request = replace(request, dryrun=request.dryrun or delivery.dryrun)
+    message = delivery.message
+    with bound(function=request.function, event=delivery.id, **_subject(message)):
+        if isinstance(message, Ignored):
+            return _ignore(message)
+        clusters = _addressed(request.house, message)
+        if isinstance(clusters, Ignored):
+            return _ignore(clusters)
+        if not clusters:
+            return _answer(request, message)
+        if len(clusters) == 1:
+            return _at(request, message, clusters[0])
+        return _abreast(request, message, clusters)
+
+
+def _ignore(ignored: Ignored) -> Response:
+    _log.info("ignored", extra={"data": {"why": ignored.reason}})
+    return Response(status=200, body={"ignored": ignored.reason})
+
+
+def _abreast(request: _Request, message: Message, clusters: Sequence[str]) -> Response:
+    """Every cluster's answer by its name: one that fails or hangs never delays another."""
+    from pilotlight.flow.abreast import abreast
+
+    work = {name: partial(_at, request, message, name) for name in clusters}
+    found = abreast(work, request.house.settings.wait_s)
+    answers = {name: _failed(each) if isinstance(each, Exception) else each for name, each in found.items()}
+    return _worst(list(answers.values()), {"clusters": {name: answer.body for name, answer in answers.items()}})
+
+
+def _at(request: _Request, message: Message, cluster: str) -> Response:
+    """One cluster's answer, under this deployment's name of it."""
+    with bound(cluster=cluster):
         try:
-            message = _for_here(request, delivery.message)
-            if isinstance(message, Ignored):
-                _log.info("ignored", extra={"data": {"why": message.reason}})
-                return Response(status=200, body={"ignored": message.reason})
-            answer = _run(request, message, dryrun)
-        except Reject as error:
-            return _refuse(request, error, dryrun=dryrun)
-        except Exception as error:  # The one place that answers for what nobody foresaw.
-            return _failed(error)
-        _log.info("decided", extra={"data": {"decision": answer.decision, "did": answer.did, "why": answer.why}})
-        return Response(status=200, body=_as_json(answer))
+            site = request.house.at(cluster)
+            _ = site.deps
+        except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
+            return _failed(error, "not set up: ")
+        return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))
+
+
+def _answer(request: _Request, message: Message) -> Response:
+    try:
+        answer = _run(request, message, request.dryrun)
+    except Reject as error:
+        return _refuse(request, error)
+    except Exception as error:  # The one place that answers for what nobody foresaw.
+        return _failed(error)
+    _log.info("decided", extra={"data": {"decision": answer.decision, "did": answer.did, "why": answer.why}})
+    return Response(status=200, body=_as_json(answer))
 
 
 def _subject(message: Message | Ignored) -> dict[str, str]:
@@ -146,31 +239,37 @@ def _subject(message: Message | Ignored) -> dict[str, str]:
     return {"cluster": message.cluster} if not isinstance(message, DeadLetter) else {}
 
 
-def _for_here(request: _Request, message: Message | Ignored) -> Message | Ignored:
-    """The message under this deployment's name of the cluster; another cluster's is let pass."""
-    if isinstance(message, Ignored | Alert | CapacityChanged | DeadLetter) or message.cluster == request.deps.name:
-        return message
-    if request.house.settings.cluster:
-        return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {request.deps.name}")
-    return msgspec.structs.replace(message, cluster=request.deps.name)
+def _addressed(house: House, message: Message) -> Sequence[str] | Ignored:
+    """The clusters a message is for, none where it is about none; a cluster that is not served is let pass.
+
+    One that names no cluster is for all: events are hints, and each cluster looks for itself. A cloud's account is of
+    all clusters, and the first one speaks for it. The embedded default takes whatever comes.
+    """
+    if isinstance(message, Alert | CapacityChanged | DeadLetter):
+        return ()
+    if message.cluster in ("", EVERY_CLUSTER) or not (house.settings.cluster or house.settings.clusters):
+        return house.clusters[:1] if isinstance(message, BudgetNotice | BillExported) else house.clusters
+    if message.cluster in house.clusters:
+        return (message.cluster,)
+    return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {', '.join(house.clusters)}")
 
 
 def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
     """The function's flow. Imported when it runs: a function pays at its start only for its own."""
-    deps = request.deps
     match request.function, message:
         case "pod_pending", PodPending():
             from pilotlight.flow.provision import provision
 
-            return provision(deps, message, dry_run=dryrun)
+            return provision(request.deps, message, dry_run=dryrun)
         case "capacity_reconcile", Tick():
             from pilotlight.flow.reconcile import reconcile
 
-            return reconcile(deps, message, dry_run=dryrun)
+            return reconcile(request.deps, message, dry_run=dryrun)
         case "alert_fanout", Alert():
             from pilotlight.flow.fan_out import fan_out
 
-            return fan_out(request.house.channels, deps.state, deps.policy.alerts, message, dry_run=dryrun)
+            house = request.house
+            return fan_out(house.channels, house.state, house.policy.alerts, message, dry_run=dryrun)
     raise BadEvent(_misrouted(request.function, message), "type")
 
 
@@ -186,11 +285,11 @@ def _as_json(answer: Answer) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None}
 
 
-def _refuse(request: _Request, error: Reject, *, dryrun: bool) -> Response:
+def _refuse(request: _Request, error: Reject) -> Response:
     """Dead letter first, then 200: a poisoned event neither loops nor is lost."""
-    if not dryrun:
+    if not request.dryrun:
         try:
-            request.deps.outbox.publish([_dead_letter(request, error)])
+            request.house.outbox.publish([_dead_letter(request, error)])
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
             return _failed(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
@@ -204,7 +303,7 @@ def _dead_letter(request: _Request, error: Reject) -> Outgoing:
         function=request.function,
         body=request.body[: request.house.settings.max_body].decode(errors="backslashreplace"),
         headers={key: value for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
-        at=request.deps.clock.now(),
+        at=request.house.clock.now(),
     )
     # The same body refused again is the same letter.
     digest = blake2b(request.function.encode() + b"\0" + request.body, digest_size=12).hexdigest()

@@ -4,6 +4,13 @@
 PILOTLIGHT_POLICY      policy file: a path, ``s3://bucket/key`` or ``gs://bucket/object``
 PILOTLIGHT_CATALOG     catalogue file: a path; the policy's ``prices.files`` come after it
 PILOTLIGHT_CLUSTER     the one cluster this deployment serves; events of others are let pass
+PILOTLIGHT_API         how its API server is reached: ``kubeconfig:PATH[#CONTEXT]``, ``kubeconfig-env:NAME`` (a variable
+                       that holds one), ``in-cluster``, ``gke:projects/P/locations/L/clusters/C[?dns]``,
+                       ``eks:REGION/NAME``; unset for the world
+PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``advisor`` (changes nothing); unset: the world
+PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
+                       ``policy``, ``token_env``. With PILOTLIGHT_CLUSTER too: that one of them alone
+PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_OUTBOX      ``memory:`` or ``local:FOLDER``
@@ -11,8 +18,8 @@ PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a
 PILOTLIGHT_HOME        folder of the default state and outbox
 =====================  ==================================================================================
 
-With none of them set this is the embedded default: the world on the wall clock, which acts. As soon as a cluster is
-named the mode is ``advise`` until it is set.
+What a cluster of many leaves out is the deployment's. With none of them set this is the embedded default: the world on
+the wall clock, which acts. As soon as a cluster is named the mode is ``advise`` until it is set.
 """
 
 from collections.abc import Mapping
@@ -24,21 +31,43 @@ import msgspec
 
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.capacity import Mode
+from pilotlight.units import Seconds
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
 
 EMBEDDED_CLUSTER = "local"
+EVERY_CLUSTER = "*"
+"""What an event says that is for all clusters; one that names none is too."""
+TOKEN_ENV = "CIVO_TOKEN"
+WAIT_S: Seconds = 45.0
+"""Below the minute after which schedulers and functions give a request up, and tick again."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of many clusters. ``token_env`` names the variable that holds the token for its pools."""
+
+    api: str = ""
+    pools: str = ""
+    mode: Mode | None = None
+    policy: str = ""
+    token_env: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the environment says. ``cluster`` is empty in the embedded default; an empty ``policy`` or ``catalog``
-    is the one that comes with the package. ``environ`` holds the secrets that the policy names by ``url_env``."""
+    """What the environment says. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
+    empty ``policy`` or ``catalog`` is the one that comes with the package. ``environ`` holds the secrets that others
+    name: the policy by ``url_env``, ``api`` and ``pools`` by a variable of their own."""
 
     policy: str = ""
     catalog: str = ""
     cluster: str = ""
+    api: str = ""
+    pools: str = ""
+    token_env: str = TOKEN_ENV
+    clusters: Mapping[str, ClusterSettings] = {}
+    wait_s: Seconds = WAIT_S
     world: str = ""
     state: str = "sqlite:.pilotlight/state.db"
     outbox: str = "local:.pilotlight/outbox"
@@ -50,22 +79,46 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def of(environ: Mapping[str, str]) -> "Settings":
         """The settings in an environment. Raises ``BadInput``, which names the variable."""
         cluster = environ.get("PILOTLIGHT_CLUSTER", "")
+        clusters = _clusters(environ.get("PILOTLIGHT_CLUSTERS", ""))
         home = Path(environ.get("PILOTLIGHT_HOME") or ".pilotlight")
-        return Settings(
+        settings = Settings(
             policy=environ.get("PILOTLIGHT_POLICY", ""),
             catalog=environ.get("PILOTLIGHT_CATALOG", ""),
-            cluster=cluster,
+            cluster="" if clusters else cluster,
+            api=environ.get("PILOTLIGHT_API", ""),
+            pools=environ.get("PILOTLIGHT_POOLS", ""),
+            clusters=clusters,
+            wait_s=_wait_s(environ.get("PILOTLIGHT_WAIT_S", "")),
             world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
-            mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if cluster else "act")),
+            mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if cluster or clusters else "act")),
             environ=environ,
         )
+        return settings.at(cluster) if clusters and cluster else settings
 
     @property
     def cluster_name(self) -> str:
-        """What the cluster is called in keys and messages."""
+        """What the one cluster is called in keys and messages. Raises ``BadInput`` where there are many."""
+        if self.clusters:
+            raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(self.clusters)}")
         return self.cluster or EMBEDDED_CLUSTER
+
+    def at(self, cluster: str) -> "Settings":
+        """The settings of one of many clusters. Raises ``BadInput`` for another."""
+        if cluster not in self.clusters:
+            raise BadInput(f"PILOTLIGHT_CLUSTER is {cluster!r}: PILOTLIGHT_CLUSTERS has {', '.join(self.clusters)}")
+        own = self.clusters[cluster]
+        return msgspec.structs.replace(
+            self,
+            cluster=cluster,
+            clusters={},
+            api=own.api or self.api,
+            pools=own.pools or self.pools,
+            mode=own.mode or self.mode,
+            policy=own.policy or self.policy,
+            token_env=own.token_env or self.token_env,
+        )
 
     def secret(self, name: str) -> str:
         """A value of the environment that the policy names. Raises ``BadInput`` where it is not set."""
@@ -79,6 +132,31 @@ def _mode(text: str) -> Mode:
         if mode == text:
             return mode
     raise BadInput(f"PILOTLIGHT_MODE is {text!r}: use one of {', '.join(MODES)}")
+
+
+def _wait_s(text: str) -> Seconds:
+    try:
+        seconds = float(text or WAIT_S)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        raise BadInput(f"PILOTLIGHT_WAIT_S is {text!r}: use seconds above 0, up to 3600")
+    return seconds
+
+
+def _clusters(text: str) -> dict[str, ClusterSettings]:
+    """The map of clusters in JSON, or in the file that ``text`` names. A name may not hold what keys are made with."""
+    if not text:
+        return {}
+    body = text.encode() if text.lstrip().startswith("{") else read(text)
+    try:
+        found = msgspec.json.decode(body, type=dict[str, ClusterSettings])
+    except msgspec.DecodeError as error:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {error}; write name -> api, pools, mode, policy, token_env") from None
+    wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
+    if wrong or not found:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
+    return found
 
 
 def default_file(name: str) -> Path:

@@ -5,7 +5,7 @@ Whatever is given by name replaces what the settings would make: that is the sea
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -41,6 +41,8 @@ class Seams(TypedDict, total=False):
     clock: Clock
     policy: Policy
     catalog: Catalog
+    sites: "Mapping[str, Seams]"
+    """More of them, for one of many clusters by its name."""
 
 
 _deploying = RLock()
@@ -61,13 +63,30 @@ def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":
 
 
 class App:
-    """One deployment: one cluster, its policy and its ports."""
+    """One deployment: one cluster, its policy and its ports; or many clusters, each of them ``at`` its name."""
 
     def __init__(self, settings: Settings, **seams: Unpack[Seams]) -> None:
         self.settings = settings
         self._seams = seams
         # Requests come on many threads, and there must be one world, one store.
         self._lock = RLock()
+        self._sites: dict[str, App] = {}
+
+    @property
+    def clusters(self) -> Sequence[str]:
+        """The clusters it serves, by name."""
+        return tuple(self.settings.clusters) or (self.settings.cluster_name,)
+
+    def at(self, cluster: str) -> "App":
+        """What serves one cluster: its own policy, mode, credential and ports; state, outbox and clock are of all."""
+        if not self.settings.clusters:
+            return self
+        with self._lock:
+            if cluster not in self._sites:
+                seams: Seams = {**self._seams, "state": self.state, "outbox": self.outbox, "clock": self.clock}
+                seams.update(seams.pop("sites", {}).get(cluster, {}))
+                self._sites[cluster] = App(self.settings.at(cluster), **seams)
+            return self._sites[cluster]
 
     def receive(
         self, function: doorway.Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
@@ -77,7 +96,7 @@ class App:
 
     @property
     def deps(self) -> Deps:
-        """The cluster's ports, its policy, and the offerings that it and the catalogue make."""
+        """The one cluster's ports, its policy, and the offerings that it and the catalogue make."""
         with self._lock:
             return self._deps
 

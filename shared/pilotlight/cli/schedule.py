@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pilotlight.codec.records import MARK, Mark
@@ -23,8 +24,13 @@ DRAIN_EVERY_S: Seconds = 1.0
 
 def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
     """Do both in the background until ``stop`` is set."""
-    _every(stop, LOOK_EVERY_S, lambda: tick_if_due(app, tick_s))
+    for cluster in app.clusters:
+        _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s))
     _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
+
+
+def _tick_at(app: "App", cluster: str, tick_s: Seconds) -> bool:
+    return tick_if_due(app.at(cluster), tick_s)
 
 
 def tick_if_due(app: "App", tick_s: Seconds) -> bool:

@@ -68,7 +68,7 @@ def _alone(port: int, tick: float) -> None:
     from pilotlight.wiring import app
 
     wired = app()
-    _ = wired.deps  # What is set up wrongly stops here, not at the first request.
+    _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
     listener = _listener(port)
     server = make_server(HOST, 0, site(wired), threaded=True, fd=listener.fileno())
     stop = threading.Event()
@@ -95,7 +95,8 @@ def _together(port: int, tick: float, count: int) -> None:
     if own is not None:
         os.environ["PILOTLIGHT_WORLD"] = own.url
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
-    _ = App(Settings.of(os.environ)).deps
+    tried = App(Settings.of(os.environ))
+    _ = [tried.at(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(port)
     _announce(port)

@@ -1,0 +1,42 @@
+"""Work on several clusters at once, so that one that fails or hangs never delays another."""
+
+import contextvars
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from pilotlight.errors import Unavailable
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+
+def abreast(work: Mapping[str, Callable[[], T]], bound_s: Seconds) -> dict[str, T | Exception]:
+    """What each piece of work returned or raised, by its name and in that order.
+
+    Each has a thread of its own, with this one's logging context. One that is not done after ``bound_s`` is left to
+    itself, and counts as ``Unavailable``; its ports bound every call, and its cluster's lease keeps others off.
+    """
+    done: queue.SimpleQueue[tuple[str, T | Exception]] = queue.SimpleQueue()
+    for name, do in work.items():
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(_run, done, name, do), name=f"cluster-{name}", daemon=True).start()
+    found: dict[str, T | Exception] = {}
+    until = time.monotonic() + bound_s
+    while len(found) < len(work):
+        try:
+            name, outcome = done.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            break
+        found[name] = outcome
+    late = Unavailable(f"not done after {bound_s:g} s; it goes on by itself")
+    return {name: found.get(name, late) for name in work}
+
+
+def _run(done: "queue.SimpleQueue[tuple[str, T | Exception]]", name: str, do: Callable[[], T]) -> None:
+    try:
+        done.put((name, do()))
+    except Exception as error:  # Whatever it is, it is this cluster's alone; the caller answers for it.
+        done.put((name, error))
