@@ -12,11 +12,13 @@
     │   ├── Busy          another holder works on this cluster, or the cloud works on this pool
     │   ├── Throttled     slow down, for ``after_s`` seconds
     │   ├── Unavailable   the store, the API server or the cloud does not answer
+    │   │   └── Unsure    it was asked, and the answer is lost: it may have been done
     │   └── Conflict      a compare-and-set lost: read again
     ├── Denied            the cloud or cluster says no; choose another offering, or tell people
     │   ├── NoCapacity    out of stock for now: next-best offering, look again later
     │   ├── QuotaExceeded the account's limit: alert, next-best offering
     │   ├── Forbidden     credentials or rights: alert, never retried blindly
+    │   ├── LastNode      the cloud keeps a pool's last node: keep it too, and say what it costs
     │   └── BadRequest    our request is wrong: alert, never retried blindly
     └── Failed            a run could not be completed (exit code 1)
 """
@@ -76,6 +78,10 @@ class Unavailable(Retry):
     """The store, the API server or the cloud does not answer."""
 
 
+class Unsure(Unavailable):
+    """The request was sent and its answer is lost: it may have been done."""
+
+
 class Conflict(Retry):
     """A compare-and-set lost: read again."""
 
@@ -94,6 +100,10 @@ class QuotaExceeded(Denied):
 
 class Forbidden(Denied):
     """Credentials or rights are missing."""
+
+
+class LastNode(Denied):
+    """The cloud keeps a pool's last node."""
 
 
 class BadRequest(Denied):

@@ -1,26 +1,57 @@
-"""The contract of the Pools port, over the world in this process and over HTTP."""
+"""The contract of the Pools port, over the world in this process and over HTTP, and over Civo's API."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 from both_ways import WAYS, Ports, ports
+from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from small_cloud import START, pod
 
+from pilotlight.adapters.civo_api import CivoApi
+from pilotlight.adapters.pools.civo import CivoPools
 from pilotlight.errors import BadRequest, Busy, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Booting, PoolState
 
+CLOUDS = (*WAYS, "Civo")
+
+
+@contextmanager
+def clouds(way: str, **options: Any) -> Iterator[Ports]:
+    """A small world with its own pools either way, or with Civo's in front of it."""
+    with ports("in process" if way == "Civo" else way, **options) as made:
+        if way != "Civo":
+            yield made
+            return
+        civo = Civo(made.world)
+        with serving(civo) as url:
+            api = CivoApi(TOKEN, REGION, url=url, sleep=lambda _: None)
+            yield made._replace(pools=CivoPools(api, CLUSTER, civo.ids(), made.clock))
+
+
+@pytest.fixture(params=CLOUDS)
+def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
+    """A small world behind each cloud."""
+    with clouds(request.param) as made:
+        yield made
+
 
 @pytest.fixture(params=WAYS)
-def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
-    """A small world each way."""
+def ours(request: pytest.FixtureRequest) -> Iterator[Ports]:
+    """A small world each way, for what only the world's cloud does."""
     with ports(request.param) as made:
         yield made
 
 
 def _pool(here: Ports, name: str) -> PoolState:
-    return next(p for p in here.pools.describe() if p.name == name)
+    """A pool, without the instances that a cloud still names though they are nodes by now."""
+    state = next(p for p in here.pools.describe() if p.name == name)
+    nodes = {node.instance for node in here.cluster.observe().nodes}
+    return msgspec.structs.replace(state, booting=tuple(b for b in state.booting if b.instance not in nodes))
 
 
 def test_every_pool_is_told_with_what_boots(here: Ports) -> None:
@@ -67,24 +98,24 @@ def test_an_instance_is_not_released_as_another_pools(here: Ports) -> None:
     assert list(here.world.nodes) == ["n1"]
 
 
-def test_a_node_that_runs_a_pod_is_not_released(here: Ports) -> None:
-    """The cloud refuses while work is on the node, and keeps it."""
-    here.pools.grow("one", 1)
-    here.world.submit(pod("a"), 60)
-    here.world.advance(100)
+def test_a_node_that_runs_a_pod_is_not_released(ours: Ports) -> None:
+    """The world's cloud refuses while work is on the node, and keeps it."""
+    ours.pools.grow("one", 1)
+    ours.world.submit(pod("a"), 60)
+    ours.world.advance(100)
     with pytest.raises(Busy):
-        here.pools.release("one", "n1")
-    assert list(here.world.nodes) == ["n1"]
+        ours.pools.release("one", "n1")
+    assert list(ours.world.nodes) == ["n1"]
 
 
-def test_a_zone_asked_for_is_the_zone_given(here: Ports) -> None:
-    """A node comes up in the zone that grow names."""
-    here.pools.grow("one", 1, "z-b")
-    here.world.advance(100)
-    assert here.cluster.observe().nodes[0].zone == "z-b"
+def test_a_zone_asked_for_is_the_zone_given(ours: Ports) -> None:
+    """A node comes up in the zone that grow names, where a cloud has zones."""
+    ours.pools.grow("one", 1, "z-b")
+    ours.world.advance(100)
+    assert ours.cluster.observe().nodes[0].zone == "z-b"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CLOUDS)
 @pytest.mark.parametrize(
     ("faults", "pool", "kind", "says"),
     [
@@ -97,14 +128,14 @@ def test_a_cloud_that_says_no_says_why(
     way: str, faults: dict[str, object], pool: str, kind: type[Denied], says: str
 ) -> None:
     """Each refusal is its own kind, and what had come before it stays."""
-    with ports(way, faults=faults) as here:
+    with clouds(way, faults=faults) as here:
         with pytest.raises(kind, match=says):
             here.pools.grow(pool, 2)
         assert sum(p.desired for p in here.pools.describe()) == here.world.launches
 
 
-def test_the_clock_is_the_worlds(here: Ports) -> None:
+def test_the_clock_is_the_worlds(ours: Ports) -> None:
     """The world's moment is told, and moves with it."""
-    assert here.clock.now() == START
-    here.world.advance(30)
-    assert here.clock.now() == START + timedelta(seconds=30)
+    assert ours.clock.now() == START
+    ours.world.advance(30)
+    assert ours.clock.now() == START + timedelta(seconds=30)

@@ -1,0 +1,62 @@
+"""Advice alone: decides and reports over what a cluster shows, and can change nothing of it or of its cloud."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pilotlight.errors import Forbidden
+from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.ports import Cluster
+
+
+class AdvisedCluster:
+    """A cluster that is only read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.seen: ClusterView | None = None
+        """The view of the last look."""
+
+    def observe(self) -> ClusterView:
+        self.seen = self._cluster.observe()
+        return self.seen
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        return self._cluster.bound(node)
+
+    def cordon(self, node: str) -> None:
+        _refuse(f"cordon {node}")
+
+    def uncordon(self, node: str) -> None:
+        _refuse(f"uncordon {node}")
+
+    def drain(self, node: str) -> None:
+        _refuse(f"drain {node}")
+
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        _refuse(f"evict {namespace}/{pod}")
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        _refuse(f"write an Event on {namespace}/{pod}")
+
+
+class AdvisorPools:
+    """Node pools as the cluster shows them: a pool's desired size is the nodes it has, and nothing is on its way."""
+
+    def __init__(self, cluster: AdvisedCluster, pools: Sequence[str]) -> None:
+        self._cluster, self._pools = cluster, tuple(pools)
+
+    def describe(self) -> Sequence[PoolState]:
+        view = self._cluster.seen or self._cluster.observe()
+        shown = Counter(node.pool for node in view.nodes)
+        return tuple(PoolState(name=name, desired=shown[name]) for name in self._pools)
+
+    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+        _refuse(f"grow pool {pool} to {to}")
+
+    def release(self, pool: str, instance: str) -> None:
+        _refuse(f"release {instance} of pool {pool}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise Forbidden(f"the advisor does not {what}: name the cloud in PILOTLIGHT_POOLS and set the pool's mode to act")
