@@ -45,6 +45,13 @@ class Cluster(Protocol):
         """Evict what is left on a cordoned node, honouring PodDisruptionBudgets."""
         ...
 
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        """Evict one pod. Gone already, or replaced by another of its name, is no error.
+
+        Raises ``Busy`` while a PodDisruptionBudget does not allow it.
+        """
+        ...
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         """An Event on the pod, for its owner."""
         ...
@@ -145,6 +152,10 @@ class Outbox(Protocol):
 class Channel(Protocol):
     """A place where people read alerts."""
 
-    def deliver(self, alert: Alert) -> None:
-        """Show one alert. Raises ``Retry`` when later may work, ``Denied`` or ``Reject`` when it never will."""
+    def deliver(self, alert: Alert) -> str:
+        """Show one alert, in one attempt; the provider's name for it as proof, or empty.
+
+        Raises ``Unsure`` where it may have been shown, ``Retry`` when later may work, ``Denied`` or ``Reject`` when it
+        never will. No error names a secret.
+        """
         ...

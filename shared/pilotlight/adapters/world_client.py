@@ -7,7 +7,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.codec.world import Created, NewPods, Nothing, PodStatus, Problem, Report, Time, error_of
+from pilotlight.codec.world import (
+    Created,
+    Doomed,
+    Interrupt,
+    NewPods,
+    Nothing,
+    PodStatus,
+    Problem,
+    Report,
+    Time,
+    error_of,
+)
 from pilotlight.errors import BadInput, Failed, Unavailable
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
@@ -49,6 +60,11 @@ class WorldClient:
         """Create pods that run so long; the names of those that were not there."""
         gives = self.call("pods", NewPods(demands=tuple(demands), run_s=run_s))
         return list(msgspec.json.decode(gives, type=Created).created)
+
+    def interrupt(self, instance: str, notice_s: Seconds) -> Doomed:
+        """The cloud takes an instance after so long; when that is."""
+        gives = self.call("interrupt", Interrupt(instance=instance, notice_s=notice_s))
+        return msgspec.json.decode(gives, type=Doomed)
 
     def _exchange(self, method: str, path: str, body: bytes = b"") -> bytes:
         try:

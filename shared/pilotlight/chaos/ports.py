@@ -71,15 +71,18 @@ class HazardState:
             version = self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
             if key.startswith(("open/", "decision/")):
                 self._watch.recorded(self._call.worker, msgspec.json.decode(value, type=Record))
+            elif key.startswith("hold/"):
+                self._watch.books.wrote(key, value)
             return version
 
         return self._call("state", f"put {key}", write, conditional=if_version is not None)
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
-        conditional = if_version is not None
-        self._call(
-            "state", f"delete {key}", lambda: self._state.delete(key, if_version=if_version), conditional=conditional
-        )
+        def delete() -> None:
+            self._state.delete(key, if_version=if_version)
+            self._watch.books.deleted(key, self._call.world.now_s)
+
+        self._call("state", f"delete {key}", delete, conditional=if_version is not None)
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         return self._call("state", f"scan {prefix}", lambda: self._state.scan(prefix, after=after, limit=limit))
@@ -138,6 +141,9 @@ class HazardCluster:
 
     def drain(self, node: str) -> None:
         self._call("cluster", f"drain {node}", lambda: self._cluster.drain(node))
+
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        self._call("cluster", f"evict {namespace}/{pod}", lambda: self._cluster.evict(namespace, pod, uid))
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._call("cluster", f"tell {namespace}/{pod}", lambda: self._cluster.tell(namespace, pod, reason, message))

@@ -21,6 +21,7 @@ _KINDS: dict[str, type[PilotlightError]] = {
         errors.NoCapacity,
         errors.QuotaExceeded,
         errors.Forbidden,
+        errors.LastNode,
         errors.BadRequest,
         errors.Failed,
     )
@@ -39,6 +40,30 @@ class OfNode(_Wire, frozen=True, kw_only=True):
     """A call about one node."""
 
     node: str
+
+
+class Evict(_Wire, frozen=True, kw_only=True):
+    """One pod to evict."""
+
+    namespace: str
+    pod: str
+    uid: str
+
+
+class Interrupt(_Wire, frozen=True, kw_only=True):
+    """An instance that the cloud takes back after ``notice_s``; 0 takes it at once."""
+
+    instance: str
+    notice_s: Seconds = 120
+
+
+class Doomed(_Wire, frozen=True, kw_only=True):
+    """An instance that the cloud takes back, and when."""
+
+    instance: str
+    pool: str
+    zone: str
+    deadline: datetime
 
 
 class Tell(_Wire, frozen=True, kw_only=True):
@@ -71,6 +96,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/uncordon": OfNode,
     "cluster/bound": OfNode,
     "cluster/drain": OfNode,
+    "cluster/evict": Evict,
     "cluster/tell": Tell,
     "pools/describe": Nothing,
     "pools/grow": Grow,

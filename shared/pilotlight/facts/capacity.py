@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.workload import Finding, GpuRequest, PodDemand
+from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
@@ -66,7 +66,9 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
 class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on a node. ``blocks`` says why it would stop a drain ("PodDisruptionBudget x"), or is empty.
 
-    ``max_run_s`` is 0 where it names no deadline.
+    ``max_run_s`` is 0 where it names no deadline. ``grace_s`` is what it may take to stop. ``checkpoint_s`` are the
+    seconds between its checkpoints, ``checkpoint_takes_s`` what one takes when it is asked for; 0 where it names none.
+    ``checkpointed_at`` is its last checkpoint, where it tells. ``shape`` is what it would need elsewhere, where known.
     """
 
     uid: str
@@ -79,6 +81,12 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     team: str = ""
     gang: str = ""
     max_run_s: Seconds = 0
+    grace_s: Seconds = 30
+    started_at: datetime | None = None
+    checkpoint_s: Seconds = 0
+    checkpoint_takes_s: Seconds = 0
+    checkpointed_at: datetime | None = None
+    shape: PodShape | None = None
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

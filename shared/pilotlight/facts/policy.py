@@ -14,6 +14,8 @@ from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
 Cloud = Literal["civo", "gke", "eks", "aks", "world"]
+HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
+"""Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
 
 _TEXT_OR_NUMBER = {"written": ["number", "string"]}
 """``codec.policy`` puts this in the place of the schema's ``type``."""
@@ -53,6 +55,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     ``labels`` and ``taints`` are what its nodes carry, so that a pool at zero can be matched.
     ``idle_timeout`` in seconds overrides the class's; None means the break-even.
     ``daemonsets`` is what its DaemonSets take from every node, as Kubernetes quantities.
+    ``handled_by`` is who answers interruption notices of its nodes; ``relaunches``: its group starts a node by itself
+    in the place of one that the cloud took.
     """
 
     cloud: Cloud = "world"
@@ -69,6 +73,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     idle_timeout: Duration | None = None
     daemonsets: dict[str, str] = {}
     slices: dict[str, int] = {}
+    handled_by: HandledBy = "pilotlight"
+    relaunches: bool = False
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):
@@ -78,6 +84,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     had. ``idle_timeout`` None means the break-even against relighting. ``gpu_models`` is a list,
     "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
     ``wait_usd_per_hour`` is what an hour of one waiting pod is worth: it prices relighting and warm nodes.
+    ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
@@ -88,6 +95,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0
     wait_usd_per_hour: Money = Decimal(0)
+    require_checkpoint_over: Duration | None = None
 
 
 class Caps(_Keys, frozen=True, kw_only=True):
@@ -126,12 +134,23 @@ class BudgetScope(_Keys, frozen=True, kw_only=True):
         return next((f"{kind} {name}" for kind, name in named if name is not None), "nobody")
 
 
+StepDoes = Literal["notify", "spot-only", "no-new-buys"]
+
+
+class LadderStep(_Keys, frozen=True, kw_only=True):
+    """What is done once a share ``at`` of a budget is spent (1 is all of it)."""
+
+    at: Figure
+    do: StepDoes
+
+
 class Budget(_Keys, frozen=True, kw_only=True):
     """A cap on spending: dollars held before each purchase, never above the limit.
 
     ``usd`` and ``gpu_hours`` count over a ``period`` of the calendar in ``timezone`` (weeks begin on Monday);
     ``usd_per_hour`` is what may be lit at once. ``hard`` holds the longest run of what is bought; without it the
-    typical run is held, and what goes beyond is reported.
+    typical run is held, and what goes beyond is reported. The steps of ``ladder`` are taken as spending goes on; in a
+    dry run they are only announced. None touches serving.
     """
 
     name: str
@@ -142,6 +161,12 @@ class Budget(_Keys, frozen=True, kw_only=True):
     period: Literal["day", "week", "month"] = "month"
     timezone: str = "UTC"
     hard: bool = True
+    ladder: tuple[LadderStep, ...] = (
+        LadderStep(at=Decimal("0.5"), do="notify"),
+        LadderStep(at=Decimal("0.8"), do="spot-only"),
+        LadderStep(at=Decimal(1), do="no-new-buys"),
+    )
+    ladder_dry_run: bool = True
 
 
 class Schedule(_Keys, frozen=True, kw_only=True):
@@ -173,18 +198,56 @@ class Prices(_Keys, frozen=True, kw_only=True):
     throughput: dict[str, dict[str, float]] = {}
 
 
-class Channel(_Keys, frozen=True, kw_only=True):
-    """One place alerts go to. ``url_env`` names the environment variable that holds a webhook's secret URL."""
+Severity = Literal["info", "warning", "critical"]
 
-    kind: Literal["console", "webhook"]
+
+class QuietHours(_Keys, frozen=True, kw_only=True):
+    """When a channel stays quiet: what is less severe than ``let_through`` waits for the end, or infos are dropped.
+
+    A window as a schedule's: local "HH:MM" in ``timezone``, over midnight where its end is not after its start.
+    """
+
+    timezone: str = "UTC"
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
+        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
+    )  # fmt: skip
+    start: str
+    end: str
+    let_through: Severity = "critical"
+    drop_info: bool = False
+
+
+class Channel(_Keys, frozen=True, kw_only=True):
+    """One place alerts go to. ``*_env`` name the environment variables that hold its secrets.
+
+    ``webhook``, ``slack`` and ``apprise`` have their URL in ``url_env``; ``secret_env`` signs a web hook's posts.
+    ``telegram`` has its bot's token in ``token_env`` and the ``chat``; ``url_env`` names another Bot API server.
+    ``teams`` and ``kinds`` are those it wants (``capacity-*`` is every kind that begins so); empty means all.
+    ``again_after`` is how long one fingerprint is not told again. ``allow_private`` lets the URL lead to loopback,
+    link-local and private addresses.
+    """
+
+    kind: Literal["console", "webhook", "slack", "telegram", "apprise"]
     url_env: str = ""
-    min_severity: Literal["info", "warning", "critical"] = "info"
+    secret_env: str = ""
+    token_env: str = ""
+    chat: str = ""
+    min_severity: Severity = "info"
+    teams: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    quiet_hours: QuietHours | None = None
+    again_after: Duration = 6 * 3600
+    timeout: Duration = 10
+    allow_private: bool = False
 
 
 class Alerts(_Keys, frozen=True, kw_only=True):
-    """Channels by name."""
+    """Channels by name. More than ``group_after`` alerts of one kind within ``group_window`` are told as one, with
+    their count, when the window ends; 0 tells each."""
 
     channels: dict[str, Channel] = {}
+    group_after: int = 10
+    group_window: Duration = 60
 
 
 class Policy(_Keys, frozen=True, kw_only=True):

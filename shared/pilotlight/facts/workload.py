@@ -116,7 +116,11 @@ def shape(**fields: object) -> PodShape:
 
 
 class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train"."""
+    """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train".
+
+    ``grace_s`` is what it may take to stop, ``checkpoint_takes_s`` what a checkpoint takes that it is asked for; 0 for
+    a pod that cannot be asked.
+    """
 
     uid: str
     namespace: str
@@ -124,6 +128,8 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     shape: PodShape
     created_at: datetime
     owner: str = ""
+    grace_s: Seconds = 30
+    checkpoint_takes_s: Seconds = 0
 
     @property
     def full_name(self) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.workload import PodDemand
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
@@ -38,7 +39,7 @@ class WorldCluster:
 
     def bound(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound"):
-            return tuple(_bound(self._node(node)))
+            return tuple(self._bound(self._node(node)))
 
     def drain(self, node: str) -> None:
         """The world's pods all hold GPUs, and those are never evicted: raises ``Busy`` while there are any."""
@@ -49,9 +50,22 @@ class WorldCluster:
             if found.jobs:
                 raise Busy(f"node {node} has {len(found.jobs)} GPU pods bound: they are not evicted")
 
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        with self._world.call("evict"):
+            if self._world.runs(uid):
+                self._allow(namespace)
+                self._world.evict(uid)
+
+    def _allow(self, namespace: str) -> None:
+        most = self._world.disruptions.get(namespace)
+        if most is not None and self._world.unavailable(namespace) >= most:
+            raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         with self._world.call("tell"):
             self.told.append((self._world.clock.now(), f"{namespace}/{pod}", reason, message))
+            if reason == CHECKPOINT_NOW:
+                self._world.checkpoint(namespace, pod)
 
     def _node(self, name: str) -> WorldNode:
         node = self._world.nodes.get(name)
@@ -60,9 +74,12 @@ class WorldCluster:
         return node
 
     def _value(self, node: WorldNode) -> Node:
-        if node.value is None:
-            node.value = self._frozen(node)
-        return node.value
+        if node.value is not None:
+            return node.value
+        seen = self._frozen(node)
+        if not any(pod.checkpoint_s or pod.checkpoint_takes_s for pod in seen.pods):  # Their checkpoints move on.
+            node.value = seen
+        return seen
 
     def _frozen(self, node: WorldNode) -> Node:
         idle = node.idle_since_s
@@ -79,20 +96,23 @@ class WorldCluster:
             free=node.free,
             labels=node.labels,
             taints=node.machine.pool.taints,
-            pods=tuple(_bound(node)),
+            pods=tuple(self._bound(node)),
             zone=node.zone,
             schedulable=not node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
         )
 
+    def _bound(self, node: WorldNode) -> Iterator[BoundPod]:
+        for job in node.jobs.values():
+            since = self._world.moment(job.start_s)
+            tells = job.demands[0].shape.checkpoint_s or job.demands[0].checkpoint_takes_s
+            kept_at = self._world.kept_at(job) if tells else None
+            yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
 
-def _bound(node: WorldNode) -> Iterator[BoundPod]:
-    for job in node.jobs.values():
-        yield from (_pod(p.demand) for p in job.placement if p.node is node)
 
-
-def _pod(demand: PodDemand) -> BoundPod:
+def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundPod:
+    gang = demand.shape.gang
     return BoundPod(
         uid=demand.uid,
         namespace=demand.namespace,
@@ -100,5 +120,12 @@ def _pod(demand: PodDemand) -> BoundPod:
         gpu=demand.shape.gpu,
         workload_class=demand.shape.workload_class,
         team=demand.shape.team,
+        gang=gang.key if gang else "",
         max_run_s=demand.shape.max_run_s,
+        grace_s=demand.grace_s,
+        started_at=since,
+        checkpoint_s=demand.shape.checkpoint_s,
+        checkpoint_takes_s=demand.checkpoint_takes_s,
+        checkpointed_at=kept_at,
+        shape=demand.shape,
     )

@@ -25,7 +25,10 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
 
 
 class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node."""
+    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node.
+
+    ``relaunches``: it starts a node by itself in the place of one that the cloud took.
+    """
 
     name: str
     instance_type: str
@@ -35,6 +38,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     zone: str = ""
     slices: dict[str, int] = {}
+    relaunches: bool = False
 
     @staticmethod
     def of(name: str, rules: PoolPolicy) -> "WorldPool":
@@ -47,6 +51,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             labels=rules.labels,
             taints=rules.taints,
             zone=rules.zones[0] if rules.zones else "",
+            relaunches=rules.relaunches,
         )
 
 
@@ -116,10 +121,12 @@ class Placement(NamedTuple):
 class WorldJob:
     """One pod, or the pods of one gang, that run ``run_s`` seconds once all are placed.
 
-    ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started.
+    ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started. ``saves_s`` is when a
+    checkpoint of ``saving_s`` of run time that it was asked for will be safe; ``asked_s`` is what such a one keeps.
     """
 
     __slots__ = (
+        "asked_s",
         "demands",
         "finish_s",
         "first_start_s",
@@ -131,6 +138,8 @@ class WorldJob:
         "restore_s",
         "run_s",
         "saved_s",
+        "saves_s",
+        "saving_s",
         "start_s",
         "starts",
         "submit_s",
@@ -148,6 +157,9 @@ class WorldJob:
         self.start_s: Seconds = 0.0
         self.finish_s: Seconds | None = None
         self.saved_s: Seconds = 0.0
+        self.asked_s: Seconds = 0.0
+        self.saves_s: Seconds | None = None
+        self.saving_s: Seconds = 0.0
         self.restore_s: Seconds = 0.0
         self.starts = 0
 
@@ -180,12 +192,21 @@ class WorldJob:
         if self.first_start_s is None:
             self.first_start_s = now_s
 
+    def reached_s(self, now_s: Seconds) -> Seconds:
+        """The run time it would have if it were saved now."""
+        elapsed_s = now_s - self.start_s
+        return self.saved_s + elapsed_s - min(elapsed_s, self.restore_s)
+
+    def kept_s(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
+        """The run time that its last checkpoint keeps."""
+        return max(self.saved_s, self.asked_s, self.reached_s(now_s) // checkpoint_s * checkpoint_s)
+
     def interrupt(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """Stop before the end: keep the last checkpoint, and tell the seconds lost (run time since it, restore)."""
         elapsed_s = now_s - self.start_s
         restored_s = min(elapsed_s, self.restore_s)
-        reached_s = self.saved_s + elapsed_s - restored_s
-        self.saved_s = max(self.saved_s, reached_s // checkpoint_s * checkpoint_s)
+        reached_s = self.reached_s(now_s)
+        self.saved_s, self.saves_s = self.kept_s(now_s, checkpoint_s), None
         return reached_s - self.saved_s + restored_s
 
     def respawn(self, now: datetime) -> None:
@@ -201,11 +222,13 @@ class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
+    ``doomed_s`` is when the cloud takes it, once it has said so.
     """
 
     __slots__ = (
         "cordoned",
         "devices",
+        "doomed_s",
         "free",
         "id",
         "idle_since_s",
@@ -230,6 +253,7 @@ class WorldNode:
         self.joined = False
         self.ready = False
         self.cordoned = False
+        self.doomed_s: Seconds | None = None
         self.idle_since_s: Seconds | None = None
         self.devices = [MILLI_PER_GPU] * machine.gpus
         self.slices = dict(machine.slices)

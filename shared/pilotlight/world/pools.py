@@ -30,7 +30,8 @@ class WorldPools:
         with self._world.call("release"):
             node = self._world.nodes.get(instance)
             if node is not None and node.pool == pool:
-                self._world.terminate(instance, "released")
+                # What the cloud takes anyway may be given back with what is on it.
+                self._world.terminate(instance, "released", evict=node.doomed_s is not None)
 
     def _state(self, pool: str, booting: Sequence[WorldNode]) -> PoolState:
         return PoolState(

@@ -5,6 +5,7 @@
 ``POST /pools/<method>``     the Pools port's
 ``POST /pods``               create pods: ``{"demands": [...], "run_s": 600}``; those there are stay
 ``GET /pods``                every pod, its state and its node
+``POST /interrupt``          the cloud takes an instance: ``{"instance": "n1", "notice_s": 120}``
 ``GET /told``                the Events written on pods
 ``GET /clock``               the moment, and the speed
 ``GET /report``              cost, launches, resizes, pods by state, nodes bought twice
@@ -23,6 +24,8 @@ import msgspec
 from pilotlight.codec.world import (
     CALLS,
     Created,
+    Doomed,
+    Interrupt,
     NewPods,
     PodStatus,
     Problem,
@@ -78,13 +81,25 @@ class Service:
             case "POST", "pods":
                 pods = msgspec.json.decode(body, type=NewPods)
                 return Created(created=tuple(create(self.world, pods.demands, pods.run_s)))
+            case "POST", "interrupt":
+                return self._interrupt(msgspec.json.decode(body, type=Interrupt))
             case "POST", _ if path in CALLS:
                 return self._call(path, body)
-        raise BadInput(f"nothing at {method} /{path}; there are /pods, /told, /clock, /report, /faults, {_CALLS}")
+        raise BadInput(
+            f"nothing at {method} /{path}; there are /pods, /interrupt, /told, /clock, /report, /faults, {_CALLS}"
+        )
 
     def _pods(self) -> list[PodStatus]:
         with self.world.call("pods"):
             return list(statuses(self.world))
+
+    def _interrupt(self, asked: Interrupt) -> Doomed:
+        with self.world.call("interrupt"):
+            node = self.world.nodes.get(asked.instance)
+            if node is None:
+                raise BadInput(f"instance {asked.instance} is not there: see GET /pods for nodes with pods on them")
+            deadline = self.world.moment(self.world.interrupt(asked.instance, asked.notice_s))
+        return Doomed(instance=node.id, pool=node.pool, zone=node.zone, deadline=deadline)
 
     def _call(self, path: str, body: bytes) -> object:
         arguments = msgspec.json.decode(body or b"{}", type=CALLS[path])

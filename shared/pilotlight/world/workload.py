@@ -84,6 +84,19 @@ class Workload:
         self.idle.pop(node.id, None)
         return stopped
 
+    def evict(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
+        """Stop one job that runs, wherever its pods are, and queue it again."""
+        self._interrupt(job, "evicted", now_s)
+        self.resume([job], now_s, now)
+
+    def running_pod(self, which: Callable[[PodDemand], bool]) -> WorldJob | None:
+        """The running job of a pod."""
+        return next((job for job in self.running.values() if any(map(which, job.demands))), None)
+
+    def checkpoint_s(self, job: WorldJob) -> Seconds:
+        """The run time between a job's checkpoints: its own, else the world's."""
+        return job.demands[0].shape.checkpoint_s or self.faults.checkpoint_s
+
     def resume(self, jobs: Sequence[WorldJob], now_s: Seconds, now: datetime) -> None:
         """New pods for jobs that were stopped."""
         for job in jobs:
@@ -135,7 +148,7 @@ class Workload:
 
     def _interrupt(self, job: WorldJob, why: StopReason, now_s: Seconds) -> None:
         self._leave(job, now_s)
-        lost_s = job.interrupt(now_s, self.faults.checkpoint_s)
+        lost_s = job.interrupt(now_s, self.checkpoint_s(job))
         self.lost_gpu_seconds += lost_s * job.milli / MILLI_PER_GPU
         self.interruptions += 1
         self._journal.stop(now_s, job, why)

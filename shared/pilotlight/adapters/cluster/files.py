@@ -52,6 +52,9 @@ class FileCluster:
     def drain(self, node: str) -> None:
         raise _untouchable("drain", node)
 
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        raise _untouchable("evict", f"{namespace}/{pod}")
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         raise _untouchable("write an event on", f"{namespace}/{pod}")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import OfNode, Tell
+from pilotlight.codec.world import Evict, OfNode, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
 
 _view = msgspec.json.Decoder(ClusterView)
@@ -32,6 +32,9 @@ class ServedCluster:
 
     def drain(self, node: str) -> None:
         self._client.call("cluster/drain", OfNode(node=node))
+
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        self._client.call("cluster/evict", Evict(namespace=namespace, pod=pod, uid=uid))
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._client.call("cluster/tell", Tell(namespace=namespace, pod=pod, reason=reason, message=message))

@@ -41,6 +41,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         return None
     known = policy.pools.get(pool)
     model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
+    kind = capacity_type(meta.labels) or (known.capacity_type if known else "on-demand")
     ready_since = _ready_since(node)
     holding = [a for a in onboard.live if a.holds_gpu]
     working = any(not is_daemon(a.pod) for a in holding)
@@ -48,7 +49,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         name=meta.name,
         pool=pool,
         instance_type=meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else ""),
-        capacity_type=capacity_type(meta.labels) or (known.capacity_type if known else "on-demand"),
+        capacity_type=kind,
         created_at=meta.created_at,
         ready=ready_since is not None and bool(devices or slices),
         devices=_free_devices(devices, holding),
@@ -56,7 +57,10 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         free=_free(room, [a.request for a in onboard.live]),
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=node.spec.taints,
-        pods=tuple(bound_pod(a, objects, classify, blocks_drain(a.pod, objects)) for a in onboard.live),
+        pods=tuple(
+            bound_pod(a, objects, classify, blocks_drain(a.pod, objects), elsewhere=kind == "spot")
+            for a in onboard.live
+        ),
         zone=meta.labels.get(labels.ZONE, ""),
         instance=instance_id(node.spec.provider_id),
         schedulable=not node.spec.unschedulable,

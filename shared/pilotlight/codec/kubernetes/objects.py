@@ -141,6 +141,7 @@ class PodSpec(Wire, frozen=True):
     tolerations: tuple[WireToleration, ...] = ()
     priority: int = 0
     active_deadline_seconds: float = 0
+    termination_grace_period_seconds: float = 30
     scheduling_gates: tuple[dict[str, str], ...] = ()
     resource_claims: tuple[dict[str, object], ...] = ()
     volumes: tuple[Volume, ...] = ()
@@ -180,6 +181,7 @@ class PodStatus(Wire, frozen=True):
     phase: str = "Pending"
     conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""
+    start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 

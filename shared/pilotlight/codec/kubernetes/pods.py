@@ -1,6 +1,7 @@
 """Pods to facts: a demand, a finding, a pod on a node, or nothing."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from pilotlight.codec.kubernetes.gangs import gang_key
@@ -11,7 +12,17 @@ from pilotlight.codec.kubernetes.requests import Request, Unreadable, effective_
 from pilotlight.codec.kubernetes.storage import reach_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.workload import Classifier, Finding, Gang, GpuRequest, PodDemand, PodTraits, Requirement, shape
+from pilotlight.facts.workload import (
+    Classifier,
+    Finding,
+    Gang,
+    GpuRequest,
+    PodDemand,
+    PodShape,
+    PodTraits,
+    Requirement,
+    shape,
+)
 from pilotlight.units import quantity
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -129,16 +140,21 @@ def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, 
             team=team_of(pod, objects),
             priority=pod.spec.priority,
             max_run_s=pod.spec.active_deadline_seconds,
-            checkpoint_s=_seconds(meta.annotations),
+            checkpoint_s=_seconds(meta.annotations, labels.CHECKPOINT_S),
             gang=gang,
         ),
+        grace_s=pod.spec.termination_grace_period_seconds,
+        checkpoint_takes_s=_seconds(meta.annotations, labels.CHECKPOINT_TAKES_S),
     )
 
 
-def bound_pod(asked: Asked, objects: Objects, classify: Classifier, blocks: str) -> BoundPod:
-    """A pod on a node."""
+def bound_pod(
+    asked: Asked, objects: Objects, classify: Classifier, blocks: str, *, elsewhere: bool = False
+) -> BoundPod:
+    """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
     pod = asked.pod
     gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
+    every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
     return BoundPod(
         uid=pod.metadata.uid or pod.name,
         namespace=pod.metadata.namespace,
@@ -150,7 +166,21 @@ def bound_pod(asked: Asked, objects: Objects, classify: Classifier, blocks: str)
         team=team_of(pod, objects) if gpu else "",
         gang=gang_key(pod) if gpu else "",
         max_run_s=pod.spec.active_deadline_seconds,
+        grace_s=pod.spec.termination_grace_period_seconds,
+        started_at=pod.status.start_time,
+        checkpoint_s=every,
+        checkpoint_takes_s=takes,
+        checkpointed_at=last,
+        shape=_shape_elsewhere(asked, objects, classify) if elsewhere and asked.gpu else None,
     )
+
+
+def _shape_elsewhere(asked: Asked, objects: Objects, classify: Classifier) -> PodShape | None:
+    """What the pod would need on another node; None where it names what no other node could give."""
+    try:
+        return _demand(asked, pod_terms(asked.pod, reach_of(asked.pod, objects)), objects, classify, None).shape
+    except Unreadable:
+        return None
 
 
 def traits_of(asked: Asked) -> PodTraits:
@@ -199,11 +229,24 @@ def _gib(annotations: Mapping[str, str]) -> int:
     return whole_units(amount if text.isdigit() else amount / 2**30)
 
 
-def _seconds(annotations: Mapping[str, str]) -> float:
-    text = annotations.get(labels.CHECKPOINT_S)
+def _seconds(annotations: Mapping[str, str], name: str) -> float:
+    text = annotations.get(name)
     if text is None:
         return 0
     try:
         return float(quantity(text))
     except ValueError as error:
-        raise Unreadable("bad-annotation", f"{labels.CHECKPOINT_S}: {error}: give seconds, as 600") from None
+        raise Unreadable("bad-annotation", f"{name}: {error}: give seconds, as 600") from None
+
+
+def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
+    """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
+    try:
+        every, takes = (_seconds(annotations, name) for name in (labels.CHECKPOINT_S, labels.CHECKPOINT_TAKES_S))
+    except Unreadable:
+        every = takes = 0
+    try:
+        last = datetime.fromisoformat(annotations.get(labels.CHECKPOINTED_AT, ""))
+    except ValueError:
+        last = None
+    return every, takes, last if last is not None and last.tzinfo is not None else None
