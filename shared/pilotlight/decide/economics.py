@@ -1,6 +1,7 @@
 """The one objective, and what relighting costs: all sums of money the decisions weigh."""
 
 from decimal import Decimal
+from typing import Protocol
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour
@@ -12,15 +13,29 @@ CHECKPOINT_S, RESTORE_S = 600.0, 60.0
 """What an interruption costs beside a new boot: half a checkpoint interval, and a restore."""
 
 
+class Billing(Protocol):
+    """How a cloud bills a node: at least a minimum, then whole increments."""
+
+    @property
+    def minimum_s(self) -> Seconds:
+        """The least that is billed."""
+        ...
+
+    @property
+    def increment_s(self) -> Seconds:
+        """The step it goes up by."""
+        ...
+
+
 def billed(offering: Offering, seconds: Seconds) -> Usd:
     """What a node costs that lives so long: at least its minimum, then whole increments."""
     return per_hour(offering.usd_per_hour, billed_seconds(offering, seconds))
 
 
-def billed_seconds(offering: Offering, seconds: Seconds) -> Seconds:
+def billed_seconds(billing: Billing, seconds: Seconds) -> Seconds:
     """The seconds a life of ``seconds`` is billed as."""
-    step = offering.increment_s
-    return max(offering.minimum_s, -(-seconds // step) * step)
+    step = billing.increment_s
+    return max(billing.minimum_s, -(-seconds // step) * step)
 
 
 def usd_per_useful_hour(

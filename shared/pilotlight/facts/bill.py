@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.workload import Finding
-from pilotlight.units import Usd
+from pilotlight.units import Seconds, Usd, UsdPerHour
 
 LineKind = Literal["used", "idle", "shared"]
 """``used`` is a team's; ``idle`` nobody's while the node could be used; ``shared`` what no team can help: boot, and
@@ -15,7 +16,11 @@ the minimum and increments of a cloud's billing."""
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars and GPU-hours of one owner on one node on one UTC day. Over all lines they are what the nodes cost."""
+    """Dollars and GPU-hours of one owner on one node on one UTC day. Over all lines they are what the nodes cost.
+
+    ``project`` is the pods' namespace. ``begin`` is where the line's part of the day begins: a day is cut at the
+    midnights of the budgets' time zones. ``node`` is empty where a day's lines by node would not fit one record.
+    """
 
     kind: LineKind
     pool: str
@@ -26,16 +31,84 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     team: str = ""
     project: str = ""
     workload_class: str = ""
+    begin: datetime | None = None
     gpu_hours: Decimal = Decimal(0)
     usd: Usd = Decimal(0)
 
 
 class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What the meter counted on one UTC day, as far as ``until``. Kept under ``meter/<cluster>/<yyyy-mm-dd>``."""
+    """What the meter counted on one UTC day, as far as ``until``. Kept under ``meter/<cluster>/<yyyy-mm-dd>``.
+
+    ``unpriced`` names nodes whose price is not known: their cost is in no line, and it is not $0.
+    """
 
     day: date
     until: datetime
     lines: tuple[CostLine, ...] = ()
+    unpriced: tuple[str, ...] = ()
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """Who holds how many parts of a node's GPUs: whole devices, slices and shares alike."""
+
+    team: str
+    project: str
+    workload_class: str
+    parts: int
+
+
+class Stretch(msgspec.Struct, frozen=True, array_like=True):
+    """Microseconds of a node's time that are one owner's, from ``begin`` on (see ``CostLine``)."""
+
+    kind: LineKind
+    team: str
+    project: str
+    workload_class: str
+    begin: datetime
+    micros: int
+
+
+class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node on one day: what it is, since when it is paid for, and whose its time was up to ``until``.
+
+    ``holders`` hold their share of ``parts`` from ``until`` on; what is left is idle, or shared while the node is not
+    ``ready``. ``gone_at`` is when it stopped; it is paid up to the end of its minimum or increment.
+    """
+
+    name: str
+    pool: str
+    instance_type: str
+    capacity_type: CapacityType
+    gpu_model: str = ""
+    gpus: int = 0
+    usd_per_hour: UsdPerHour | None = None
+    minimum_s: Seconds = 0
+    increment_s: Seconds = 1
+    since: datetime
+    until: datetime
+    gone_at: datetime | None = None
+    ready: bool = False
+    parts: int = 1
+    holders: tuple[Holder, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
+
+
+class MeterPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of one UTC day, or a part of them, by instance. ``seen`` is the last look that is in it."""
+
+    day: date
+    seen: datetime
+    nodes: dict[str, MeteredNode] = {}
+
+
+class Life(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance that is known to have stopped, from when it was paid for until it stopped."""
+
+    instance: str
+    node: str
+    pool: str
+    since: datetime
+    ended_at: datetime
 
 
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,3 +134,19 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[BilledDay, ...] = ()
     horizon: datetime | None = None
     findings: tuple[Finding, ...] = ()
+
+
+class BillDay(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source billed for a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
+
+    Kept under ``bill/<cluster>/<source>/<yyyy-mm-dd>`` and replaced as a whole. ``resource`` is summed over.
+    """
+
+    day: date
+    source: str
+    rows: tuple[BilledDay, ...] = ()
+
+    @property
+    def usd(self) -> Usd:
+        """All of it."""
+        return sum((row.usd for row in self.rows), Decimal(0))

@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.policy import Budget, BudgetScope, StepDoes
 from pilotlight.units import Seconds, UsdPerHour
 
 Measure = Literal["usd", "gpu_hours", "usd_per_hour"]
@@ -91,15 +92,80 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     lengths: dict[str, tuple[Seconds, ...]] = {}
 
 
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of a budget's ladder that is in force ``until`` its period ends; ``why`` has the figures."""
+
+    budget: str
+    scope: BudgetScope | Literal["all"]
+    do: StepDoes
+    why: str
+    until: datetime
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a budget stands on its ladder in the period from ``start``: ``at`` is its step's share, 0 for none.
+
+    ``step`` is what acts; None while nothing does, as in a dry run.
+    """
+
+    start: datetime
+    at: Decimal = Decimal(0)
+    since: datetime | None = None
+    step: Step | None = None
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """Where each budget stands, and the alerts of the last change until they are sent. ``ladder/<cluster>``."""
+
+    rungs: dict[str, Rung] = {}
+    untold: tuple[Outgoing, ...] = ()
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What a period will end with. ``low`` to ``high`` holds it four times in five; None where too few days are known.
+
+    ``runs_out`` is when the limit is reached, where that is within the period.
+    """
+
+    likely: Decimal
+    low: Decimal | None = None
+    high: Decimal | None = None
+    runs_out: datetime | None = None
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a limit is used up: ``billed`` by the cloud, and ``metered`` for the time no bill covers yet.
+
+    ``held`` is what the limit's account has settled and held: what purchases are judged by.
+    """
+
+    meter: Meter
+    billed: Decimal
+    metered: Decimal
+    held: Decimal = Decimal(0)
+    forecast: Forecast
+
+    @property
+    def total(self) -> Decimal:
+        """Billed and metered."""
+        return self.billed + self.metered
+
+    @property
+    def share(self) -> Decimal:
+        """The part of the limit that is spent: 1 is all of it. A limit of nothing is spent."""
+        return self.total / self.meter.limit if self.meter.limit else Decimal(1)
+
+
 class Money(msgspec.Struct, frozen=True, kw_only=True):
     """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on.
 
-    ``typical`` is the median run of a class, where it is known.
+    ``typical`` is the median run of a class, where it is known; ``steps`` are those of the budgets' ladders in force.
     """
 
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None
     typical: dict[str, Seconds] = {}
+    steps: tuple[Step, ...] = ()
 
 
 NO_BUDGETS = Money()

@@ -1,0 +1,268 @@
+"""The live meter: whose every microsecond of a node's paid time was, one UTC day at a time.
+
+A node is paid from its launch until it stops, and then to the end of its minimum or increment. Between two looks its
+time belongs to who held its GPUs at the look before. Time is split in whole microseconds, so nothing is lost or
+counted twice, and every node carries its own mark up to where it is counted: counting again adds nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from pilotlight.decide.economics import billed_seconds
+from pilotlight.decide.holds import Lit
+from pilotlight.facts.bill import CostLine, Holder, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.workload import MIG_PREFIX, SHARED
+from pilotlight.units import EPOCH, MILLI_PER_GPU
+
+MICRO = timedelta(microseconds=1)
+MICROS_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
+
+    ``offerings`` are by pool: a node whose price was not known gets it from there.
+    """
+
+    at: datetime
+    lit: Mapping[str, MeteredNode]
+    over: Mapping[str, MeteredNode]
+    offerings: Mapping[str, Offering]
+
+
+def day_start(day: date) -> datetime:
+    """The first moment of a UTC day."""
+    return datetime.combine(day, time(), EPOCH.tzinfo)
+
+
+def cuts(day: date, zones: Iterable[str]) -> tuple[datetime, ...]:
+    """Where a UTC day begins, and where it is cut: at the midnights of those zones."""
+    start = day_start(day)
+    found = {start}
+    for zone in map(ZoneInfo, set(zones)):
+        for offset in (0, 1, 2):
+            local = start.astimezone(zone).date() + timedelta(days=offset)
+            midnight = datetime.combine(local, time(), zone).astimezone(EPOCH.tzinfo)
+            if start < midnight < start + timedelta(days=1):
+                found.add(midnight)
+    return tuple(sorted(found))
+
+
+def metered(one: Lit, offering: Offering | None) -> MeteredNode:
+    """A node as it is at a look, nothing of it counted yet. Without an offering, or with another type, it has no price.
+
+    Until it registers nobody can hold it.
+    """
+    node = one.node
+    known = offering if offering and (node is None or _same(node, offering)) else None
+    gpus = known.gpus if known else node.gpus if node else 0
+    holders, parts = holdings(node, gpus) if node else ((), 1)
+    return MeteredNode(
+        name=node.name if node else one.instance,
+        pool=one.pool,
+        instance_type=node.instance_type if node else known.instance_type if known else "",
+        capacity_type=node.capacity_type if node else known.capacity_type if known else "on-demand",
+        gpu_model=known.gpu_model if known else node.gpu_model if node else "",
+        gpus=gpus,
+        usd_per_hour=known.usd_per_hour if known else None,
+        minimum_s=known.minimum_s if known else 0,
+        increment_s=known.increment_s if known else 1,
+        since=one.since,
+        until=one.since,
+        ready=node is not None and node.ready and gpus > 0,
+        parts=parts,
+        holders=holders,
+    )
+
+
+def stopped(life: Life, offering: Offering | None) -> MeteredNode:
+    """A node that is known to have stopped, as far as its life tells."""
+    node = metered(Lit(life.instance, life.pool, life.since, None), offering)
+    return msgspec.structs.replace(node, name=life.node, gone_at=life.ended_at)
+
+
+def _same(node: Node, offering: Offering) -> bool:
+    return node.instance_type in ("", offering.instance_type) and node.capacity_type == offering.capacity_type
+
+
+def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
+    """Who holds how many parts of a node's GPUs, and how many parts there are.
+
+    A whole device is one GPU, or less where a GPU is advertised several times. Slices share the GPUs that are no whole
+    devices: a MIG profile by its compute slices ("2g" is twice "1g"), a time-sliced share like every other.
+    """
+    if gpus <= 0:
+        return (), 1
+    owned: dict[tuple[str, str, str], Fraction] = {}
+    weights = _slice_weights(node, gpus)
+    for pod in node.gpu_pods:
+        key = pod.team, pod.namespace, pod.workload_class
+        owned[key] = owned.get(key, Fraction(0)) + _held(pod, node, gpus, weights)
+    whole = max(Fraction(gpus), sum(owned.values(), Fraction(0)))
+    scale = lcm(whole.denominator, *(share.denominator for share in owned.values()))
+    return tuple(Holder(*key, int(share * scale)) for key, share in sorted(owned.items())), int(whole * scale)
+
+
+def _held(pod: BoundPod, node: Node, gpus: int, weights: Mapping[str, Fraction]) -> Fraction:
+    gpu = pod.gpu
+    assert gpu is not None
+    if gpu.resource in weights:
+        return gpu.count * weights[gpu.resource]
+    return Fraction(gpu.total_milli, MILLI_PER_GPU) * min(Fraction(1), Fraction(gpus, max(1, node.gpus)))
+
+
+def _slice_weights(node: Node, gpus: int) -> dict[str, Fraction]:
+    """GPUs that one slice of each resource stands for."""
+    counts = dict(node.slices)
+    for pod in node.gpu_pods:
+        if pod.gpu and (pod.gpu.resource == SHARED or pod.gpu.resource.startswith(MIG_PREFIX)):
+            counts[pod.gpu.resource] = counts.get(pod.gpu.resource, 0) + pod.gpu.count
+    total = sum(count * _compute_slices(name) for name, count in counts.items())
+    sliced = gpus - node.gpus if gpus > node.gpus else gpus
+    return {name: Fraction(sliced * _compute_slices(name), total) for name, count in counts.items() if count}
+
+
+def _compute_slices(resource: str) -> int:
+    """The 2 of "nvidia.com/mig-2g.20gb"; 1 of anything else."""
+    digits = resource.removeprefix(MIG_PREFIX).partition("g.")[0] if resource.startswith(MIG_PREFIX) else ""
+    return int(digits) if digits.isdigit() and int(digits) else 1
+
+
+def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:
+    """A day's nodes counted up to a look, or to the day's end. ``before`` are the nodes as the day before left them."""
+    start = day_start(part.day)
+    end = start + timedelta(days=1)
+    at = min(look.at, end)
+    nodes = dict(part.nodes)
+    for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
+        known = part.nodes.get(instance) or _begun(instance, before, look, start)
+        if known is not None and known.since < at:
+            nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
+    return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes)
+
+
+def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
+    """A node that this day does not know yet: as yesterday left it, or as it is first seen."""
+    known = before.get(instance)
+    if known is not None:
+        over = known.gone_at is not None and paid_until(known) <= start
+        return None if over else msgspec.structs.replace(known, until=max(known.until, start), stretches=())
+    fresh = look.lit.get(instance) or look.over.get(instance)
+    if fresh is None:
+        return None
+    # Nobody held it at the look before: it was not there.
+    return msgspec.structs.replace(fresh, until=max(fresh.since, start), ready=False, holders=())
+
+
+def _advance(
+    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime], *, fresh: bool
+) -> MeteredNode:
+    """Count a node up to a moment; then it is as the look shows it, where the look is newer than what is known."""
+    seen, over = look.lit.get(instance), look.over.get(instance)
+    if node.usd_per_hour is None:
+        node = _priced(node, look.offerings.get(node.pool))
+    if over is not None:
+        node = msgspec.structs.replace(node, gone_at=over.gone_at)
+    elif fresh and seen is None and node.gone_at is None:
+        node = msgspec.structs.replace(node, gone_at=look.at)
+    elif fresh and seen is not None:
+        node = msgspec.structs.replace(node, gone_at=None)
+    stop = at if node.gone_at is None else min(at, paid_until(node))
+    if stop > node.until:
+        node = msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
+    if seen is None or not fresh:
+        return node
+    return msgspec.structs.replace(
+        node,
+        name=seen.name,
+        instance_type=seen.instance_type or node.instance_type,
+        gpus=seen.gpus or node.gpus,
+        ready=seen.ready,
+        parts=seen.parts,
+        holders=seen.holders,
+    )
+
+
+def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:
+    """The node with its price, where the pool's offering is of its type: then all that was counted of it has it."""
+    if offering is None or (node.instance_type, node.capacity_type) != (
+        offering.instance_type,
+        offering.capacity_type,
+    ):
+        return node
+    return msgspec.structs.replace(
+        node,
+        usd_per_hour=offering.usd_per_hour,
+        minimum_s=offering.minimum_s,
+        increment_s=offering.increment_s,
+        gpus=offering.gpus,
+    )
+
+
+def paid_until(node: MeteredNode) -> datetime:
+    """Up to when a node that is gone is paid: its minimum, and whole increments (as its hold is settled)."""
+    assert node.gone_at is not None
+    lived = (node.gone_at - node.since).total_seconds()
+    return node.since + timedelta(seconds=billed_seconds(node, lived))
+
+
+def _added(node: MeteredNode, stop: datetime, cut_at: Sequence[datetime]) -> tuple[Stretch, ...]:
+    """The node's stretches with the time up to ``stop``, cut where the day is and where the node stopped."""
+    micros = {(s.kind, s.team, s.project, s.workload_class, s.begin): s.micros for s in node.stretches}
+    edges = {node.until, stop, *cut_at} | ({node.gone_at} if node.gone_at else set())
+    inside = sorted(edge for edge in edges if node.until <= edge <= stop)
+    for first, last in pairwise(inside):
+        begin = max(cut for cut in cut_at if cut <= first)
+        gone = node.gone_at is not None and first >= node.gone_at
+        for kind, team, project, name, share in _shares(node, (last - first) // MICRO, gone):
+            key = kind, team, project, name, begin
+            micros[key] = micros.get(key, 0) + share
+    return tuple(Stretch(*key, amount) for key, amount in sorted(micros.items()) if amount)
+
+
+def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKind, str, str, str, int]]:
+    """A span's microseconds by owner. What nobody holds takes the rest, so that they add up."""
+    left = micros
+    for holder in () if gone else node.holders:
+        share = micros * holder.parts // node.parts
+        left -= share
+        yield "used", holder.team, holder.project, holder.workload_class, share
+    yield "idle" if node.ready and not gone else "shared", "", "", "", left
+
+
+def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
+    """What nodes cost, a line an owner, and the names of those whose price is not known."""
+    found = list(nodes)
+    priced = [node for node in found if node.usd_per_hour is not None]
+    return (
+        tuple(_line(node, stretch) for node in priced for stretch in node.stretches),
+        tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
+    )
+
+
+def _line(node: MeteredNode, stretch: Stretch) -> CostLine:
+    hours = Decimal(stretch.micros) / MICROS_PER_HOUR
+    return CostLine(
+        kind=stretch.kind,
+        pool=node.pool,
+        node=node.name,
+        instance_type=node.instance_type,
+        capacity_type=node.capacity_type,
+        gpu_model=node.gpu_model,
+        team=stretch.team,
+        project=stretch.project,
+        workload_class=stretch.workload_class,
+        begin=stretch.begin,
+        gpu_hours=hours * node.gpus,
+        usd=hours * (node.usd_per_hour or Decimal(0)),
+    )
