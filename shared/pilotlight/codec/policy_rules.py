@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from zoneinfo import ZoneInfo
 
+from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_values import amount_problem, suggestion
 from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy, Schedule
 
@@ -29,9 +29,7 @@ def contradictions(policy: Policy) -> list[Problem]:
     for i, budget in enumerate(policy.budgets):
         found += _budget(f"budgets[{i}]", budget, policy, {earlier.name for earlier in policy.budgets[:i]})
     found += _prices(policy)
-    for name, channel in policy.alerts.channels.items():
-        if channel.kind == "webhook" and not channel.url_env:
-            found.append((f"alerts.channels.{name}.url_env", "is missing: name the variable that holds the URL"))
+    found += alert_problems(policy.alerts)
     if policy.max_stranded_gpus is not None and policy.max_stranded_gpus < 0:
         found.append(("max_stranded_gpus", "must be 0 or more"))
     return found
@@ -85,7 +83,7 @@ def _caps(path: str, caps: Caps) -> Iterator[Problem]:
 
 
 def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem]:
-    if not _known_zone(schedule.timezone):
+    if not known_zone(schedule.timezone):
         yield f"{path}.timezone", f"{schedule.timezone!r} is no IANA time zone; write one as America/New_York"
     for key in ("start", "end"):
         clock = getattr(schedule, key)
@@ -116,7 +114,7 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
     limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}
     if all(limit is None for limit in limits.values()):
         yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"
-    if not _known_zone(budget.timezone):
+    if not known_zone(budget.timezone):
         yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
     if isinstance(budget.scope, BudgetScope):
         yield from _scope(f"{path}.scope", budget.scope, policy)
@@ -156,11 +154,3 @@ def _known(path: str, names: Collection[str], pools: Collection[str]) -> Iterato
     for name in names:
         if name not in pools:
             yield f"{path}.{name}", f"names no pool{suggestion(name, list(pools))}"
-
-
-def _known_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return False
-    return True

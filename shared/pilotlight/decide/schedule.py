@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.facts.policy import Caps, Policy, Schedule
+from pilotlight.facts.policy import Caps, Policy, QuietHours, Schedule
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def in_window(schedule: Schedule, now: datetime) -> bool:
+def in_window(schedule: Schedule | QuietHours, now: datetime) -> bool:
     """Whether a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
 
     A window over midnight belongs to the day it begins on.

@@ -61,7 +61,8 @@ class InterruptionNotice(_Message, frozen=True, kw_only=True):
     """A cloud takes an instance back, may do so, or has done so.
 
     ``instance`` is the cloud's id or name. ``deadline`` is when it goes, None where the cloud does not say. ``action``
-    is what becomes of it ("terminate", "stop", "hibernate"). ``group`` and ``token`` are an Auto Scaling group's.
+    is what becomes of it ("terminate", "stop", "hibernate"). ``group``, ``hook`` and ``token`` are an Auto Scaling
+    group's: what it wants back with the answer it waits for.
     """
 
     cluster: str
@@ -71,6 +72,7 @@ class InterruptionNotice(_Message, frozen=True, kw_only=True):
     action: str = "terminate"
     zone: str = ""
     group: str = ""
+    hook: str = ""
     token: str = ""
     identity: str = ""
     at: Moment | None = None
@@ -121,7 +123,7 @@ class Alert(_Message, frozen=True, kw_only=True):
     """Something people should know. ``fingerprint`` is equal for what should be told once.
 
     ``what``, ``why``, ``next``, ``how`` are sentences; ``usd_per_hour`` and ``usd`` (in all) are decimal text.
-    ``resolved``: what was told under this fingerprint is over.
+    ``subject`` is what it is about: a pod, a node, a pool. ``resolved``: what was told under this fingerprint is over.
     """
 
     cluster: str
@@ -135,6 +137,7 @@ class Alert(_Message, frozen=True, kw_only=True):
     usd_per_hour: str = ""
     usd: str = ""
     resolved: bool = False
+    subject: str = ""
     team: str = ""
     decision: str = ""
     at: Moment | None = None

@@ -1,0 +1,66 @@
+"""What the alerts of a policy must not say although every value is well-formed."""
+
+import re
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+from pilotlight.facts.policy import Alerts, Channel, QuietHours
+
+Problem = tuple[str, str]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_NEEDS = {
+    "webhook": {"url_env": "the variable that holds the URL"},
+    "slack": {"url_env": "the variable that holds the incoming web hook's URL"},
+    "apprise": {"url_env": "the variable that holds the Apprise URL"},
+    "telegram": {"token_env": "the variable that holds the bot's token", "chat": "the chat's id or @name"},
+}
+_TAKES = {"secret_env": ("webhook",), "token_env": ("telegram",), "chat": ("telegram",)}
+
+
+def alert_problems(alerts: Alerts) -> Iterator[Problem]:
+    """Every contradiction, as path and reason."""
+    for name, channel in alerts.channels.items():
+        yield from _channel(f"alerts.channels.{name}", name, channel)
+    if alerts.group_after < 0:
+        yield "alerts.group_after", "must be 0 or more"
+    if alerts.group_window <= 0:
+        yield "alerts.group_window", "must be more than 0"
+
+
+def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
+    if not _NAME.fullmatch(name):
+        yield path, f"{name!r} is no name: write letters, digits, dots, dashes or underscores"
+    for key, what in _NEEDS.get(channel.kind, {}).items():
+        if not getattr(channel, key):
+            yield f"{path}.{key}", f"is missing: name {what}"
+    for key, kinds in _TAKES.items():
+        if getattr(channel, key) and channel.kind not in kinds:
+            yield f"{path}.{key}", f"means nothing to a {channel.kind}: leave it out"
+    if channel.timeout <= 0:
+        yield f"{path}.timeout", "must be more than 0"
+    if channel.quiet_hours is not None:
+        yield from _quiet(f"{path}.quiet_hours", channel.quiet_hours)
+
+
+def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:
+    if not known_zone(quiet.timezone):
+        yield f"{path}.timezone", f"{quiet.timezone!r} is no IANA time zone; write one as America/New_York"
+    for key in ("start", "end"):
+        clock = getattr(quiet, key)
+        if not _CLOCK.fullmatch(clock):
+            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 22:00"
+    if quiet.start == quiet.end:
+        yield f"{path}.end", "equals start: the window would be empty"
+    if not quiet.days:
+        yield f"{path}.days", "is empty: name at least one"
+
+
+def known_zone(name: str) -> bool:
+    """Whether a name is one of the IANA time zones."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True

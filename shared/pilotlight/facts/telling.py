@@ -1,0 +1,44 @@
+"""What is remembered of alerts on their way to a channel, and of those that have arrived."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.messages import Alert
+
+
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """One alert on one channel: who works on it, then what became of it.
+
+    ``claimed`` until ``due`` by who delivers it; ``waits`` until then; ``told``, with the provider's ``receipt`` as
+    proof; ``gave up``, and ``why``. ``attempts`` failed, of which ``unsure`` may have been shown all the same: so often
+    people may have read it too much. ``held``: a burst holds it back, to be told as one of ``grouped``.
+    """
+
+    channel: str
+    alert: Alert
+    status: Literal["claimed", "waits", "told", "gave up"]
+    since: datetime
+    at: datetime
+    due: datetime | None = None
+    held: bool = False
+    attempts: int = 0
+    unsure: int = 0
+    grouped: int = 0
+    receipt: str = ""
+    why: str = ""
+
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel that failed so often in a row, and is left alone until then."""
+
+    until: datetime
+    fails: int
+
+
+class Burst(msgspec.Struct, frozen=True, kw_only=True):
+    """Alerts of one kind on one channel, counted since a window began."""
+
+    begun: datetime
+    count: int
