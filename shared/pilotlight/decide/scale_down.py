@@ -163,6 +163,10 @@ class _Judge:
             return keep(self.reserved[node.name])
         if blockers:
             return keep(f"idle, but {blockers[0]} stops the drain: {cents(self.offering.usd_per_hour)}/h")
+        floor = self.memory.floors.get(self.offering.pool)
+        if floor is not None and floor > self.now and self.lit <= 1:
+            price = cents(self.offering.usd_per_hour)
+            return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
         if idle_left <= self.warm or self.lit <= self.least:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
         if idle_left <= self.may.warm:

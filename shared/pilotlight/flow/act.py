@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.errors import BadRequest, Denied, PilotlightError, Retry
+from pilotlight.errors import BadRequest, Busy, Denied, LastNode, PilotlightError, Retry
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
 from pilotlight.facts.policy import ApproveOver
@@ -15,6 +15,7 @@ from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
+from pilotlight.units import cents
 
 
 def planned(deps: Deps, plan: Plan, sight: Sight) -> tuple[Effect, ...]:
@@ -154,16 +155,22 @@ class Act:
                 self.effects[index] = msgspec.structs.replace(effect, outcome=outcome, count=0, note=why)
 
     def _give_back(self, pool: str, index: int) -> None:
-        """Until all are back it is unknown how many of a call's nodes stay: the pool's size then tells."""
+        """Until all are back it is unknown how many of a call's nodes stay: the pool's size then tells.
+
+        Only what began since this decision is taken. A cloud that does not list it yet is looked at again: ``Busy``.
+        """
         state = next((p for p in self.deps.pools.describe() if p.name == pool), None)
         if state is None:
             return
         effect = self.effects[index]
         self.effects[index] = msgspec.structs.replace(effect, outcome="planned", to=state.desired)
         self.at = index
-        newest = sorted(state.booting, key=lambda b: (b.requested_at, len(b.instance), b.instance))
+        began = [b for b in state.booting if b.requested_at >= self.sight.now - ledger.SKEW]
+        newest = sorted(began, key=lambda b: (b.requested_at, len(b.instance), b.instance))
         for booting in newest[-effect.count :]:
             self.deps.pools.release(pool, booting.instance)
+        if len(newest) < effect.count:
+            raise Busy(f"pool {pool} does not list yet all that it was asked for: what is missing is given back later")
 
     def _release(self, node: NodeVerdict, effect: Effect) -> Effect:
         """Cordon, read again who is bound, drain what is no GPU work, then give back that one instance."""
@@ -191,6 +198,11 @@ class Act:
         self.held.keep()
         try:
             self.deps.pools.release(node.pool, node.instance)
+        except LastNode as no:
+            self._uncordon_after(node, no)
+            self.memory = memorise.floored(self.memory, node.pool, self.sight.now)
+            note = f"{no}: {cents(node.usd_per_hour)}/h for as long as it stays"
+            return replace(effect, outcome="denied", count=0, note=note)
         except Denied as no:  # A Retry leaves it unknown whether the node went: the next look reads it.
             self._uncordon_after(node, no)
             return replace(effect, outcome="kept", note=str(no))

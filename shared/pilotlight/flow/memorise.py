@@ -21,12 +21,19 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
 
 MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
 NEVER_READY_REST_S = 3600.0
+FLOOR = timedelta(days=1)
+"""A cloud that kept a pool's last node is asked again after so long."""
 FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 
 
 def sized(memory: Memory, pool: str, size: int) -> Memory:
     """We left a pool at this size."""
     return msgspec.structs.replace(memory, sizes={**memory.sizes, pool: size})
+
+
+def floored(memory: Memory, pool: str, now: datetime) -> Memory:
+    """The cloud kept a pool's last node."""
+    return msgspec.structs.replace(memory, floors={**memory.floors, pool: now + FLOOR})
 
 
 def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:

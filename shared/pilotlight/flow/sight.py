@@ -37,10 +37,17 @@ def look(deps: Deps) -> Sight:
     now = deps.clock.now()
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     memory = ledger.recall(deps.state, deps.name)
-    view, pools = deps.cluster.observe(), tuple(deps.pools.describe())
+    view = deps.cluster.observe()
+    pools = tuple(_without(pool, {node.instance for node in view.nodes}) for pool in deps.pools.describe())
     if flights:
         memory = _with_flights(deps, memory, [entry for _, entry in flights], view, pools, now)
     return Sight(view=view, pools=pools, memory=memory, flights=flights, now=now)
+
+
+def _without(pool: PoolState, nodes: set[str]) -> PoolState:
+    """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
+    booting = tuple(b for b in pool.booting if b.instance not in nodes)
+    return pool if len(booting) == len(pool.booting) else msgspec.structs.replace(pool, booting=booting)
 
 
 def _with_flights(
