@@ -6,9 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.bins import model_allowed
-from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
+from pilotlight.decide.economics import CHECKPOINT_S, TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.fit import pods_that_fit, selects, untolerated
 from pilotlight.decide.offer import too_old
+from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
@@ -134,6 +135,9 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
             "class",
             f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
         )
+    unsafe = spot_refusal(shape, offering.interruptions_per_hour, offering.boot_s, rules) if kind == "spot" else ""
+    if unsafe:
+        return "class", unsafe
     if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
         return "class", f"class {shape.workload_class} may use only {', '.join(rules.gpu_models)}"
     if offering.gpu_memory_gib < rules.min_gpu_memory:
@@ -198,7 +202,8 @@ def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) 
         idle_s = min(
             break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour), rules.max_idle_timeout
         )
-    return usd_per_useful_hour(offering, min(count, candidate.per_node), run_s, idle_s, candidate.throughput)
+    pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or CHECKPOINT_S
+    return usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
 
 
 def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:

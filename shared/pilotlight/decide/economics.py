@@ -39,7 +39,12 @@ def billed_seconds(billing: Billing, seconds: Seconds) -> Seconds:
 
 
 def usd_per_useful_hour(
-    offering: Offering, pods: int, run_s: Seconds, idle_tail_s: Seconds, throughput: float = 1.0
+    offering: Offering,
+    pods: int,
+    run_s: Seconds,
+    idle_tail_s: Seconds,
+    throughput: float = 1.0,
+    checkpoint_s: Seconds = CHECKPOINT_S,
 ) -> Decimal:
     """Expected dollars per useful hour of one of ``pods`` equal pods that share a new node.
 
@@ -47,7 +52,7 @@ def usd_per_useful_hour(
     idle tail; GPUs that no pod uses are charged to the pods that strand them, because only ``pods`` share the bill.
     First-order interruption model: each costs half a checkpoint interval, a restore and a boot (Daly 2006, eq. 1).
     """
-    lost_s = CHECKPOINT_S / 2 + RESTORE_S + offering.boot_s
+    lost_s = checkpoint_s / 2 + RESTORE_S + offering.boot_s
     run = run_s / throughput * (1 + offering.interruptions_per_hour * lost_s / HOUR)
     life = offering.boot_s + run + idle_tail_s
     return billed(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
