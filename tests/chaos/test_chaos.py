@@ -10,16 +10,17 @@ import pytest
 
 from pilotlight.chaos.storm import run
 from pilotlight.chaos.sweep import sweep, total
-from pilotlight.decide import gangs, scale_down
+from pilotlight.decide import budget, gangs, scale_down
+from pilotlight.decide import holds as hold_rules
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.flow import act, lease, ledger, sight, walk
+from pilotlight.flow import act, holds, lease, ledger, sight, walk
 from pilotlight.flow.lease import Lease
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def test_two_hundred_seeds_break_nothing() -> None:
-    """Deaths before and after every effect, doubles, drops and refusals: every count stays zero."""
+    """Deaths before and after every effect, doubles, drops, refusals and budgets: every count stays zero."""
     found = total(sweep(range(200), 40, os.cpu_count() or 1))
     assert [v for outcome in found.broken for v in (outcome.seed, *outcome.violations)] == []
     assert found.runs == 200
@@ -45,7 +46,7 @@ def no_lease(patch: pytest.MonkeyPatch) -> None:
 
 def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
     """Neither the decision nor its ledger entry is written before the cloud is called."""
-    patch.setattr(ledger, "write", lambda state, record: None)
+    patch.setattr(ledger, "write", lambda state, record, if_version=None: 0)
     patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
 
 
@@ -102,6 +103,17 @@ def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(act.Act, "_roll_back_gangs", lambda self: None)
 
 
+def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
+    """Purchases are planned and made whatever the budgets leave."""
+    patch.setattr(budget.Purse, "room", lambda self, terms: [])
+    patch.setattr(holds, "reserve", lambda *args: "")
+
+
+def nothing_settled(patch: pytest.MonkeyPatch) -> None:
+    """A node that stopped has cost nothing: all that was held for it is free again."""
+    patch.setattr(hold_rules, "settled", lambda meter, account, hold: hold_rules.released(account, hold))
+
+
 def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
     """The cluster's own guards do not look: no re-list, no refusal to drain, and the cloud evicts."""
     from pilotlight.world.cluster import WorldCluster
@@ -130,10 +142,12 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
             gang_without_rollback, {"stuck_gangs", "lost_demands", "cap_overruns"}, id="a gang without rollback"
         ),
         pytest.param(scale_down_by_count, {"killed_work"}, id="scale-down by count"),
+        pytest.param(budgets_not_asked, {"cap_overruns"}, id="budgets not asked before the buy"),
+        pytest.param(nothing_settled, {"leaked_holds"}, id="what a stopped node cost is not settled"),
     ],
 )
 def test_a_planted_bug_is_caught(plant: Plant, kinds: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of six bugs breaks one of its laws within a hundred seeds."""
+    """Each of these bugs breaks one of its laws within a hundred seeds."""
     plant(monkeypatch)
     for seed in range(100):
         if kinds & {v.kind for v in run(seed, 40).violations}:

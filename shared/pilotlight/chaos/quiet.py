@@ -11,23 +11,27 @@ from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
 
 TICK_S = 60.0
-SLOW_TICK_S = 900.0
-"""How seldom it ticks while nothing changes."""
+SLOW_TICK_S, SLOWEST_TICK_S = 900.0, 4 * HOUR
+"""How seldom it ticks while nothing changes: less and less often."""
 
 BOUND_S = 36 * HOUR
-"""All must be quiet so long after the last fault."""
+"""All must be quiet so long after the last fault; with budgets, a day later for each job: one may use up a day's."""
 
 
 def settle(setting: Setting, state: State) -> None:
     """Let time pass, with a tick a minute, until nothing is left to do; count what remains."""
     setting.luck.calm()
     setting.say("the faults stop")
-    world = setting.world
-    end_s, n = world.now_s + BOUND_S, 0
+    world, scene = setting.world, setting.scene
+    end_s = world.now_s + BOUND_S + (len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0)
     app = setting.app(0, _go_on)
+    n, slow_s = 0, SLOW_TICK_S
     while world.now_s < end_s and not _quiet(setting, state):
         n += 1
-        world.advance(_next_s(setting, _tick(setting, app, n)))
+        before = world.launches, world.terminations, len(world.finished)
+        world.advance(_next_s(setting, _tick(setting, app, n), slow_s))
+        idle = before == (world.launches, world.terminations, len(world.finished))
+        slow_s = min(2 * slow_s, SLOWEST_TICK_S) if idle else SLOW_TICK_S
     _count(setting, state)
     setting.watch.finish()
 
@@ -46,10 +50,10 @@ def _tick(setting: Setting, app: App, n: int) -> datetime | None:
     return datetime.fromisoformat(again) if again else None
 
 
-def _next_s(setting: Setting, again: datetime | None) -> Seconds:
-    """The next minute at which something could be different, at the latest a quarter of an hour on."""
+def _next_s(setting: Setting, again: datetime | None, slow_s: Seconds) -> Seconds:
+    """The next minute at which something could be different, at the latest ``slow_s`` on."""
     world = setting.world
-    soonest = [world.now_s + SLOW_TICK_S]
+    soonest = [world.now_s + slow_s]
     if (event_s := world.next_event_s()) is not None:
         soonest.append(event_s)
     if again is not None:
@@ -75,7 +79,7 @@ def _count(setting: Setting, state: State) -> None:
     for node in setting.world.nodes.values():
         what = ", ".join(node.jobs) or "nothing"
         broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
-    for what in _held(state):
+    for what in (*_held(state), *setting.watch.books.settled_wrongly(_accounts(state), setting.world.now_s)):
         broke("leaked_holds", what)
 
 
@@ -83,11 +87,18 @@ def _held(state: State) -> list[str]:
     """What the store still holds: capacity in flight, open records, dollars."""
     out = [f"{key} is still in flight" for key, _ in state.scan(f"inflight/{EMBEDDED_CLUSTER}/").items]
     out += [f"{key} is still open" for key, _ in state.scan(f"open/{EMBEDDED_CLUSTER}/").items]
-    for key, stored in state.scan(f"cap/{EMBEDDED_CLUSTER}/").items:
-        held = msgspec.json.decode(stored.value, type=_Held).held
+    out += [f"{key} is still held" for key, _ in state.scan(f"hold/{EMBEDDED_CLUSTER}/").items]
+    for key, value in _accounts(state).items():
+        held = msgspec.json.decode(value, type=_Held).held
         if held:
             out.append(f"{key} still holds {held}")
     return out
+
+
+def _accounts(state: State) -> dict[str, bytes]:
+    """The accounts in the store, by budget, measure and window."""
+    room = f"cap/{EMBEDDED_CLUSTER}/"
+    return {key.removeprefix(room): stored.value for key, stored in state.scan(room).items}
 
 
 class _Held(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """What a seed decides of a run's setting: pools and caps small enough to bind, pods, and the cloud's habits."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from random import Random
@@ -7,13 +8,28 @@ from typing import Any, NamedTuple
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Caps, ClassPolicy, Policy, PoolPolicy
-from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.units import Seconds
+from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, WorkloadClass, shape
+from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.nodes import WorldPool
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+BOOT_S: Seconds = 150
+IDLE_S: tuple[Seconds | None, ...] = (None, 120.0, 300.0)
+RESTORE_S: Seconds = 60
+TAIL_S: Seconds = 300 + 60
+"""A budget holds a node for its boot, its run and one idle timeout; this is the longest of those, with a margin."""
+
+SCOPES: tuple[Callable[[str], BudgetScope] | None, ...] = (
+    None,
+    lambda pool: BudgetScope(pool=pool),
+    lambda _: BudgetScope(team="red"),
+    lambda _: BudgetScope(workload_class="training"),
+)
+NIGHT_IN_AN_HOUR = "Australia/Lord_Howe"
+"""Where a day begins an hour after ``START``."""
 
 _DATE = "2026-11-20"
 _PRICES: dict[str, tuple[str, int, str]] = {
@@ -29,7 +45,7 @@ def _type(model: str, gpus: int, usd: str) -> InstanceType:
         "spot": Price(usd_per_hour=Decimal(usd) / 4, source="made up", date=_DATE),
     }
     return InstanceType(
-        cloud="world", gpu_model=model, gpus=gpus, prices=prices, boot_s=150, interruptions_per_hour=0.4
+        cloud="world", gpu_model=model, gpus=gpus, prices=prices, boot_s=BOOT_S, interruptions_per_hour=0.4
     )
 
 
@@ -44,7 +60,10 @@ _KINDS: tuple[tuple[CapacityType, ...], ...] = (("on-demand",), ("spot",), ("on-
 
 
 class Job(NamedTuple):
-    """Pods that are created together. ``servable``: some pool alone can hold them all within every cap."""
+    """Pods that are created together.
+
+    ``servable``: some pool alone can hold them all within every cap, and within every budget of a fresh day.
+    """
 
     at_s: Seconds
     demands: tuple[PodDemand, ...]
@@ -74,6 +93,7 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
         gpu_lag_s=rng.choice((0.0, 0.0, 45.0)),
         shortage=rng.choice((0.0, 0.0, 0.3)),
         checkpoint_s=120.0,
+        restore_s=RESTORE_S,
         replace_lost=rng.random() < 0.5,
     )
     made = sorted((_likely(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs)), key=lambda job: job.at_s)
@@ -81,21 +101,45 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     return Scene(policy, pools, faults, tuple(made), skews)
 
 
+def pool_name(instance_type: str, capacity_type: CapacityType) -> str:
+    """What the pool of a type is called."""
+    return f"{instance_type}-{capacity_type}"
+
+
 def _policy(rng: Random) -> Policy:
     pools = {}
     for name in rng.sample(sorted(_PRICES), rng.randint(1, 3)):
         for kind in rng.choice(_KINDS):
-            pools[f"{name}-{kind}"] = PoolPolicy(instance_type=name, capacity_type=kind, max=rng.randint(1, 4))
+            pools[pool_name(name, kind)] = PoolPolicy(instance_type=name, capacity_type=kind, max=rng.randint(1, 4))
     caps = Caps(
         nodes=rng.choice((None, 1, 2, 4)),
         gpus=rng.choice((None, 8, 12, 16)),
         usd_per_hour=rng.choice((None, Decimal(24), Decimal(36))),
     )
-    idle_s = rng.choice((None, 120.0, 300.0))
+    idle_s = rng.choice(IDLE_S)
     either = ClassPolicy(
         capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=idle_s, max_runtime=4 * 3600
     )
-    return Policy(version=1, pools=pools, caps=caps, classes={"batch": either, "training": either})
+    classes: dict[WorkloadClass, ClassPolicy] = {"batch": either, "training": either}
+    return Policy(version=1, pools=pools, caps=caps, classes=classes, budgets=_budgets(rng, list(pools)))
+
+
+def _budgets(rng: Random, pools: list[str]) -> tuple[Budget, ...]:
+    """None for half of the seeds; else one or two, of every scope and measure, that a few jobs use up."""
+    return tuple(_budget(rng, f"budget{n}", rng.choice(pools)) for n in range(rng.choice((0, 0, 1, 2))))
+
+
+def _budget(rng: Random, name: str, pool: str) -> Budget:
+    scope = rng.choice(SCOPES)
+    limits: dict[str, Any] = rng.choice(
+        (
+            {"usd": rng.choice((Decimal(3), Decimal(15), Decimal(60)))},
+            {"gpu_hours": rng.choice((Decimal(2), Decimal(12), Decimal(50)))},
+            {"usd_per_hour": rng.choice((Decimal(3), Decimal(24), Decimal(48)))},
+        )
+    )
+    zone = rng.choice(("UTC", NIGHT_IN_AN_HOUR))
+    return Budget(name=name, scope=scope(pool) if scope else "all", period="day", timezone=zone, **limits)
 
 
 def _likely(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
@@ -115,19 +159,24 @@ def _job(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
     else:
         size, gpu, traits = 1, GpuRequest(count=rng.choice((1, 1, 1, 2, 4, 8))), {}
     made = shape(
-        gpu=gpu, max_run_s=run_s, priority=rng.choice((0, 0, 0, 10)), team=rng.choice(("red", "blue")), **traits
+        gpu=gpu,
+        max_run_s=run_s + RESTORE_S,
+        priority=rng.choice((0, 0, 0, 10)),
+        team=rng.choice(("red", "blue")),
+        **traits,
     )
     demands = tuple(
         PodDemand(uid=f"p{n}-{i}", namespace="default", name=f"p{n}-{i}", shape=made, created_at=START)
         for i in range(size)
     )
-    return Job(at_s, demands, run_s, any(_holds(policy, pool, gpu, size) for pool in policy.pools.values()))
+    return Job(at_s, demands, run_s, any(_holds(policy, pool, made, size) for pool in policy.pools))
 
 
-def _holds(policy: Policy, pool: PoolPolicy, gpu: GpuRequest, size: int) -> bool:
-    """Whether a pool can hold so many such pods at once, within every cap."""
+def _holds(policy: Policy, name: str, pod: PodShape, size: int) -> bool:
+    """Whether a pool can hold so many such pods at once, within every cap and budget."""
+    pool = policy.pools[name]
     machine = CATALOG.instance_types[pool.instance_type]
-    each = machine.gpus * 1000 // gpu.total_milli
+    each = machine.gpus * 1000 // pod.gpu.total_milli
     if not each:
         return False
     nodes, caps = -(-size // each), policy.caps
@@ -137,4 +186,25 @@ def _holds(policy: Policy, pool: PoolPolicy, gpu: GpuRequest, size: int) -> bool
         and (caps.nodes is None or nodes <= caps.nodes)
         and (caps.gpus is None or nodes * machine.gpus <= caps.gpus)
         and (caps.usd_per_hour is None or nodes * price <= caps.usd_per_hour)
+        and all(_pays(budget, name, pod, nodes * price, nodes * machine.gpus) for budget in policy.budgets)
+    )
+
+
+def _pays(budget: Budget, pool: str, pod: PodShape, usd_per_hour: Decimal, gpus: int) -> bool:
+    """Whether a budget nothing counts against yet can hold so much for as long as such a pod may run."""
+    if not counts(budget, pool, pod.team, pod.workload_class):
+        return True
+    hours = Decimal((BOOT_S + pod.max_run_s + TAIL_S) / HOUR)
+    return (
+        (budget.usd is None or usd_per_hour * hours <= budget.usd)
+        and (budget.gpu_hours is None or gpus * hours <= budget.gpu_hours)
+        and (budget.usd_per_hour is None or usd_per_hour <= budget.usd_per_hour)
+    )
+
+
+def counts(budget: Budget, pool: str, team: str, workload_class: str) -> bool:
+    """Whether a node of a pool, bought for a team and class, counts against a budget."""
+    scope = budget.scope
+    return not isinstance(scope, BudgetScope) or (
+        scope.pool in (None, pool) and scope.team in (None, team) and scope.workload_class in (None, workload_class)
     )

@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.chaos.books import Books
 from pilotlight.chaos.luck import Luck
 from pilotlight.chaos.ports import Hazard, HazardCluster, HazardOutbox, HazardPools, HazardState
 from pilotlight.chaos.scene import CATALOG, Scene, draw
@@ -39,13 +40,14 @@ class SkewedClock:
 
 
 class Setting:
-    """One world, one store file, one watch."""
+    """One world, one store file, one watch with its books."""
 
     def __init__(self, seed: int, scene: Scene, luck: Luck, file: Path, clock: WorldClock | None = None) -> None:
         self.scene = scene
         self.luck = luck
-        self.world = World(CATALOG, scene.pools, seed=seed, faults=scene.faults, clock=clock)
-        self.watch = Watch(self.world, scene.policy)
+        books = Books(scene.policy.budgets)
+        self.world = World(CATALOG, scene.pools, seed=seed, faults=scene.faults, clock=clock, log=books.log)
+        self.watch = Watch(self.world, scene.policy, books)
         self.lines: list[str] = []
         self._file = file
 

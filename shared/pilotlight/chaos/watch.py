@@ -3,10 +3,12 @@
 ======================  ==============================================================================================
 double_buys             a demand bought for again while all that was first bought for it still boots; or more nodes of
                         a pool boot than pods wait that could use them
-cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's
+cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's, or what
+                        a budget's nodes have cost and will until their work ends above its limit
 killed_work             a node given back with a GPU pod on it
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
-leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record
+leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
+                        or a budget charged otherwise than its nodes cost
 stuck_gangs             a gang that never runs, or nodes bought for a part of one
 lost_messages           a recorded message in no outbox, or a pool changed otherwise than the messages tell
 doubled_effects         one fact under two ids, or one id with two contents: a consumer that drops repeats errs
@@ -22,6 +24,7 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
+from pilotlight.chaos.books import Books
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.messages import TYPES, CapacityChanged, Outgoing
@@ -67,11 +70,12 @@ class _Bought(NamedTuple):
 class Watch:
     """Looks on. Its methods are called by the ports, in the order of the effects."""
 
-    def __init__(self, world: World, policy: Policy) -> None:
+    def __init__(self, world: World, policy: Policy, books: Books) -> None:
         self.violations: list[Violation] = []
         self.launched: Counter[str] = Counter()
         self.released: Counter[str] = Counter()
         self.lost: set[str] = set()
+        self.books = books
         self._world = world
         self._policy = policy
         self._lock = RLock()
@@ -146,17 +150,23 @@ class Watch:
     def _launch(self, worker: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> None:
         self.launched[pool] += len(nodes)
         self._ours.update({n.id: n for n in nodes})
-        for line in _over(self._policy, self._world, pool):
-            self.broke("cap_overruns", f"{worker} launched {', '.join(n.id for n in nodes)}: {line}")
         waiting = {d.uid: d for job in self._world.pending.values() for d in job.demands}
         purchase = self._purchase(worker, pool, zone)
         if purchase is not None:
             decision, buy = purchase
+            self.books.bought([n.id for n in nodes], buy.terms, self._shortest_s(buy))
             self._twice(worker, buy, decision, set(waiting))
             self._part_of_gang(worker, buy, decision)
             self._bought.append(_Bought(buy, decision, nodes))
+        for line in (*_over(self._policy, self._world, pool), *self.books.over([n.id for n in nodes], self._world)):
+            self.broke("cap_overruns", f"{worker} launched {', '.join(n.id for n in nodes)}: {line}")
         waiting.update({d.uid: d for d in self._seen.get(worker, ())})
         self._too_many(worker, pool, zone, list(waiting.values()))
+
+    def _shortest_s(self, buy: Buy) -> Seconds:
+        """The least time that a job of a purchase still runs; none where none of them waits any more."""
+        jobs = [j for j in self._world.pending.values() if any(d.uid in buy.demands for d in j.demands)]
+        return min((job.run_s - job.saved_s for job in jobs), default=0.0)
 
     def _purchase(self, worker: str, pool: str, zone: str) -> tuple[str, Buy] | None:
         """The recorded purchase that a call carries out: of this worker's decision, else of any left open."""
