@@ -10,7 +10,7 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
-from pilotlight.codec.kubernetes.requests import Request, read_amounts, whole_units
+from pilotlight.codec.kubernetes.requests import Request, Unreadable, read_amounts, whole_units
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.policy import Policy
@@ -37,7 +37,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     room = read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable")
     devices, slices = _devices(room)
     pool = pool_of(meta.labels, policy)
-    if not (devices or slices or pool in policy.pools or labels.GPU_PRODUCT in meta.labels):
+    if not _has_gpus(meta.labels, room, policy):
         return None
     known = policy.pools.get(pool)
     model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
@@ -67,6 +67,19 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
     )
+
+
+def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
+    """Whether a node matters: ``node_of`` makes a fact of it, or cannot read it."""
+    try:
+        room = read_amounts(node.status.allocatable, "status.allocatable")
+    except Unreadable:
+        return True
+    return _has_gpus(node.metadata.labels, room, policy)
+
+
+def _has_gpus(node_labels: Mapping[str, str], room: Request, policy: Policy) -> bool:
+    return any(_devices(room)) or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
 
 
 def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:

@@ -1,0 +1,65 @@
+"""How an API server is reached: its address, whom to trust, and what to show it."""
+
+import ssl
+from dataclasses import dataclass, field
+from tempfile import NamedTemporaryFile
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from pilotlight.errors import BadInput
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """An address with its trust and one credential. ``ca``, ``certificate`` and ``key`` are PEM text; an empty ``ca``
+    is the system's. ``server_name`` is whose certificate is expected, where it is not the address's. Secrets are in no
+    ``repr``. Raises ``BadInput`` where a credential would travel in the clear."""
+
+    server: str
+    ca: str = field(default="", repr=False)
+    server_name: str = ""
+    token: str = field(default="", repr=False)
+    certificate: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        where = urlsplit(self.server)
+        if where.scheme == "https" and where.hostname:
+            return
+        if where.scheme != "http" or where.hostname not in LOOPBACK:
+            raise BadInput(f"the API server {self.server!r}: use https:// (http:// only to a proxy on this machine)")
+
+    @property
+    def tls(self) -> tuple[str, str, str, str]:
+        """All that a connection depends on beside the address."""
+        return self.ca, self.server_name, self.certificate, self.key
+
+    def context(self) -> ssl.SSLContext:
+        """A context that verifies always. Raises ``BadInput`` for what is no PEM."""
+        try:
+            context = ssl.create_default_context(cadata=self.ca or None)
+            if self.certificate:
+                self._show_certificate(context)
+        except (ssl.SSLError, ValueError):
+            raise BadInput(f"{self.server}: the CA, certificate or key is no PEM; mend the kubeconfig") from None
+        return context
+
+    def _show_certificate(self, context: ssl.SSLContext) -> None:
+        # ssl reads a certificate of its own only from a file; this one is its owner's alone, and gone at once.
+        with NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(f"{self.certificate}\n{self.key}\n")
+            file.flush()
+            context.load_cert_chain(file.name)
+
+
+class Source(Protocol):
+    """Where a cluster's access comes from."""
+
+    def access(self, *, anew: bool = False) -> Access:
+        """The access as it is now. ``anew`` says that what was given last was refused: nothing kept will do.
+
+        Raises ``BadInput``, ``Forbidden`` or ``Unavailable``.
+        """
+        ...

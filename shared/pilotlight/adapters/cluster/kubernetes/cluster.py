@@ -1,0 +1,87 @@
+"""The Cluster port of a real cluster."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes.reads import Reads
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.objects import Pod
+from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
+from pilotlight.codec.kubernetes.view import view_of
+from pilotlight.decide.classify import classify
+from pilotlight.errors import BadRequest, Busy
+from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.policy import Policy
+from pilotlight.ports import Clock
+from pilotlight.units import Seconds
+
+STOPPING_S: Seconds = 20
+"""A drain waits so long for the pods it evicted to stop. It is well within a lease."""
+LOOK_S: Seconds = 1
+
+
+class KubernetesCluster:
+    """One cluster through its API server."""
+
+    def __init__(
+        self, api: Api, policy: Policy, clock: Clock, *, pause: Callable[[Seconds], None] = time.sleep
+    ) -> None:
+        self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
+        self._reads = Reads(api, policy)
+
+    def observe(self) -> ClusterView:
+        found = self._reads.look()
+        return view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify)
+
+    def cordon(self, node: str) -> None:
+        writes.cordon(self._api, node)
+
+    def uncordon(self, node: str) -> None:
+        writes.uncordon(self._api, node)
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        self._reads.node(node)
+        return tuple(bound_pod(asked, Objects(), classify, "") for asked in self._live(node))
+
+    def drain(self, node: str) -> None:
+        """Evict all but GPU pods, which are never evicted here, and those that stay with their node. Then wait a
+        little: raises ``Busy`` while GPU pods are bound, a budget forbids an eviction, or pods still stop."""
+        if not self._reads.node(node).spec.unschedulable:
+            raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
+        live = [asked for asked in self._live(node) if not _stays(asked.pod)]
+        working = [asked for asked in live if asked.holds_gpu]
+        if working:
+            raise Busy(f"node {node} has {len(working)} GPU pods bound: they are not evicted")
+        for pod in (asked.pod for asked in live):
+            if pod.metadata.deletion_timestamp is None:
+                self.evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        if live:
+            self._until_empty(node)
+
+    def _until_empty(self, node: str) -> None:
+        for wait in (LOOK_S,) * int(STOPPING_S / LOOK_S):
+            left = [asked.pod.name for asked in self._live(node) if not _stays(asked.pod)]
+            if not left:
+                return
+            self._pause(wait)
+        raise Busy(f"node {node}: {', '.join(sorted(left)[:3])} still on it {STOPPING_S:g} s after the eviction")
+
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        writes.evict(self._api, namespace, pod, uid)
+
+    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+        try:
+            about = self._reads.pod(namespace, pod)
+        except Missing:
+            return  # Nobody is left to be told.
+        writes.tell(self._api, about, reason, message, self._clock.now())
+        writes.annotate(self._api, about, reason, message)
+
+    def _live(self, node: str) -> list[Asked]:
+        return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]
+
+
+def _stays(pod: Pod) -> bool:
+    return is_daemon(pod) or is_mirror(pod)

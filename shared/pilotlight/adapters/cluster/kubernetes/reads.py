@@ -1,0 +1,175 @@
+"""What is read of a cluster: page by page into the few fields needed, and of the pods only those that matter.
+
+Every list is one consistent read (no ``resourceVersion``), so what was written before it is in it. Pods that wait are
+read first: one that is bound meanwhile is then seen in both reads, never in none, and where it is bound counts.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Expired, Missing
+from pilotlight.codec.kubernetes.companions import (
+    Claim,
+    DisruptionBudget,
+    Namespace,
+    PersistentVolume,
+    PodGroup,
+    StorageClass,
+)
+from pilotlight.codec.kubernetes.gangs import gang_key
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes import is_gpu_node
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
+from pilotlight.facts.policy import Policy
+
+T = TypeVar("T")
+
+PAGE = 500
+"""Objects a page, as kubectl asks."""
+RESTARTS = 3
+"""A list whose pages expired is begun again so often."""
+FEW_NODES = 8
+"""Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
+
+PODS, NODES, NAMESPACES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"
+CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+POD_GROUPS = (
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+)
+
+
+class _ListMeta(msgspec.Struct, frozen=True):
+    next: str = msgspec.field(default="", name="continue")
+
+
+class ListOf(msgspec.Struct, Generic[T], frozen=True):
+    """One page of a list."""
+
+    items: list[T] | None = None
+    metadata: _ListMeta = _ListMeta()
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+N = TypeVar("N", Claim, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace)
+
+_POD_LIST = msgspec.json.Decoder(ListOf[Pod])
+_NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
+NODE = msgspec.json.Decoder(KubeNode)
+OBJECT = msgspec.json.Decoder(_Named)
+
+
+class Found(NamedTuple):
+    """What one look finds."""
+
+    pods: Sequence[Pod]
+    nodes: Sequence[KubeNode]
+    objects: Objects
+
+
+class Reads:
+    """The reads of one cluster."""
+
+    def __init__(self, api: Api, policy: Policy) -> None:
+        self._api, self._policy = api, policy
+
+    def look(self) -> Found:
+        """Pods that wait, GPU nodes with their pods, and the objects that those refer to."""
+        waiting = self.waiting()
+        gangs = {key for pod in waiting if (key := gang_key(pod))}
+        nodes = self.all(NODES, _NODE_LIST, lambda node: is_gpu_node(node, self._policy))
+        bound = self._bound({node.metadata.name for node in nodes}, gangs)
+        seen = {pod.metadata.uid for pod in bound}
+        pods = [*(pod for pod in waiting if pod.metadata.uid not in seen), *bound]
+        return Found(pods, nodes, self._objects(pods, gangs=bool(gangs)))
+
+    def waiting(self) -> list[Pod]:
+        """The pods on no node, chosen by the server."""
+        return self.all(PODS, _POD_LIST, fieldSelector="spec.nodeName=")
+
+    def on_node(self, node: str) -> list[Pod]:
+        """The pods bound to a node now."""
+        return self.all(PODS, _POD_LIST, fieldSelector=f"spec.nodeName={node}")
+
+    def node(self, name: str) -> KubeNode:
+        """One node. Raises ``Missing``."""
+        return self._api.get(f"{NODES}/{quote(name)}", NODE)
+
+    def pod(self, namespace: str, name: str) -> Metadata:
+        """What a pod is called and carries. Raises ``Missing``."""
+        return self._api.get(pod_path(namespace, name), OBJECT).metadata
+
+    def all(
+        self,
+        path: str,
+        decoder: msgspec.json.Decoder[ListOf[T]],
+        keep: Callable[[T], bool] = lambda item: True,
+        **query: str,
+    ) -> list[T]:
+        """Every object of a list that is to be kept; the others go with their page."""
+        for _ in range(RESTARTS):
+            try:
+                return self._pages(path, decoder, keep, query)
+            except Expired as expired:
+                last = expired
+        raise last
+
+    def _pages(
+        self, path: str, decoder: msgspec.json.Decoder[ListOf[T]], keep: Callable[[T], bool], query: dict[str, str]
+    ) -> list[T]:
+        found: list[T] = []
+        after = ""
+        while True:
+            page = self._api.get(path, decoder, limit=str(PAGE), **{"continue": after}, **query)
+            found += (item for item in page.items or () if keep(item))
+            after = page.metadata.next
+            if not after:
+                return found
+
+    def _bound(self, nodes: set[str], gangs: set[str]) -> list[Pod]:
+        """The pods on these nodes, and wherever else members of these gangs are."""
+        if not gangs and len(nodes) <= FEW_NODES:
+            return [pod for node in sorted(nodes) for pod in self.on_node(node)]
+        return self.all(
+            PODS,
+            _POD_LIST,
+            lambda pod: pod.spec.node_name in nodes or gang_key(pod) in gangs,
+            fieldSelector="spec.nodeName!=",
+        )
+
+    def _objects(self, pods: Iterable[Pod], *, gangs: bool) -> Objects:
+        """The objects beside them: of a kind only where some pod can refer to it, and the API serves it."""
+        pods = list(pods)
+        storage = any(volume.persistent_volume_claim for pod in pods for volume in pod.spec.volumes)
+        bound = any(pod.spec.node_name for pod in pods)
+        return Objects(
+            namespaces=self._named(NAMESPACES, Namespace, scoped=False) if pods else {},
+            budgets=self._named(BUDGETS, DisruptionBudget) if bound else {},
+            claims=self._named(CLAIMS, Claim) if storage else {},
+            volumes=self._named(VOLUMES, PersistentVolume, scoped=False) if storage else {},
+            storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False) if storage else {},
+            pod_groups={k: v for path in POD_GROUPS for k, v in self._named(path, PodGroup).items()} if gangs else {},
+            storage_known=storage,
+        )
+
+    def _named(self, path: str, model: type[N], *, scoped: bool = True) -> dict[str, N]:
+        """Objects by "namespace/name", or by name; none where the API does not serve their kind."""
+        decoder = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
+        try:
+            found: list[N] = self.all(path, decoder)
+        except Missing:
+            return {}
+        return {f"{o.metadata.namespace}/{o.metadata.name}" if scoped else o.metadata.name: o for o in found}
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Where a pod is."""
+    return f"{NAMESPACES}/{quote(namespace)}/pods/{quote(name)}"

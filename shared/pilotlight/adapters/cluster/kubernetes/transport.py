@@ -1,0 +1,241 @@
+"""One call to an API server: verified, bounded in time and size, retried a little, each outcome an error of the tree.
+
+=====================================  ==========================================
+401, 403, a certificate not trusted    ``Forbidden``; after 401 the credential is renewed once
+404                                    ``Missing``, a ``BadRequest``
+409                                    ``Conflict``
+410                                    ``Expired``, an ``Unavailable``: list again from the start
+429                                    ``Throttled``; ``Busy`` where a PodDisruptionBudget says so
+400, 405, 413, 415, 422, redirects     ``BadRequest``
+5xx, no answer, half an answer         ``Unavailable``
+what is no such object                 ``Unavailable``: whoever answered, it was no API server
+=====================================  ==========================================
+"""
+
+import logging
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError, SSLError
+
+from pilotlight.adapters.cluster.kubernetes.access import Access, Source
+from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+LARGEST_BODY = 256 * 1024 * 1024
+CHUNK = 256 * 1024
+SAID = 300
+"""So much of a server's own words goes into an error."""
+
+_log = logging.getLogger("pilotlight.kubernetes")
+
+
+class Patience(NamedTuple):
+    """Bounds of a call, in seconds: to connect, between two pieces of an answer, for a whole answer, and for all tries.
+
+    What asks for more patience than ``wait`` between two tries is left to the caller.
+    """
+
+    connect: Seconds = 3
+    piece: Seconds = 10
+    answer: Seconds = 30
+    all: Seconds = 40
+    wait: Seconds = 2
+    tries: int = 3
+
+
+PATIENCE = Patience()
+
+
+class Missing(BadRequest):
+    """There is no such object, or the server knows no such kind."""
+
+
+class Expired(Unavailable):
+    """A list took so long that its pages are gone: start again."""
+
+
+class _Refused(Exception):
+    """What was shown may be out of date; ``problem`` is what to raise when it is not."""
+
+    def __init__(self, problem: PilotlightError) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class _Cause(msgspec.Struct, frozen=True):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True, rename="camel"):
+    causes: tuple[_Cause, ...] = ()
+    retry_after_seconds: float = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    message: str = ""
+    details: _Details = _Details()
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """An answer that is not read further."""
+
+
+NOTHING: msgspec.json.Decoder[Nothing] = msgspec.json.Decoder(Nothing)
+_status: msgspec.json.Decoder[_Status] = msgspec.json.Decoder(_Status)
+
+
+class Api:
+    """An API server. Safe for many threads."""
+
+    def __init__(
+        self, source: Source, *, patience: Patience = PATIENCE, pause: Callable[[Seconds], None] = time.sleep
+    ) -> None:
+        self._source, self._patience, self._pause = source, patience, pause
+        self._pool: tuple[tuple[str, ...], urllib3.PoolManager] | None = None
+        self._lock = Lock()
+
+    def get(self, path: str, decoder: msgspec.json.Decoder[T], **query: str) -> T:
+        """Read ``path`` with the non-empty parts of ``query``."""
+        asked = {name: value for name, value in query.items() if value}
+        return self.ask("GET", f"{path}?{urlencode(asked, quote_via=quote)}" if asked else path, decoder)
+
+    def ask(self, method: str, path: str, decoder: msgspec.json.Decoder[T], body: object = None, kind: str = JSON) -> T:
+        """Make a call that may be repeated, and read its answer. Raises as the table above says."""
+        began = time.monotonic()
+        access, renewed = self._source.access(), False
+        tries = 0
+        while True:
+            try:
+                return self._once(access, method, path, decoder, body, kind)
+            except _Refused as refused:
+                fresh = None if renewed else self._source.access(anew=True)
+                if fresh is None or fresh == access:
+                    raise refused.problem from None
+                access, renewed = fresh, True
+            except (Throttled, Unavailable) as later:
+                tries += 1
+                wait = later.after_s if isinstance(later, Throttled) else 0.1 * 3**tries
+                over = time.monotonic() - began + wait > self._patience.all
+                if isinstance(later, Expired) or tries >= self._patience.tries or wait > self._patience.wait or over:
+                    raise
+                self._pause(wait)
+
+    def _once(
+        self, access: Access, method: str, path: str, decoder: msgspec.json.Decoder[T], body: object, kind: str
+    ) -> T:
+        where = f"{method} {access.server}{path.partition('?')[0]}"
+        try:
+            answer = self._pool_of(access).request(
+                method,
+                access.server.rstrip("/") + path,
+                body=None if body is None else msgspec.json.encode(body),
+                headers=_headers(access, kind if body is not None else ""),
+                preload_content=False,
+                redirect=False,
+            )
+            data = self._read(answer, where)
+        except (SSLError, ssl.SSLError) as error:
+            problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
+            raise _Refused(Forbidden(_plain(problem, access))) from None
+        except (HTTPError, OSError) as error:
+            raise Unavailable(_plain(f"{where}: {error or type(error).__name__}", access)) from None
+        _log.debug("call", extra={"data": {"call": where, "status": answer.status, "bytes": len(data)}})
+        if answer.status >= 300:
+            raise _problem(answer.status, answer.headers, data, where, access)
+        try:
+            return decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Unavailable(f"{where}: answers with what is not expected: {error}") from None
+
+    def _read(self, answer: urllib3.BaseHTTPResponse, where: str) -> bytearray:
+        """The whole body. Its pieces have a time limit each; so has the whole, and a size."""
+        ends = time.monotonic() + self._patience.answer
+        data = bytearray()
+        try:
+            while piece := answer.read1(CHUNK):
+                data += piece
+                if time.monotonic() > ends or len(data) > LARGEST_BODY:
+                    raise Unavailable(f"{where}: the answer does not end ({len(data)} bytes so far)")
+        except BaseException:
+            answer.close()
+            raise
+        answer.release_conn()
+        return data
+
+    def _pool_of(self, access: Access) -> urllib3.PoolManager:
+        """Connections for an access; another CA or certificate needs others."""
+        with self._lock:
+            if self._pool is None or self._pool[0] != access.tls:
+                self._pool = access.tls, self._connections(access)
+            return self._pool[1]
+
+    def _connections(self, access: Access) -> urllib3.PoolManager:
+        secure: dict[str, Any] = {}
+        if access.server.startswith("https"):
+            secure = {"ssl_context": access.context(), "server_hostname": access.server_name or None}
+        timeout = urllib3.Timeout(connect=self._patience.connect, read=self._patience.piece)
+        return urllib3.PoolManager(maxsize=8, retries=False, timeout=timeout, **secure)
+
+
+def _headers(access: Access, kind: str) -> dict[str, str]:
+    headers = {"Accept": JSON, "User-Agent": "pilotlight"}
+    if kind:
+        headers["Content-Type"] = kind
+    if access.token:
+        headers["Authorization"] = f"Bearer {access.token}"
+    return headers
+
+
+def _problem(status: int, headers: Mapping[str, str], data: bytearray, where: str, access: Access) -> Exception:
+    said = _said(data)
+    line = _plain(f"{where}: {status}: {said.message}"[: len(where) + SAID], access)
+    match status:
+        case 401:
+            return _Refused(Forbidden(f"{line}; the credential is refused: renew it"))
+        case 403:
+            return Forbidden(f"{line}; grant it with infra/kubernetes/rbac")
+        case 404:
+            return Missing(line)
+        case 409:
+            return Conflict(line)
+        case 410:
+            return Expired(line)
+        case 429:
+            return _throttled(line, headers, said.details)
+        case _:
+            return Unavailable(line) if status >= 500 else BadRequest(line)
+
+
+def _throttled(line: str, headers: Mapping[str, str], details: _Details) -> Retry:
+    text = headers.get("Retry-After", "")
+    after = float(text) if text.isascii() and text.isdigit() else details.retry_after_seconds
+    if any(cause.reason == "DisruptionBudget" for cause in details.causes):
+        busy = Busy(line)
+        busy.after_s = after or busy.after_s
+        return busy
+    return Throttled(line, after) if after else Throttled(line)
+
+
+def _said(data: bytearray) -> _Status:
+    try:
+        return _status.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Status(message=bytes(data[:SAID]).decode(errors="replace"))
+
+
+def _plain(text: str, access: Access) -> str:
+    """One line, without what was shown."""
+    for secret in (access.token, access.key):
+        text = text.replace(secret, "(secret)") if secret else text
+    return " ".join(text.split())

@@ -1,0 +1,171 @@
+"""What is changed in a cluster: our taint and cordon of a node, evictions, Events, and an annotation where asked for.
+
+Each may be repeated: a lost answer is not a second effect. ``spec.taints`` is one list to the API server, so it is
+read, changed and written over the version that was read.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, OBJECT, pod_path
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.codec.kubernetes.objects import Metadata
+from pilotlight.errors import Conflict, Forbidden
+from pilotlight.facts.labels import ANNOTATE, DRAINING, STATUS
+
+TRIES = 5
+"""A write over an object that others change at the same time is tried so often."""
+WAS_CORDONED = "was-cordoned"
+"""The value of our taint on a node that somebody had cordoned before: that cordon is left when ours comes off."""
+LONGEST_MESSAGE = 1024
+
+Taint = dict[str, Any]
+
+_log = logging.getLogger("pilotlight.kubernetes")
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    taints: list[Taint] = msgspec.field(default_factory=list)
+    unschedulable: bool = False
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How a node is marked, with every field of its taints, at a version."""
+
+    metadata: _Version
+    spec: _Spec = _Spec()
+
+
+_MARKS = msgspec.json.Decoder(Marks)
+
+
+def cordon(api: Api, node: str) -> None:
+    """Taint and cordon in one write. Raises ``Missing``."""
+    _mark(api, node, _with_ours)
+
+
+def uncordon(api: Api, node: str) -> None:
+    """Take our taint off, and the cordon that came with it; a node without our taint is left as it is."""
+    _mark(api, node, _without_ours)
+
+
+def _with_ours(marks: Marks) -> _Spec:
+    if _ours(marks.spec.taints) is not None and marks.spec.unschedulable:
+        return marks.spec
+    taint = {"key": DRAINING, "effect": "NoSchedule"}
+    if marks.spec.unschedulable:
+        taint["value"] = WAS_CORDONED
+    return _Spec([*_others(marks.spec.taints), _ours(marks.spec.taints) or taint], True)
+
+
+def _without_ours(marks: Marks) -> _Spec:
+    ours = _ours(marks.spec.taints)
+    if ours is None:
+        return marks.spec
+    return _Spec(_others(marks.spec.taints), ours.get("value") == WAS_CORDONED)
+
+
+def _ours(taints: list[Taint]) -> Taint | None:
+    return next((taint for taint in taints if taint.get("key") == DRAINING), None)
+
+
+def _others(taints: list[Taint]) -> list[Taint]:
+    return [taint for taint in taints if taint.get("key") != DRAINING]
+
+
+def _mark(api: Api, node: str, change: Callable[[Marks], _Spec]) -> None:
+    path = f"{NODES}/{quote(node)}"
+    for _ in range(TRIES):
+        marks = api.get(path, _MARKS)
+        wanted = change(marks)
+        if wanted == marks.spec:
+            return
+        patch = {
+            "metadata": {"resourceVersion": marks.metadata.resource_version},
+            "spec": {"taints": wanted.taints or None, "unschedulable": wanted.unschedulable or None},
+        }
+        try:
+            api.ask("PATCH", path, NOTHING, patch, MERGE_PATCH)
+        except Conflict as conflict:
+            last = conflict
+        else:
+            return
+    raise last
+
+
+def evict(api: Api, namespace: str, pod: str, uid: str) -> None:
+    """Evict that pod and no other of its name. Raises ``Busy`` while a PodDisruptionBudget does not allow it."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    try:
+        api.ask("POST", f"{pod_path(namespace, pod)}/eviction", NOTHING, body)
+    except Missing:
+        return
+    except Conflict:
+        # Either another pod has its name now, or somebody changed this one at the same moment.
+        if _uid(api, namespace, pod) == uid:
+            raise
+
+
+def _uid(api: Api, namespace: str, pod: str) -> str:
+    try:
+        return api.get(pod_path(namespace, pod), OBJECT).metadata.uid
+    except Missing:
+        return ""
+
+
+def tell(api: Api, pod: Metadata, reason: str, message: str, now: datetime) -> None:
+    """A core/v1 Event on a pod. The same words on the same pod are one Event for as long as the server keeps it."""
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = blake2b(f"{pod.uid}/{reason}/{message}".encode(), digest_size=8).hexdigest()
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{pod.name[:200]}.{told}", "namespace": pod.namespace},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+        },
+        "reason": reason,
+        "message": message[:LONGEST_MESSAGE],
+        "type": "Normal",
+        "source": {"component": "pilotlight"},
+        "reportingComponent": "pilotlight",
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+    try:
+        api.ask("POST", f"{NAMESPACES}/{quote(pod.namespace)}/events", NOTHING, body)
+    except Conflict:
+        return  # It is there already.
+
+
+def annotate(api: Api, pod: Metadata, reason: str, message: str) -> None:
+    """The same as an annotation, on a pod that asks for it; without the right to, the Event is all there is."""
+    if pod.annotations.get(ANNOTATE) != "true":
+        return
+    patch = {"metadata": {"uid": pod.uid, "annotations": {STATUS: f"{reason}: {message}"[:LONGEST_MESSAGE]}}}
+    try:
+        api.ask("PATCH", pod_path(pod.namespace, pod.name), NOTHING, patch, MERGE_PATCH)
+    except (Missing, Conflict):
+        return  # It is gone, and perhaps another has its name.
+    except Forbidden as no:
+        _log.warning("not annotated", extra={"data": {"pod": f"{pod.namespace}/{pod.name}", "why": str(no)}})
