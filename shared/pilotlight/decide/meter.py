@@ -146,22 +146,19 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
     nodes = dict(part.nodes)
     for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
         known = part.nodes.get(instance) or _begun(instance, before, look, start)
-        if known is not None and known.since < at:
+        if known is not None and known.since <= at:
             nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
     return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes)
 
 
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
     """A node that this day does not know yet: as yesterday left it, or as it is first seen."""
-    known = before.get(instance)
-    if known is not None:
-        over = known.gone_at is not None and paid_until(known) <= start
-        return None if over else msgspec.structs.replace(known, until=max(known.until, start), stretches=())
-    fresh = look.lit.get(instance) or look.over.get(instance)
-    if fresh is None:
+    known = before.get(instance) or look.over.get(instance) or look.lit.get(instance)
+    if known is None or (known.gone_at is not None and paid_until(known) <= start):
         return None
-    # Nobody held it at the look before: it was not there.
-    return msgspec.structs.replace(fresh, until=max(fresh.since, start), ready=False, holders=())
+    if instance not in before:  # Nobody held it at the look before: it was not there.
+        known = msgspec.structs.replace(known, ready=False, holders=())
+    return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
 
 
 def _advance(

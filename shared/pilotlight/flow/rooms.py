@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import accounts, brakes, fan_out, lease, ledger, provision
+from pilotlight.flow import accounts, brakes, fan_out, lease, ledger, lives, meter, provision
 from pilotlight.units import Seconds
 
 
@@ -31,8 +31,12 @@ ROOMS: Mapping[str, Room] = {
     "hold": Room(accounts.HOLD),
     "inflight": Room(ledger.IN_FLIGHT),
     "lease": Room(lease.LEASE, lease.LEASE_S),
+    "life": Room(lives.LIFE, lives.KEEP_LIVES_S),
     "look-again": Room(MARK),
     "memory": Room(ledger.MEMORY),
+    "meter": Room(meter.METER, meter.KEEP_DAYS_S),
+    "metered": Room(meter.METERED),
+    "metering": Room(meter.METERING, meter.KEEP_PARTS_S),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
     "runs": Room(accounts.RUNS),

@@ -10,7 +10,7 @@ from pilotlight.decide.plan import plan_cluster
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import Effect, Plan, Record
-from pilotlight.flow import holds, lease, ledger
+from pilotlight.flow import holds, lease, ledger, lives
 from pilotlight.flow.act import Act, planned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.lease import Lease
@@ -102,6 +102,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, release
     )
     version = ledger.write(deps.state, record)
     done = _carry_out(deps, sight, record, held, version)
+    lives.released(deps, sight, done)
     send(deps, done.messages)
     tell_owners(deps, done.plan, done.messages)
     ledger.close(deps.state, done)

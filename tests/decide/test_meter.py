@@ -1,0 +1,202 @@
+"""The live meter: teams, idle and shared add up to what the nodes cost, whatever happens and however often it is read."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_fleet import A100, T4, node, offering
+
+from pilotlight.decide.economics import billed
+from pilotlight.decide.holds import Lit
+from pilotlight.decide.meter import Look, counted, cuts, day_start, holdings, lines, metered, stopped
+from pilotlight.facts.bill import CostLine, Life, MeteredNode, MeterPart
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.workload import SHARED, GpuRequest
+
+DAY = timedelta(days=1)
+HOURLY = offering("hourly", "T4", 1, "2", minimum_s=3600, increment_s=3600)
+SLICED = offering("mig", "A100", 1, "4")
+FLEET = {o.pool: o for o in (T4, A100, HOURLY, SLICED)}
+MIG1, MIG2, MIG3 = (f"nvidia.com/mig-{n}" for n in ("1g.10gb", "2g.20gb", "3g.40gb"))
+
+
+def pod(team: str, count: int = 1, milli: int = 1000, resource: str = "nvidia.com/gpu") -> BoundPod:
+    """A pod of a team that holds GPUs."""
+    gpu = GpuRequest(count=count, milli=milli, resource=resource)
+    return BoundPod(uid=team, namespace=f"ns-{team}", name=team, gpu=gpu, workload_class="batch", team=team)
+
+
+class Ledger:
+    """Days of the meter, counted look by look as the flow does it."""
+
+    def __init__(self, zones: Sequence[str] = ()) -> None:
+        self.parts: dict[date, MeterPart] = {}
+        self.first: date | None = None
+        self.zones = zones
+        self.fleet = FLEET
+
+    def look(self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = ()) -> None:
+        """One look at the nodes that are lit, with lives that are known to be over."""
+        lit = {n.instance: metered(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes}
+        over = {one.instance: stopped(one, self.fleet.get(one.pool)) for one in lives}
+        look = Look(at, lit, over, self.fleet)
+        day = self.first or at.date()
+        before: dict[str, MeteredNode] = {}
+        while day <= at.date():
+            empty = MeterPart(day=day, seen=day_start(day))
+            self.parts[day] = counted(self.parts.get(day, empty), before, look, cuts(day, self.zones))
+            before, day = self.parts[day].nodes, day + DAY
+        self.first = at.date()
+
+    @property
+    def lines(self) -> list[CostLine]:
+        """Every line of every day."""
+        return [line for part in self.parts.values() for line in lines(part.nodes.values())[0]]
+
+    def usd(self, **of: str) -> Decimal:
+        """Dollars of the lines that have such fields, to the cent."""
+        found = [line.usd for line in self.lines if all(getattr(line, k) == v for k, v in of.items())]
+        return sum(found, Decimal(0)).quantize(Decimal("0.01"))
+
+
+def at(hours: float, day: int = 20) -> datetime:
+    """So many hours into a day of November 2026."""
+    return datetime(2026, 11, day, tzinfo=UTC) + timedelta(hours=hours)
+
+
+def life(name: str, of: Offering, began: datetime, ended: datetime) -> Life:
+    """The life of a node that is over."""
+    return Life(instance=f"i-{name}", node=name, pool=of.pool, since=began, ended_at=ended)
+
+
+def test_a_nodes_time_belongs_to_who_held_it_at_the_look_before() -> None:
+    """Boot is shared, what teams hold is theirs, the rest is idle: eight GPUs at $32 an hour."""
+    books = Ledger()
+    begun = node("a", A100, created_at=at(10), ready=False, pods=())
+    busy = msgspec.structs.replace(begun, ready=True, pods=(pod("red", 4), pod("blue", 2)))
+    books.look(at(10.25), [begun])
+    books.look(at(10.5), [busy])
+    books.look(at(11.5), [msgspec.structs.replace(busy, pods=())])
+    books.look(at(12.5), [], [life("a", A100, at(10), at(12))])
+    assert books.usd(kind="shared") == Decimal(16)
+    assert (books.usd(team="red"), books.usd(team="blue")) == (Decimal(16), Decimal(8))
+    assert books.usd(kind="idle") == Decimal(8) + Decimal(16)
+    assert books.usd() == Decimal(64)
+    assert {(x.project, x.workload_class) for x in books.lines if x.team == "red"} == {("ns-red", "batch")}
+
+
+SHARES: dict[str, tuple[Node, int, dict[str, float]]] = {
+    "whole devices": (node("n", A100, pods=(pod("a", 2), pod("b", 1))), 8, {"a": 2 / 8, "b": 1 / 8}),
+    "a share of a device": (node("n", T4, pods=(pod("a", 1, 250),)), 1, {"a": 0.25}),
+    "MIG slices by their compute": (
+        node("n", SLICED, devices=(), slices={MIG1: 1}, pods=(pod("a", 2, resource=MIG2), pod("b", resource=MIG2))),
+        1,
+        {"a": 4 / 7, "b": 2 / 7},
+    ),
+    "MIG slices that leave a part unusable": (
+        node("n", SLICED, devices=(), slices={MIG3: 1}, pods=(pod("a", resource=MIG3),)),
+        1,
+        {"a": 1 / 2},
+    ),
+    "slices beside whole devices": (
+        node("n", A100, devices=(0,) * 6, slices={MIG1: 13}, pods=(pod("a", 6), pod("b", resource=MIG1))),
+        8,
+        {"a": 6 / 8, "b": 2 / 14 / 8},
+    ),
+    "time-sliced shares": (
+        node("n", T4, devices=(), slices={SHARED: 3}, pods=(pod("a", resource=SHARED),)),
+        1,
+        {"a": 1 / 4},
+    ),
+    "one GPU advertised four times": (node("n", T4, devices=(1000,) * 4, pods=(pod("a", 1),)), 1, {"a": 1 / 4}),
+    "more asked for than there is": (node("n", T4, pods=(pod("a", 2), pod("b", 2))), 1, {"a": 0.5, "b": 0.5}),
+}
+
+
+@pytest.mark.parametrize(("on", "gpus", "expected"), SHARES.values(), ids=SHARES.keys())
+def test_pods_hold_their_part_of_a_node(on: Node, gpus: int, expected: dict[str, float]) -> None:
+    """Whole GPUs, slices and shares become exact parts of the node."""
+    holders, parts = holdings(on, gpus)
+    assert {h.team: h.parts / parts for h in holders} == pytest.approx(expected)
+
+
+def test_the_minimum_and_the_increment_are_shared() -> None:
+    """A node billed by the hour that lived 90 minutes costs two hours: the half hour that nobody used is shared."""
+    books = Ledger()
+    books.look(at(1), [node("h", HOURLY, created_at=at(1))])
+    books.look(at(1.1), [node("h", HOURLY, created_at=at(1))])
+    books.look(at(3), [], [life("h", HOURLY, at(1), at(2.5))])
+    assert (books.usd(), books.usd(kind="idle")) == (Decimal(4), Decimal(3))
+
+
+def test_a_node_that_came_and_went_between_two_looks_is_counted_whole() -> None:
+    """Nobody saw it lit: its life's record says what it cost, once."""
+    books = Ledger()
+    books.look(at(1))
+    for _ in range(2):
+        books.look(at(2), [], [life("x", T4, at(1.25), at(1.75))])
+    assert (books.usd(), books.usd(kind="shared")) == (Decimal("0.50"), Decimal("0.50"))
+
+
+def test_a_node_without_a_price_is_named_and_never_free() -> None:
+    """Its hours are kept, its dollars are in no line; once the price is known all of it is counted."""
+    books = Ledger()
+    odd = msgspec.structs.replace(node("odd", T4, created_at=at(1)), instance_type="m60")
+    books.fleet = {}
+    books.look(at(1), [odd])
+    books.look(at(3), [odd])
+    assert lines(books.parts[at(0).date()].nodes.values()) == ((), ("odd",))
+    books.fleet = {"t4": offering("t4", "T4", 1, "3", instance_type="m60")}
+    books.look(at(4), [odd])
+    assert books.usd() == Decimal(9)
+
+
+def test_a_day_is_cut_at_the_midnights_of_the_budgets_zones() -> None:
+    """On the day clocks go back New York's midnight is an hour later in UTC than the day before."""
+    assert [c.hour for c in cuts(date(2026, 10, 31), ["America/New_York", "UTC"])] == [0, 4]
+    assert [c.hour for c in cuts(date(2026, 11, 2), ["America/New_York"])] == [0, 5]
+
+
+lives = st.tuples(
+    st.sampled_from(sorted(FLEET)),
+    st.integers(0, 60 * 60),
+    st.integers(1, 30 * 60),
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.sampled_from([125, 250, 1000])), max_size=3),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    fleet=st.lists(lives, min_size=1, max_size=4),
+    looks=st.lists(st.integers(0, 100 * 60), min_size=1, max_size=25),
+    start=st.sampled_from([datetime(2026, 3, 7, tzinfo=UTC), datetime(2026, 10, 31, 9, tzinfo=UTC)]),
+    told=st.booleans(),
+)
+def test_teams_idle_and_shared_are_what_the_nodes_cost(
+    fleet: list[tuple[str, int, int, list[tuple[str, int, int]]]], looks: list[int], start: datetime, told: bool
+) -> None:
+    """Over random nodes, pods and looks, month ends and the days clocks change: to the cent, each look taken twice."""
+    books, last = Ledger(["America/New_York", "Asia/Kolkata"]), start + timedelta(minutes=200 * 60)
+    moments = sorted({start, last, *(start + timedelta(minutes=m) for m in looks)})
+    cost, known = Decimal(0), []
+    for n, (pool, began, lasted, holders) in enumerate(fleet):
+        born, died = start + timedelta(minutes=began), start + timedelta(minutes=began + lasted)
+        if not told:  # Then it is over at the first look that misses it, if any look saw it at all.
+            if not any(born <= m < died for m in moments):
+                continue
+            died = min(m for m in moments if m >= died)
+        cost += billed(FLEET[pool], (died - born).total_seconds())
+        pods = tuple(pod(team, count, milli if count == 1 else 1000) for team, count, milli in holders)
+        known.append((node(f"n{n}", FLEET[pool], created_at=born, pods=pods), born, died))
+    for moment in moments:
+        lit = [one for one, born, died in known if born <= moment < died]
+        gone = [life(o.name, FLEET[o.pool], b, d) for o, b, d in known if told and d <= moment]
+        for _ in range(2):
+            books.look(moment, lit, gone)
+    books.look(last + 2 * timedelta(hours=1))  # What was paid ahead is counted as its time comes.
+    assert books.usd() == cost.quantize(Decimal("0.01"))
+    assert all(line.usd >= 0 for line in books.lines)

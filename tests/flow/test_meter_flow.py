@@ -1,0 +1,143 @@
+"""The meter in the state, over the world: what it counts is what the cloud charged, under crashes and in parallel."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from stage import START, Stage
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import Unavailable
+from pilotlight.facts.bill import CostLine
+from pilotlight.facts.policy import Budget
+from pilotlight.flow import meter
+from pilotlight.units import Seconds
+
+CENT = Decimal("0.01")
+
+
+def lines(on: Stage) -> list[CostLine]:
+    """Every line of the meter."""
+    now = on.world.clock.now().date()
+    return [line for day in meter.days(on.deps.state, "c", START.date(), now) for line in day.lines]
+
+
+def usd(on: Stage, **of: Any) -> Decimal:
+    """Dollars of the lines that have such fields, to the cent."""
+    found = [line.usd for line in lines(on) if all(getattr(line, k) == v for k, v in of.items())]
+    return sum(found, Decimal(0)).quantize(CENT)
+
+
+def a_day(on: Stage, hours: int = 30) -> None:
+    """Two teams at work over a midnight, with a look of the meter every five minutes."""
+    for n in range(6):
+        on.submit(f"red-{n}", gpus=1 + n % 2 * 7, run_s=5000, team="red")
+        on.submit(f"blue-{n}", run_s=3000 + 700 * n, team="blue")
+        for _ in range(hours * 2):
+            on.minutes(5)
+            meter.count(on.deps)
+    on.minutes(120)
+    meter.count(on.deps)
+
+
+def test_the_meter_is_what_the_cloud_charged() -> None:
+    """Over a day and a midnight every node's cost is somebody's, idle or shared, to the cent."""
+    on = Stage()
+    a_day(on)
+    assert not on.world.nodes
+    assert usd(on) == on.world.cost().quantize(CENT)
+    assert usd(on, team="red") + usd(on, team="blue") + usd(on, kind="idle") + usd(on, kind="shared") == pytest.approx(
+        usd(on), abs=CENT * 2
+    )
+    assert min(usd(on, team="red"), usd(on, team="blue"), usd(on, kind="idle"), usd(on, kind="shared")) > 0
+
+
+def test_the_same_look_twice_counts_once() -> None:
+    """A tick that is delivered again adds nothing."""
+    on = Stage()
+    on.event(on.submit("a", run_s=600))
+    on.wait(900)
+    meter.count(on.deps)
+    before = lines(on)
+    meter.count(on.deps)
+    assert lines(on) == before
+
+
+class Failing(MemoryState):
+    """A store that fails once, at its ``at``-th put."""
+
+    at = 0
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Put, or fail."""
+        self.at -= 1
+        if self.at == 0:
+            raise Unavailable("the store is gone for a moment")
+        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
+
+
+def test_a_look_cut_short_anywhere_counts_nothing_twice() -> None:
+    """Whichever write of a look over midnight fails, the next look makes the sum whole."""
+    for at in range(1, 12):
+        on = Stage()
+        state = Failing(on.world.clock)
+        on.deps = replace(on.deps, state=state)
+        for n in range(4):
+            on.event(on.submit(f"p{n}", gpus=8, run_s=20 * 3600))
+        on.wait(11 * 3600)
+        meter.count(on.deps)
+        on.wait(2 * 3600)
+        state.at = at
+        try:
+            meter.count(on.deps)
+        except Unavailable:
+            meter.count(on.deps)
+        assert usd(on) == on.world.cost().quantize(CENT)
+
+
+def test_looks_in_parallel_count_once() -> None:
+    """Eight workers that look at once leave the sum of one."""
+    on = Stage()
+    for n in range(8):
+        on.event(on.submit(f"p{n}", gpus=8, run_s=20 * 3600))
+    on.wait(3600)
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(meter.count, on.deps) for _ in range(24)]:
+            done.result()
+    assert usd(on) == on.world.cost().quantize(CENT)
+
+
+def test_a_node_that_nobody_saw_lit_is_counted() -> None:
+    """Bought, used and released between two looks: its life is in the state."""
+    on = Stage()
+    meter.count(on.deps)
+    on.event(on.submit("a", run_s=60))
+    on.minutes(30)
+    assert not on.world.nodes
+    meter.count(on.deps)
+    assert usd(on) == usd(on, kind="shared") == on.world.cost().quantize(CENT)
+
+
+def test_the_meter_and_the_holds_agree() -> None:
+    """What a budget settled when its nodes stopped is what the meter counted."""
+    on = Stage(budgets=(Budget(name="all", usd=Decimal(10_000)),))
+    on.submit("a", run_s=4000)
+    for _ in range(30):
+        on.minutes(5)
+        meter.count(on.deps)
+    assert usd(on) == on.world.cost().quantize(CENT)
+
+
+def test_a_meter_that_stood_still_catches_up() -> None:
+    """Three days without a look are counted at the next, day by day."""
+    on = Stage()
+    on.event(on.submit("a", gpus=8, run_s=80 * 3600))
+    meter.count(on.deps)
+    on.wait(75 * 3600)
+    meter.count(on.deps)
+    found = meter.days(on.deps.state, "c", START.date(), START.date() + timedelta(days=9))
+    assert [sum(line.gpu_hours for line in day.lines) for day in found] == [96, 192, 192, 120]
+    assert usd(on) == on.world.cost().quantize(CENT)
