@@ -80,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """The settings in an environment. Raises ``BadInput``, which names the variable."""
         cluster = environ.get("PILOTLIGHT_CLUSTER", "")
         clusters = _clusters(environ.get("PILOTLIGHT_CLUSTERS", ""))
+        real = bool(cluster or clusters or environ.get("PILOTLIGHT_API"))
         home = Path(environ.get("PILOTLIGHT_HOME") or ".pilotlight")
         settings = Settings(
             policy=environ.get("PILOTLIGHT_POLICY", ""),
@@ -92,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
-            mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if cluster or clusters else "act")),
+            mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),
             environ=environ,
         )
         return settings.at(cluster) if clusters and cluster else settings
@@ -121,9 +122,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def secret(self, name: str) -> str:
-        """A value of the environment that the policy names. Raises ``BadInput`` where it is not set."""
+        """A value of the environment that the policy or the settings name. Raises ``BadInput`` where it is not set."""
         if not self.environ.get(name):
-            raise BadInput(f"the policy's alerts need the environment variable {name or '(url_env)'}; set it")
+            raise BadInput(f"the environment variable {name or '(url_env)'} is needed; set it")
         return self.environ[name]
 
 

@@ -22,6 +22,7 @@ from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, default_file, read
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.world.world import World
 
@@ -259,12 +260,50 @@ class App:
             from pilotlight.adapters.pools.world import ServedPools
 
             return ServedCluster(self.served_world), ServedPools(self.served_world)
+        if self.settings.api:
+            return self._with_pools(self._seams.get("cluster") or self._real_cluster())
         if self.settings.cluster:
             raise BadInput(
-                f"PILOTLIGHT_CLUSTER is {self.settings.cluster!r}: no adapter for a real cluster is built in yet; "
-                "unset it for the embedded world"
+                f"PILOTLIGHT_CLUSTER is {self.settings.cluster!r}: say in PILOTLIGHT_API how it is reached, "
+                "or unset it for the embedded world"
             )
         from pilotlight.world.cluster import WorldCluster
         from pilotlight.world.pools import WorldPools
 
         return WorldCluster(self.world), WorldPools(self.world)
+
+    @cached_property
+    def api(self) -> "Api":
+        """The API server that the settings name; raises ``BadInput``. Nothing is asked of it yet."""
+        from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+        from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+        return Api(source_of(self.settings.api, self.settings.environ))
+
+    def _real_cluster(self) -> Cluster:
+        from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+
+        return KubernetesCluster(self.api, self.policy, self.clock)
+
+    def _with_pools(self, cluster: Cluster) -> tuple[Cluster, Pools]:
+        """A real cluster with whoever sells its nodes."""
+        if "pools" in self._seams:
+            return cluster, self._seams["pools"]
+        kind, _, where = self.settings.pools.partition(":")
+        region, _, id = where.partition("/")
+        if kind == "advisor" and not where:
+            from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
+
+            advised = AdvisedCluster(cluster)
+            return advised, AdvisorPools(advised, tuple(self.policy.pools))
+        if kind == "civo" and region and id:
+            from pilotlight.adapters.civo_api import CivoApi
+            from pilotlight.adapters.pools.civo import CivoPools
+
+            civo = CivoApi(self.settings.secret(self.settings.token_env), region)
+            names = {name: pool.cluster_pool or name for name, pool in self.policy.pools.items()}
+            return cluster, CivoPools(civo, id, names, self.clock)
+        raise BadInput(
+            f"PILOTLIGHT_POOLS is {self.settings.pools!r}: say who sells the nodes of a real cluster: "
+            "civo:REGION/CLUSTER_ID, or advisor, which decides and changes nothing"
+        )
