@@ -39,7 +39,7 @@ def no_lease(patch: pytest.MonkeyPatch) -> None:
     def acquire(state: Any, clock: Any, cluster: str, holder: str) -> Lease:
         return Lease(state, clock, f"lease/{cluster}", lease._Lease(fence=1, holder=holder), 1)
 
-    patch.setattr(walk.lease, "acquire", acquire)
+    patch.setattr(lease, "acquire", acquire)
     patch.setattr(Lease, "keep", lambda self, sure=False: None)
     patch.setattr(Lease, "release", lambda self: None)
 
@@ -52,7 +52,7 @@ def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
 
 def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
     """Capacity on its way counts for nothing."""
-    true_look = walk.look
+    true_look = sight.look
 
     def look(deps: Any) -> Any:
         seen = true_look(deps)
