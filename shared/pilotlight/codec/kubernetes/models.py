@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType
 
-_POOLS = (
+POOL_LABELS = (
     labels.POOL,
     "kubernetes.civo.com/civo-node-pool",
     "cloud.google.com/gke-nodepool",
@@ -17,6 +17,7 @@ _POOLS = (
     "karpenter.sh/nodepool",
     "kubernetes.azure.com/agentpool",
 )
+"""Where a node says its pool, ours first."""
 _CAPACITY: Mapping[tuple[str, str], CapacityType] = {
     (labels.CAPACITY_TYPE, "on-demand"): "on-demand",
     (labels.CAPACITY_TYPE, "spot"): "spot",
@@ -34,7 +35,7 @@ _MODEL = re.compile(r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])", re.IGNORECASE)
 
 def pool_label(node_labels: Mapping[str, str]) -> str:
     """The name of a node's pool as its labels give it, ours first, or empty."""
-    return next((node_labels[name] for name in _POOLS if node_labels.get(name)), "")
+    return next((node_labels[name] for name in POOL_LABELS if node_labels.get(name)), "")
 
 
 def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:
