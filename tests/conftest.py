@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from emulators import dynamodb_server, firestore_emulator
+from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
 from pilotlight.world.clock import VirtualClock
 
-__all__ = ["dynamodb_server", "firestore_emulator"]
+__all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,4 +1,4 @@
-"""Managed stores on this machine: the Google Cloud SDK's Firestore emulator, and moto's server as DynamoDB."""
+"""Managed services on this machine: the Google Cloud SDK's Firestore and Pub/Sub emulators, and moto's server."""
 
 import os
 import shutil
@@ -15,6 +15,7 @@ import pytest
 
 OPENS_WITHIN_S = 40
 EMULATOR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
+PUBSUB = Path("platform/pubsub-emulator/lib")
 
 # One request at a time: moto checks a condition and writes in two steps, which DynamoDB does in one.
 MOTO = """
@@ -28,15 +29,32 @@ run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_bac
 @pytest.fixture(scope="session")
 def firestore_emulator() -> Iterator[str]:
     """Host and port of an emulator, for this run; the test is skipped where there is none to start."""
-    gcloud, java = shutil.which("gcloud"), shutil.which("java")
-    roots = [Path(gcloud).resolve().parents[1]] if gcloud else []
-    jar = next((root / EMULATOR for root in roots if (root / EMULATOR).exists()), None)
+    java, jar = shutil.which("java"), _of_the_sdk(EMULATOR)
     if jar is None or java is None:
         pytest.skip("no Firestore emulator: install google-cloud-cli-firestore-emulator and Java 17")
     port = free_port()
     flags = ["-Duser.language=en", "-Xmx384m", "-XX:+UseSerialGC"]
     main = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
     yield from _served([java, *flags, "-cp", str(jar), main, "--host=127.0.0.1", f"--port={port}"], port)
+
+
+@pytest.fixture(scope="session")
+def pubsub_emulator() -> Iterator[str]:
+    """Host and port of an emulator, for this run; the test is skipped where there is none to start."""
+    java, folder = shutil.which("java"), _of_the_sdk(PUBSUB)
+    jars = sorted(folder.glob("*.jar")) if folder is not None else []
+    if not jars or java is None:
+        pytest.skip("no Pub/Sub emulator: install google-cloud-cli-pubsub-emulator and Java 17")
+    port = free_port()
+    flags = ["-Duser.language=en", "-Xmx256m", "-XX:+UseSerialGC"]
+    yield from _served([java, *flags, "-jar", str(jars[0]), "--host=127.0.0.1", f"--port={port}"], port)
+
+
+def _of_the_sdk(path: Path) -> Path | None:
+    """A file or folder of the Google Cloud SDK, wherever that is; None where it is not."""
+    gcloud = shutil.which("gcloud")
+    found = Path(gcloud).resolve().parents[1] / path if gcloud else path
+    return found if found.exists() else None
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: 
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
-PILOTLIGHT_OUTBOX      ``memory:`` or ``local:FOLDER``
+PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER`` or ``pubsub:PROJECT/PREFIX``
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
 PILOTLIGHT_HOME        folder of the default state and outbox
 =====================  ==================================================================================

@@ -22,10 +22,10 @@ from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, default_file, read
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.world.world import World
 
+ADVISOR = "advisor"
 DEFAULT_POLICY = "examples/policy.yaml"
 DEFAULT_CATALOG = "data/catalogs/articles.yaml"
 
@@ -109,6 +109,11 @@ class App:
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         cluster, pools = self._cluster_and_pools()
+        policy, mode = self.policy, self.settings.mode
+        if self.settings.pools == ADVISOR:
+            from pilotlight.connections import advised
+
+            policy, mode = advised(policy), "observe" if mode == "observe" else "advise"
         return Deps(
             name=self.settings.cluster_name,
             cluster=cluster,
@@ -116,10 +121,10 @@ class App:
             state=self.state,
             outbox=self.outbox,
             clock=self.clock,
-            policy=self.policy,
+            policy=policy,
             offerings=offered,
             throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
-            mode=self.settings.mode,
+            mode=mode,
         )
 
     @cached_property
@@ -157,68 +162,18 @@ class App:
         """What survives between events."""
         if "state" in self._seams:
             return self._seams["state"]
-        kind, _, where = self.settings.state.partition(":")
-        match kind:
-            case "memory":
-                from pilotlight.adapters.state.memory import MemoryState
+        from pilotlight.connections import state_at
 
-                return MemoryState(self.clock)
-            case "sqlite" if where:
-                from pilotlight.adapters.state.sqlite import SqliteState
-
-                return SqliteState(Path(where), self.clock)
-            case "dynamodb" | "firestore" if where:
-                try:
-                    return self._managed_state(kind, where)
-                except ImportError as error:
-                    extra = "aws" if kind == "dynamodb" else "gcp"
-                    raise BadInput(f"{kind} needs the package {error.name}; install pilotlight[{extra}]") from None
-        raise BadInput(
-            f"PILOTLIGHT_STATE is {self.settings.state!r}: "
-            "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
-        )
-
-    def _managed_state(self, kind: str, where: str) -> State:
-        environ = self.settings.environ
-        if kind == "dynamodb":
-            from pilotlight.adapters.state.dynamodb import DynamoDBState
-
-            endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
-            return DynamoDBState(where, self.clock, endpoint=endpoint)
-        from pilotlight.adapters.state.firestore import FirestoreState
-
-        try:
-            project, database, collection = where.split("/")
-        except ValueError:
-            raise BadInput(
-                f"PILOTLIGHT_STATE is firestore:{where}: name project, database and collection, as in "
-                "firestore:acme/(default)/pilotlight"
-            ) from None
-        return FirestoreState(
-            project,
-            self.clock,
-            database=database,
-            collection=collection,
-            emulator=environ.get("FIRESTORE_EMULATOR_HOST", ""),
-            credentials_file=bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS")),
-        )
+        return state_at(self.settings.state, self.clock, self.settings.environ)
 
     @cached_property
     def outbox(self) -> Outbox:
         """Where messages go out."""
         if "outbox" in self._seams:
             return self._seams["outbox"]
-        kind, _, where = self.settings.outbox.partition(":")
-        match kind:
-            case "memory":
-                from pilotlight.adapters.outbox.memory import MemoryOutbox
+        from pilotlight.connections import outbox_at
 
-                return MemoryOutbox()
-            case "local" if where:
-                from pilotlight.adapters.outbox.local import LocalOutbox
-
-                return LocalOutbox(Path(where))
-        raise BadInput(f"PILOTLIGHT_OUTBOX is {self.settings.outbox!r}: use memory: or local:FOLDER")
+        return outbox_at(self.settings.outbox)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -255,55 +210,25 @@ class App:
     def _cluster_and_pools(self) -> tuple[Cluster, Pools]:
         if "cluster" in self._seams and "pools" in self._seams:
             return self._seams["cluster"], self._seams["pools"]
+        from pilotlight.connections import cluster_at, pools_at
+
+        if self.settings.api:
+            cluster = cluster_at(self.settings.api, self.policy, self.clock, self.settings.environ)
+            return pools_at(self.settings, self.policy, cluster, self.clock)
         if self.served_world is not None:
             from pilotlight.adapters.cluster.world import ServedCluster
             from pilotlight.adapters.pools.world import ServedPools
 
-            return ServedCluster(self.served_world), ServedPools(self.served_world)
-        if self.settings.api:
-            return self._with_pools(self._seams.get("cluster") or self._real_cluster())
-        if self.settings.cluster:
+            served = ServedCluster(self.served_world)
+            if self.settings.pools:
+                return pools_at(self.settings, self.policy, served, self.clock)
+            return served, ServedPools(self.served_world)
+        if self.settings.cluster or self.settings.pools:
             raise BadInput(
-                f"PILOTLIGHT_CLUSTER is {self.settings.cluster!r}: say in PILOTLIGHT_API how it is reached, "
-                "or unset it for the embedded world"
+                "PILOTLIGHT_API is not set: say how the API server is reached, as in kubeconfig:~/.kube/config, or "
+                "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
             )
         from pilotlight.world.cluster import WorldCluster
         from pilotlight.world.pools import WorldPools
 
         return WorldCluster(self.world), WorldPools(self.world)
-
-    @cached_property
-    def api(self) -> "Api":
-        """The API server that the settings name; raises ``BadInput``. Nothing is asked of it yet."""
-        from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-        from pilotlight.adapters.cluster.kubernetes.transport import Api
-
-        return Api(source_of(self.settings.api, self.settings.environ))
-
-    def _real_cluster(self) -> Cluster:
-        from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
-
-        return KubernetesCluster(self.api, self.policy, self.clock)
-
-    def _with_pools(self, cluster: Cluster) -> tuple[Cluster, Pools]:
-        """A real cluster with whoever sells its nodes."""
-        if "pools" in self._seams:
-            return cluster, self._seams["pools"]
-        kind, _, where = self.settings.pools.partition(":")
-        region, _, id = where.partition("/")
-        if kind == "advisor" and not where:
-            from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
-
-            advised = AdvisedCluster(cluster)
-            return advised, AdvisorPools(advised, tuple(self.policy.pools))
-        if kind == "civo" and region and id:
-            from pilotlight.adapters.civo_api import CivoApi
-            from pilotlight.adapters.pools.civo import CivoPools
-
-            civo = CivoApi(self.settings.secret(self.settings.token_env), region)
-            names = {name: pool.cluster_pool or name for name, pool in self.policy.pools.items()}
-            return cluster, CivoPools(civo, id, names, self.clock)
-        raise BadInput(
-            f"PILOTLIGHT_POOLS is {self.settings.pools!r}: say who sells the nodes of a real cluster: "
-            "civo:REGION/CLUSTER_ID, or advisor, which decides and changes nothing"
-        )

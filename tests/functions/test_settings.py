@@ -44,8 +44,16 @@ def test_the_mode_is_advise_until_set(environ: dict[str, str], mode: str) -> Non
         pytest.param({"PILOTLIGHT_STATE": "redis://x"}, "PILOTLIGHT_STATE is 'redis://x'", id="a state there is not"),
         pytest.param({"PILOTLIGHT_STATE": "sqlite:"}, "use memory: or sqlite:PATH", id="a state without its path"),
         pytest.param({"PILOTLIGHT_OUTBOX": "x"}, "PILOTLIGHT_OUTBOX is 'x'", id="an outbox there is not"),
+        pytest.param({"PILOTLIGHT_CLUSTER": "prod"}, "PILOTLIGHT_API is not set", id="a cluster without its address"),
         pytest.param(
-            {"PILOTLIGHT_CLUSTER": "prod"}, "PILOTLIGHT_CLUSTER is 'prod'", id="a cluster without its adapter"
+            {"PILOTLIGHT_API": "kubeconfig:x", "PILOTLIGHT_POOLS": "civo:LON1"},
+            "PILOTLIGHT_POOLS is 'civo:LON1'",
+            id="a cloud without its cluster",
+        ),
+        pytest.param(
+            {"PILOTLIGHT_API": "kubeconfig:x", "PILOTLIGHT_POOLS": "civo:LON1/c"},
+            "variable CIVO_TOKEN is needed",
+            id="a cloud without its token",
         ),
         pytest.param(
             {"PILOTLIGHT_POLICY": "/no/such.yaml"}, "/no/such.yaml: No such file", id="a policy that is not there"

@@ -1,0 +1,126 @@
+"""The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.policy import Policy
+from pilotlight.ports import Clock, Cluster, Outbox, Pools, State
+from pilotlight.settings import Settings
+
+
+def state_at(address: str, clock: Clock, environ: Mapping[str, str]) -> State:
+    """What survives between events. Raises ``BadInput``."""
+    kind, _, where = address.partition(":")
+    match kind:
+        case "memory":
+            from pilotlight.adapters.state.memory import MemoryState
+
+            return MemoryState(clock)
+        case "sqlite" if where:
+            from pilotlight.adapters.state.sqlite import SqliteState
+
+            return SqliteState(Path(where), clock)
+        case "dynamodb" | "firestore" if where:
+            try:
+                return (_dynamodb if kind == "dynamodb" else _firestore)(where, clock, environ)
+            except ImportError as error:
+                extra = "aws" if kind == "dynamodb" else "gcp"
+                raise BadInput(f"{kind} needs the package {error.name}; install pilotlight[{extra}]") from None
+    raise BadInput(
+        f"PILOTLIGHT_STATE is {address!r}: "
+        "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
+    )
+
+
+def _dynamodb(table: str, clock: Clock, environ: Mapping[str, str]) -> State:
+    from pilotlight.adapters.state.dynamodb import DynamoDBState
+
+    endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
+    return DynamoDBState(table, clock, endpoint=endpoint)
+
+
+def _firestore(where: str, clock: Clock, environ: Mapping[str, str]) -> State:
+    from pilotlight.adapters.state.firestore import FirestoreState
+
+    try:
+        project, database, collection = where.split("/")
+    except ValueError:
+        raise BadInput(
+            f"PILOTLIGHT_STATE is firestore:{where}: name project, database and collection, as in "
+            "firestore:acme/(default)/pilotlight"
+        ) from None
+    return FirestoreState(
+        project,
+        clock,
+        database=database,
+        collection=collection,
+        emulator=environ.get("FIRESTORE_EMULATOR_HOST", ""),
+        credentials_file=bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS")),
+    )
+
+
+def outbox_at(address: str) -> Outbox:
+    """Where messages go out. Raises ``BadInput``."""
+    kind, _, where = address.partition(":")
+    match kind:
+        case "memory":
+            from pilotlight.adapters.outbox.memory import MemoryOutbox
+
+            return MemoryOutbox()
+        case "local" if where:
+            from pilotlight.adapters.outbox.local import LocalOutbox
+
+            return LocalOutbox(Path(where))
+        case "pubsub":
+            from pilotlight.adapters.outbox.pubsub import PubSubOutbox
+
+            project, _, prefix = where.partition("/")
+            return PubSubOutbox(project, prefix)
+    raise BadInput(f"PILOTLIGHT_OUTBOX is {address!r}: use memory:, local:FOLDER or pubsub:PROJECT/PREFIX")
+
+
+def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str, str]) -> Cluster:
+    """A real cluster. Nothing is called yet. Raises ``BadInput``."""
+    try:
+        from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+        from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+        from pilotlight.adapters.cluster.kubernetes.transport import Api
+    except ImportError as error:
+        raise BadInput(f"a real cluster needs the package {error.name}; install pilotlight[kubernetes]") from None
+    return KubernetesCluster(Api(source_of(address, environ)), policy, clock)
+
+
+def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock) -> tuple[Cluster, Pools]:
+    """Who sells a cluster's nodes, and the cluster as that one may touch it. Raises ``BadInput``."""
+    kind, _, where = settings.pools.partition(":")
+    match kind:
+        case "civo" if where.count("/") == 1 and all(where.split("/")):
+            from pilotlight.adapters.civo_api import URL as CIVO
+            from pilotlight.adapters.civo_api import CivoApi
+            from pilotlight.adapters.pools.civo import CivoPools
+
+            region, cluster_id = where.split("/")
+            names = {name: pool.cluster_pool or name for name, pool in policy.pools.items()}
+            url = settings.environ.get("CIVO_API_URL", "") or CIVO
+            api = CivoApi(settings.secret(settings.token_env), region, url=url)
+            return cluster, CivoPools(api, cluster_id, names, clock)
+        case "advisor" if not where:
+            from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
+
+            advised = AdvisedCluster(cluster)
+            return advised, AdvisorPools(advised, tuple(policy.pools))
+    raise BadInput(
+        f"PILOTLIGHT_POOLS is {settings.pools!r}: use civo:REGION/CLUSTER_ID, or advisor to be told what would be done"
+    )
+
+
+def advised(policy: Policy) -> Policy:
+    """The policy of a deployment that only advises: no pool of it says otherwise."""
+    pools = {
+        name: pool if pool.mode == "observe" else msgspec.structs.replace(pool, mode="advise")
+        for name, pool in policy.pools.items()
+    }
+    return msgspec.structs.replace(policy, pools=pools)
