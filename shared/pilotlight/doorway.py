@@ -10,7 +10,8 @@ Retry             503     ``{"error": why}`` with Retry-After; also when the dea
 anything else     500     ``{"error": why}``: the sender backs off, and dead-letters it after its last attempt
 ================  ======  =========================================================================
 
-A body that holds several events answers ``{"answers": [...]}`` with the worst status; an event for every cluster,
+A body that holds several events answers ``{"answers": [...]}`` with the worst status, and of those only the bad ones
+are dead-lettered, each by itself; an event for every cluster,
 ``{"clusters": {name: ...}}`` likewise.
 """
 
@@ -24,13 +25,14 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from pilotlight.adapters.logs import LOGGER, bound
-from pilotlight.codec.events import Delivery, Ignored, decode
+from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.errors import BadEvent, PilotlightError, Reject, Retry, Unavailable
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
     BudgetNotice,
     CapacityChanged,
+    CapacityFailed,
     DeadLetter,
     Message,
     Outgoing,
@@ -46,10 +48,13 @@ Function = Literal["pod_pending", "capacity_reconcile", "alert_fanout"]
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
-    "capacity_reconcile": (Tick,),
+    "capacity_reconcile": (Tick, CapacityFailed),
     "alert_fanout": (Alert,),
 }
-"""The messages each function takes."""
+"""The messages each function takes; of ticks, those of ``TICKS``."""
+
+TICKS: dict[str, str] = {"reconcile": "capacity_reconcile", "billing": "billing_tick"}
+"""The function for each thing that a tick is for."""
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""
@@ -168,7 +173,7 @@ def _worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
     return msgspec.structs.replace(worst, body=body)
 
 
-def _read(request: _Request) -> list[Delivery]:
+def _read(request: _Request) -> list[Delivery | Refused]:
     limit = request.house.settings.max_body
     if len(request.body) > limit:
         raise BadEvent(f"{len(request.body):,} bytes are over the limit of {limit:,}")
@@ -176,8 +181,10 @@ def _read(request: _Request) -> list[Delivery]:
     return decode(request.body, request.headers, cluster=clusters[0] if len(clusters) == 1 else EVERY_CLUSTER)
 
 
-def _one(request: _Request, delivery: Delivery) -> Response:
+def _one(request: _Request, delivery: Delivery | Refused) -> Response:
     """Answer one event of a request."""
+    if isinstance(delivery, Refused):
+        return _refuse(replace(request, body=delivery.body), delivery.error)
     request = replace(request, dryrun=request.dryrun or delivery.dryrun)
     message = delivery.message
     with bound(function=request.function, event=delivery.id, **_subject(message)):
@@ -194,7 +201,9 @@ def _one(request: _Request, delivery: Delivery) -> Response:
 
 
 def _ignore(ignored: Ignored) -> Response:
-    _log.info("ignored", extra={"data": {"why": ignored.reason}})
+    """``count`` is there to be summed over the log, by source and type."""
+    counted = {"source": ignored.source, "type": ignored.type, "count": 1}
+    _log.info("ignored", extra={"data": {"why": ignored.reason, **counted}})
     return Response(status=200, body={"ignored": ignored.reason})
 
 
@@ -254,6 +263,12 @@ def _addressed(house: House, message: Message) -> Sequence[str] | Ignored:
     return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {', '.join(house.clusters)}")
 
 
+def takes(function: Function, message: Message | Ignored) -> bool:
+    """Whether a message is for a function."""
+    ticks_here = not isinstance(message, Tick) or TICKS[message.what] == function
+    return ticks_here and isinstance(message, RECEIVES[function])
+
+
 def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
     """The function's flow. Imported when it runs: a function pays at its start only for its own."""
     match request.function, message:
@@ -261,7 +276,11 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
             from pilotlight.flow.provision import provision
 
             return provision(request.deps, message, dry_run=dryrun)
-        case "capacity_reconcile", Tick():
+        case "capacity_reconcile", CapacityFailed():
+            from pilotlight.flow.refusal import refusal
+
+            return refusal(request.deps, message, dry_run=dryrun)
+        case "capacity_reconcile", Tick(what="reconcile"):
             from pilotlight.flow.reconcile import reconcile
 
             return reconcile(request.deps, message, dry_run=dryrun)
@@ -274,10 +293,9 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
 
 
 def _misrouted(function: Function, message: Message) -> str:
-    owners = [name for name, shapes in RECEIVES.items() if isinstance(message, shapes)]
-    return (
-        f"{function} does not take {type(message).__name__}; send it to {' or '.join(owners) or 'nobody: it is ours'}"
-    )
+    owners = [TICKS[message.what]] if isinstance(message, Tick) else [name for name in RECEIVES if takes(name, message)]
+    what = f"a Tick for {message.what}" if isinstance(message, Tick) else type(message).__name__
+    return f"{function} does not take {what}; send it to {' or '.join(owners) or 'nobody: it is ours'}"
 
 
 def _as_json(answer: Answer) -> dict[str, Any]:

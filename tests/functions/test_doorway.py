@@ -15,8 +15,9 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.doorway import RECEIVES, Function, Response
 from pilotlight.errors import Unavailable
-from pilotlight.facts.messages import Alert, DeadLetter, Outgoing, PodPending, Tick
+from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
+from pilotlight.flow import ledger
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
@@ -139,10 +140,13 @@ def test_a_body_over_the_limit_is_refused_before_it_is_parsed(house: House) -> N
 
 
 @pytest.mark.parametrize("function", RECEIVES)
-@pytest.mark.parametrize("sample", ["pod_pending", "tick", "alert", "capacity_changed", "dead_letter"])
+@pytest.mark.parametrize(
+    "sample", ["pod_pending", "tick", "capacity_failed", "alert", "capacity_changed", "dead_letter"]
+)
 def test_another_functions_message_is_refused_by_name(house: House, function: Function, sample: str) -> None:
     """A message at the wrong door is dead-lettered, and the answer says whose it is."""
-    owner = {"pod_pending": "pod_pending", "tick": "capacity_reconcile", "alert": "alert_fanout"}.get(sample, "nobody")
+    owners = {"tick": "capacity_reconcile", "capacity_failed": "capacity_reconcile", "alert": "alert_fanout"}
+    owner = {"pod_pending": "pod_pending", **owners}.get(sample, "nobody")
     answer = house.receive(function, (SAMPLES / f"{sample}.json").read_bytes())
     if owner == function:
         assert "rejected" not in answer.body
@@ -229,6 +233,41 @@ def test_several_events_answer_one_by_one(house: House) -> None:
     answer = house.receive("pod_pending", json.dumps(bodies).encode())
     assert answer.status == 200
     assert [next(iter(one)) for one in answer.body["answers"]] == ["decision", "rejected", "ignored"]
+
+
+def test_a_bad_event_among_good_ones_is_dead_lettered_alone(house: House) -> None:
+    """Its neighbours are decided; the letter holds the bad one's own bytes and where it was."""
+    bad = {"kind": "Event", "involvedObject": 3}
+    tick = {"tick": "reconcile"}
+    answer = house.receive("capacity_reconcile", json.dumps([tick, bad, tick]).encode())
+    assert ["rejected" in one for one in answer.body["answers"]] == [False, True, False]
+    [letter] = house.letters
+    assert (json.loads(letter["body"]), letter["path"]) == (bad, "[1].involvedObject")
+
+
+def test_a_tick_for_bills_is_not_reconciled(house: House) -> None:
+    """It is refused by the name of the function that takes it."""
+    answer = house.receive("capacity_reconcile", b'{"tick": "billing"}')
+    assert answer.body["rejected"].endswith("does not take a Tick for billing; send it to billing_tick")
+
+
+def test_a_failed_launch_is_remembered(house: House) -> None:
+    """What the cloud tells of a pool later keeps the next pod off it."""
+    pool = next(iter(house.app.policy.pools))
+    body = encode(CapacityFailed(cluster="local", group=pool, reason="no-capacity", message="none left"), id="1")
+    assert house.receive("capacity_reconcile", body).status == 200
+    resting = {b.offering.split("/")[0] for b in ledger.recall(house.state, "local").backoffs}
+    assert resting == {pool}
+
+
+def test_ignored_events_are_counted_by_source_and_type(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """The log line has what a metric needs."""
+    event = {"specversion": "1.0", "id": "1", "source": "/ci", "type": "com.example.made.v1"}
+    caplog.set_level(logging.INFO, logs.LOGGER)
+    house.receive("pod_pending", json.dumps(event).encode())
+    [line] = [record for record in caplog.records if record.message == "ignored"]
+    data = vars(line)["data"]
+    assert (data["source"], data["type"], data["count"]) == ("/ci", "com.example.made.v1", 1)
 
 
 def test_nothing_at_all_is_answered(house: House) -> None:

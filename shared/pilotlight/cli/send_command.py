@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import typer
 
-from pilotlight.doorway import RECEIVES, Function, Response
+from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import Settings, read
 
@@ -61,12 +61,16 @@ def send(
 
 def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
     """The function that takes a body's first message, or None where none does. Raises ``BadEvent``."""
-    from pilotlight.codec.events import decode
+    from pilotlight.codec.events import Refused, decode
 
-    for delivery in decode(body, headers, cluster=""):
-        for function, shape in RECEIVES.items():
-            if isinstance(delivery.message, shape):
+    found = decode(body, headers, cluster="")
+    for one in found:
+        for function in RECEIVES:
+            if not isinstance(one, Refused) and takes(function, one.message):
                 return function
+    for one in found:
+        if isinstance(one, Refused):
+            raise one.error
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pilotlight.codec.events import decode
+from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.lists import Objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.classify import classify
@@ -34,8 +34,9 @@ def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
 def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDemand]:
     if _is_pod(body, headers):
         return _of_pods(app, body, "the body")
-    events = [delivery.message for delivery in decode(body, headers, cluster=app.deps.name)]
-    return [demand for event in events if isinstance(event, PodPending) for demand in _of_event(app, event)]
+    found = decode(body, headers, cluster=app.deps.name)
+    events = [one.message for one in found if isinstance(one, Delivery) and isinstance(one.message, PodPending)]
+    return [demand for event in events for demand in _of_event(app, event)]
 
 
 def _of_event(app: App, event: PodPending) -> list[PodDemand]:

@@ -2,6 +2,6 @@
 
 from pilotlight.codec.events.decoding import decode
 from pilotlight.codec.events.encoding import encode, encode_outgoing
-from pilotlight.codec.events.envelope import Delivery, Ignored
+from pilotlight.codec.events.envelope import Delivery, Ignored, Refused
 
-__all__ = ["Delivery", "Ignored", "decode", "encode", "encode_outgoing"]
+__all__ = ["Delivery", "Ignored", "Refused", "decode", "encode", "encode_outgoing"]

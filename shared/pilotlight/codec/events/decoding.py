@@ -1,104 +1,135 @@
-"""The door for bodies: finds what kind of event a body holds, and hands it to that source's reader."""
+"""The door for bodies: finds the events in a body, through all that is wrapped around them, and has each read."""
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from pilotlight.codec.events import google, knative, kubernetes, ours
-from pilotlight.codec.events.envelope import Delivery, Envelope, Ignored, from_cloudevent, parse
+import msgspec
+
+from pilotlight.codec.events import aws_envelopes, pubsub, scheduler
+from pilotlight.codec.events.envelope import Delivery, Envelope, Ignored, Refused, from_cloudevent, join, parse
+from pilotlight.codec.events.readers import reader_of
 from pilotlight.errors import BadEvent
-from pilotlight.facts.messages import Message
 
 MAX_WRAPPERS = 8
 """How many arrays, envelopes and lists may lie around one event."""
 
 
-def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Delivery]:
+def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Delivery | Refused]:
     """The events in a request body. ``cluster`` holds where an event names none.
 
-    Reads CloudEvents in binary, structured and batch mode, Pub/Sub push envelopes around any of them, and the
-    plain JSON of the sources beside this file; arrays of any of these. Valid events that ask for nothing are
-    ``Ignored``. Raises ``BadEvent``, which names the path, and nothing else.
+    Reads CloudEvents in binary, structured and batch mode, the envelopes of Pub/Sub, SQS and SNS around any of them,
+    and the plain JSON of the sources beside this file; arrays of any of these. Valid events that ask for nothing are
+    ``Ignored``. One of several that is bad is ``Refused``; a body that is one event and bad raises ``BadEvent``, which
+    names the path, and nothing else is raised.
     """
     head = {key.lower(): value for key, value in headers.items()}
-    envelope = Envelope(data=None, cluster=cluster)
+    envelope = Envelope(data=None, cluster=cluster, id=head.get("x-goog-pubsub-message-id", ""))
     if "ce-specversion" in head:
         attributes = {key[3:]: value for key, value in head.items() if key.startswith("ce-")}
-        envelope = from_cloudevent(envelope, attributes, parse(body) if body else None)
-        return [_deliver(event) for event in _unwrap(envelope)]
-    return [_deliver(event) for event in _unwrap(envelope.within("", parse(body)))]
+        return _outcomes(from_cloudevent(envelope, attributes, parse(body) if body else None))
+    if "x-cloudscheduler" in head:
+        called = scheduler.called(envelope, head)
+        return _outcomes(called.within("", parse(body)) if body.strip() not in (b"", b"{}") else called)
+    return _outcomes(envelope.within("", parse(body)))
 
 
-def _unwrap(event: Envelope, depth: int = 0) -> Iterator[Envelope]:
-    """The single events in arrays, structured CloudEvents, Pub/Sub envelopes and Kubernetes lists."""
+def _outcomes(event: Envelope, depth: int = 0) -> list[Delivery | Refused]:
+    """What is in one event, through whatever is wrapped around it."""
     if depth > MAX_WRAPPERS:
         raise BadEvent("wrapped too deeply", event.path)
-    inner: Iterator[Envelope]
+    several = _several(event)
+    if several is not None:
+        return [outcome for one in several for outcome in _one_of(one, depth + 1)]
+    inside = _opened(event)
+    return _outcomes(inside, depth + 1) if inside is not None else _delivered(event)
+
+
+def _one_of(event: Envelope, depth: int) -> list[Delivery | Refused]:
+    """One of several: when it is bad, its neighbours are not."""
+    try:
+        return _outcomes(event, depth)
+    except BadEvent as error:
+        return [Refused(error=error, body=msgspec.json.encode(event.data))]
+
+
+def _several(event: Envelope) -> list[Envelope] | None:
+    """The events in an array, under whatever key their source puts it."""
+    if event.type:
+        return None
     match event.data:
-        case list() as items if not event.type:
-            inner = (event.within(f"[{i}]", item) for i, item in enumerate(items))
-        case {"specversion": _} if not event.type:
-            inner = iter([_structured(event)])
-        case {"message": dict()} if google.is_push(event):
-            inner = iter([google.pushed(event)])
+        case list() as items:
+            key = ""
         case {"kind": "List" | "EventList" | "PodList", "items": list() as items}:
-            inner = (event.within(f"items[{i}]", item) for i, item in enumerate(items))
+            key = "items"
+        case {"Records": list() as items}:
+            key = "Records"
+        case {"entries": list() as items}:
+            key = "entries"
+        case {"alerts": list() as items, "receiver": _}:
+            key = "alerts"
+        case {"DocumentIncarnation": _, "Events": [_, *_] as items}:
+            key = "Events"
         case _:
-            yield event
-            return
-    for one in inner:
-        yield from _unwrap(one, depth + 1)
+            return None
+    return [event.within(f"{key}[{i}]", item) for i, item in enumerate(items)]
+
+
+def _opened(event: Envelope) -> Envelope | None:
+    """What is in a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
+    if event.type == pubsub.PUBLISHED:
+        return pubsub.pushed(event)
+    if event.type:
+        return None
+    match event.data:
+        case {"specversion": _}:
+            return _structured(event)
+        case {"message": dict()} if pubsub.is_push(event):
+            return pubsub.pushed(event)
+        case {"context": {"eventType": pubsub.BACKGROUND}}:
+            return pubsub.background(event)
+        case {"body": _, "eventSource": "aws:sqs"}:
+            return aws_envelopes.queued(event)
+        case {"Sns": dict() as notice}:
+            return event.within("Sns", {"Type": "Notification", **notice})
+        case {"Type": "Notification", "Message": _}:
+            return aws_envelopes.notified(event)
+    return None
 
 
 def _structured(event: Envelope) -> Envelope:
     attributes = {key: value for key, value in event.data.items() if key not in ("data", "data_base64")}
     if (encoded := event.data.get("data_base64")) is None:
         return from_cloudevent(event, attributes, event.data.get("data"))
+    path = join(event.path, "data_base64")
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise BadEvent("not base64", event.within("data_base64", None).path) from None
-    return from_cloudevent(event, attributes, parse(data, event.within("data_base64", None).path))
+        raise BadEvent("not base64", path) from None
+    return from_cloudevent(event, attributes, parse(data, path))
 
 
-def _deliver(event: Envelope) -> Delivery:
+def _delivered(event: Envelope) -> list[Delivery | Refused]:
     dryrun = event.attributes.get("dryrun") or (event.data.get("dryrun") if isinstance(event.data, dict) else None)
-    message = _reader(event)(event)
-    return Delivery(message=message, id=event.id, dryrun=dryrun in (True, "true", "1"))
+    reader = reader_of(event)
+    found = reader(event)
+    file = reader.__module__.rpartition(".")[2]
+    return [
+        Delivery(
+            message=_counted(event, one, file) if isinstance(one, Ignored) else one,
+            id=event.id,
+            dryrun=dryrun in (True, "true", "1"),
+        )
+        for one in (found if isinstance(found, list) else [found])
+    ]
 
 
-def _reader(event: Envelope) -> Callable[[Envelope], Message | Ignored]:
-    """Who reads it: by CloudEvent type where there is one, else by what only that source's JSON has."""
-    if event.type:
-        return ours.read if event.type in ours.TYPES else knative.read if knative.sends(event.type) else _unknown_type
+def _counted(event: Envelope, ignored: Ignored, file: str) -> Ignored:
+    """An ignored event under what such events are counted by: its own source and type, or the file that reads it."""
+    source, kind = event.attributes.get("source"), event.type
     match event.data:
-        case {"tick": _}:
-            return google.read_tick
-        case {"involvedObject": _} | {"kind": "Event"}:
-            return kubernetes.read_event
-        case {"kind": "Pod"}:
-            return kubernetes.read_pod
-        case {"logName": _} | {"jsonPayload": _} | {"textPayload": _}:
-            return google.read_log_entry
-        case None if event.attributes:
-            return google.read_attributes
-    return _unknown_shape
-
-
-def _unknown_type(event: Envelope) -> Ignored:
-    """Google's triggers deliver more than is asked of them. Any other type was sent here by mistake, and is kept."""
-    if event.type.startswith(google.TYPES):
-        return Ignored(reason=f"CloudEvent type {event.type} asks for nothing here")
-    raise BadEvent(f"no function takes a CloudEvent of type {event.type!r}; mend the sender's filter", "type")
-
-
-def _unknown_shape(event: Envelope) -> Message | Ignored:
-    kind: Any = event.data.get("kind") if isinstance(event.data, dict) else None
-    if isinstance(kind, str) and "apiVersion" in event.data:
-        return Ignored(reason=f"a Kubernetes {kind} asks for nothing here")
-    raise BadEvent(
-        "no known source sends this; expected a CloudEvent, a Pub/Sub push, a Kubernetes Event or Pod, "
-        "a Cloud Logging entry or a tick",
-        event.path,
-    )
+        case {"source": str(), "detail-type": str(kind)}:
+            source = event.data["source"]
+        case {"kind": str(kind)} | {"eventType": str(kind)} if not event.type:
+            pass
+    return msgspec.structs.replace(ignored, source=str(source or file), type=kind)

@@ -1,7 +1,9 @@
 """What is around an event: JSON, CloudEvents and typed shapes, read so that only ``BadEvent`` can come out."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -15,9 +17,15 @@ T = TypeVar("T")
 
 
 class Ignored(msgspec.Struct, frozen=True, kw_only=True):
-    """A valid event that asks for nothing: it is acknowledged and counted."""
+    """A valid event that asks for nothing: it is acknowledged, and counted by its ``source`` and ``type``."""
 
     reason: str
+    source: str = ""
+    type: str = ""
+
+
+Found = Message | Ignored | list[Message | Ignored]
+"""What a source's reader makes of one event: some say several things at once."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +34,19 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     message: Message | Ignored
     id: str = ""
     dryrun: bool = False
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several events in a body, that cannot be read: why, and the event itself. Its neighbours can be."""
+
+    error: BadEvent
+    body: bytes
+
+
+class Text(msgspec.Struct, frozen=True):
+    """What an envelope carried and is no JSON object or array: words for people, or bytes of somebody else's."""
+
+    begins: str
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +84,13 @@ def parse(body: bytes | str, path: str = "") -> Any:
         raise BadEvent(f"not JSON: {error}", path) from None
 
 
+def carried(content: bytes | str, path: str) -> Any:
+    """What an envelope carries: JSON, or ``Text`` where it does not even begin as an object or an array."""
+    start = content.lstrip()[:80]
+    words = start.decode(errors="replace") if isinstance(start, bytes) else start
+    return parse(content, path) if words.startswith(("{", "[")) else Text(words)
+
+
 def shaped(data: object, shape: type[T], path: str = "") -> T:
     """``data`` as a typed shape; what does not fit is named by its path."""
     try:
@@ -71,6 +99,19 @@ def shaped(data: object, shape: type[T], path: str = "") -> T:
         reason, _, where = str(error).partition(" - at `")
         inner = where.rstrip("`").removeprefix("$").removeprefix(".")
         raise BadEvent(reason, join(path, inner) if inner else path) from None
+
+
+def moment(text: str, path: str) -> datetime | None:
+    """A time as RFC 1123 or RFC 3339 writes it; None for no text."""
+    if not text:
+        return None
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(text, Moment)
+    try:
+        when = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        raise BadEvent(f"Expected a time, not {text!r:.40}", path) from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def from_cloudevent(around: Envelope, attributes: Mapping[str, Any], data: Any) -> Envelope:

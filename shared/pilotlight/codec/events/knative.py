@@ -47,14 +47,23 @@ def read(envelope: Envelope) -> PodPending | Tick | Ignored:
 
 
 def _reference(envelope: Envelope) -> PodPending | Ignored:
-    """A reference says only that the Pod changed: the hint is passed on, the cluster tells the rest."""
+    """A reference says only that the Pod changed: the hint is passed on, the cluster tells the rest.
+
+    A new Event names its object in its own name, ``train-0.17f2a1b3c4d5e6f7``: a hint to look just as well. Its updates
+    would be a look each, and say no more.
+    """
     about = shaped(envelope.data, _Reference, envelope.path)
-    if about.kind != "Pod":
+    pod = about.name
+    if about.kind == "Event" and envelope.type == f"{REFERENCE}add":
+        pod = about.name.rpartition(".")[0]
+    elif about.kind != "Pod":
         return Ignored(reason=f"a reference to a {about.kind} does not name a pod")
+    if not pod:
+        return Ignored(reason="a reference to an Event whose name tells no object")
     return PodPending(
         cluster=envelope.cluster,
         namespace=about.namespace or "default",
-        name=about.name,
+        name=pod,
         identity=envelope.id,
         at=envelope.at,
     )

@@ -1,7 +1,8 @@
 """core/v1 Events and Pods: FailedScheduling of either recorder, kubernetes-event-exporter, and Pods themselves.
 
 kube-scheduler writes by the events API (``eventTime``, ``series``), older components by the old recorder
-(``count``, ``lastTimestamp``). The exporter inlines the Event and adds ``clusterName``.
+(``count``, ``lastTimestamp``). As events.k8s.io/v1 the object is ``regarding``. The exporter inlines the Event and
+adds ``clusterName``.
 """
 
 import msgspec
@@ -31,12 +32,14 @@ class _Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):
-    involvedObject: _About
+    involvedObject: _About = _About()
+    regarding: _About | None = None
     metadata: _Meta = _Meta()
     reason: str = ""
     clusterName: str = ""
     eventTime: Moment | None = None
     lastTimestamp: Moment | None = None
+    deprecatedLastTimestamp: Moment | None = None
     series: _Series | None = None
 
 
@@ -72,9 +75,10 @@ class _Pod(msgspec.Struct, frozen=True, kw_only=True):
 def read_event(envelope: Envelope) -> PodPending | Ignored:
     """A FailedScheduling Event about a Pod; every other Event asks for nothing."""
     event = shaped(envelope.data, _Event, envelope.path)
-    if event.reason != REASON or event.involvedObject.kind != "Pod":
-        return Ignored(reason=f"{event.reason or 'an Event'} about a {event.involvedObject.kind or 'thing'}")
-    pod = shaped(msgspec.to_builtins(event.involvedObject), _Of, envelope.within("involvedObject", None).path)
+    about, key = (event.regarding, "regarding") if event.regarding else (event.involvedObject, "involvedObject")
+    if event.reason != REASON or about.kind != "Pod":
+        return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
+    pod = shaped(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
     seen = event.series.lastObservedTime if event.series else None
     return PodPending(
         cluster=event.clusterName or envelope.cluster,
@@ -82,7 +86,7 @@ def read_event(envelope: Envelope) -> PodPending | Ignored:
         name=pod.name,
         uid=pod.uid,
         identity=identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id,
-        at=seen or event.lastTimestamp or event.eventTime or envelope.at,
+        at=seen or event.lastTimestamp or event.deprecatedLastTimestamp or event.eventTime or envelope.at,
     )
 
 

@@ -1,0 +1,45 @@
+"""Alertmanager's web hook: each alert of a group by itself, under the fingerprint that Alertmanager gave it."""
+
+from typing import Literal
+
+import msgspec
+
+from pilotlight.codec.events.envelope import Envelope, shaped
+from pilotlight.facts.messages import Alert, Moment
+
+_SEVERITIES: dict[str, Literal["info", "warning", "critical"]] = {
+    "critical": "critical",
+    "page": "critical",
+    "error": "critical",
+    "info": "info",
+    "none": "info",
+}
+
+
+class _Alert(msgspec.Struct, frozen=True, kw_only=True):
+    labels: dict[str, str]
+    fingerprint: str
+    startsAt: Moment
+    endsAt: Moment | None = None
+    status: Literal["firing", "resolved"] = "firing"
+    annotations: dict[str, str] = {}
+
+
+def read(event: Envelope) -> Alert:
+    """One alert. Without a severity it is a warning."""
+    alert = shaped(event.data, _Alert, event.path)
+    labels, notes = alert.labels, alert.annotations
+    name = labels.get("alertname", "alert")
+    resolved = alert.status == "resolved"
+    return Alert(
+        cluster=labels.get("cluster") or event.cluster,
+        kind=name,
+        severity=_SEVERITIES.get(labels.get("severity", "").lower(), "warning"),
+        fingerprint=alert.fingerprint,
+        what=notes.get("summary") or name,
+        why=notes.get("description") or notes.get("message") or "",
+        how=notes.get("runbook_url", ""),
+        resolved=resolved,
+        team=labels.get("team", ""),
+        at=(alert.endsAt if resolved else None) or alert.startsAt,
+    )

@@ -1,0 +1,46 @@
+"""What AWS wraps around events: SQS records, SNS records and SNS notifications, one inside another.
+
+A body may be words: AWS Budgets writes to people.
+"""
+
+import msgspec
+
+from pilotlight.codec.events.envelope import Envelope, Ignored, carried, shaped
+from pilotlight.facts.messages import Moment
+
+
+class _Queued(msgspec.Struct, frozen=True, kw_only=True):
+    body: str
+    messageId: str = ""
+
+
+class _Notification(msgspec.Struct, frozen=True, kw_only=True):
+    Message: str
+    MessageId: str = ""
+    Timestamp: Moment | None = None
+
+
+def queued(event: Envelope) -> Envelope:
+    """What a record of SQS carries."""
+    record = shaped(event.data, _Queued, event.path)
+    inside = event.within("body", None)
+    return msgspec.structs.replace(
+        inside, data=carried(record.body, inside.path), id=record.messageId or event.id, type=""
+    )
+
+
+def notified(event: Envelope) -> Envelope:
+    """What an SNS notification carries: posted, queued, or in a record under ``Sns``."""
+    notice = shaped(event.data, _Notification, event.path)
+    inside = event.within("Message", None)
+    return msgspec.structs.replace(
+        inside,
+        data=carried(notice.Message, inside.path),
+        id=notice.MessageId or event.id,
+        at=notice.Timestamp or event.at,
+    )
+
+
+def read_confirmation(event: Envelope) -> Ignored:
+    """SNS asks whether it may send here. A person opens the link: a function follows none that it is sent."""
+    return Ignored(reason=f"SNS {event.data['Type']!r:.80}: to subscribe, open its SubscribeURL")

@@ -1,0 +1,79 @@
+"""Azure's scheduled events: as a VM reads them from its metadata service (a node agent relays them), or by Event Grid.
+
+``Preempt`` and ``Terminate`` are orders with a deadline, ``NotBefore``, empty once they have begun; ``Freeze``,
+``Reboot`` and ``Redeploy`` are maintenance. One event may name several machines.
+"""
+
+import msgspec
+
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, moment, shaped
+from pilotlight.facts.messages import InterruptionNotice, Moment, Name
+
+EMITTED = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
+VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
+
+ORDERS, MAINTENANCE = ("Preempt", "Terminate"), ("Freeze", "Reboot", "Redeploy")
+
+
+class _Scheduled(msgspec.Struct, frozen=True, kw_only=True):
+    EventId: str
+    EventType: str
+    Resources: list[Name] = []
+    NotBefore: str = ""
+
+
+class _Properties(msgspec.Struct, frozen=True, kw_only=True):
+    properties: dict[str, object]
+
+
+class _Emitted(msgspec.Struct, frozen=True, kw_only=True):
+    data: dict[str, object]
+    eventTime: Moment | None = None
+
+
+class _Grid(msgspec.Struct, frozen=True, kw_only=True):
+    resourceInfo: _Properties
+
+
+def read(event: Envelope) -> Found:
+    """One scheduled event: a notice a machine."""
+    about = shaped(event.data, _Scheduled, event.path)
+    ordered = about.EventType in ORDERS
+    if not ordered and about.EventType not in MAINTENANCE:
+        return Ignored(reason=f"{about.EventType:.80} of a machine asks for nothing here")
+    deadline = moment(about.NotBefore, event.within("NotBefore", None).path)
+    return [
+        InterruptionNotice(
+            cluster=event.cluster,
+            instance=machine,
+            kind="spot-interruption" if ordered else "scheduled-change",
+            cloud="azure",
+            action="terminate" if ordered else about.EventType.lower(),
+            identity=f"{machine}/{about.EventType}/{about.EventId}",
+            at=event.at,
+            deadline=deadline,
+        )
+        for machine in about.Resources
+    ] or Ignored(reason="a scheduled event of no machine")
+
+
+def read_empty(event: Envelope) -> Ignored:
+    """The metadata service's document when nothing is scheduled."""
+    return Ignored(reason="no scheduled events")
+
+
+def read_grid(event: Envelope) -> Found:
+    """An event of Event Grid in its own schema or as a CloudEvent: the same properties, further in."""
+    if event.type:
+        return _inside(event.within("data", event.data))
+    if event.data["eventType"] == VALIDATION:
+        return Ignored(reason="Event Grid asks whether it may send here: open its data.validationUrl")
+    if event.data["eventType"] != EMITTED:
+        return Ignored(reason=f"{event.data['eventType']!r:.80} asks for nothing here")
+    emitted = shaped(event.data, _Emitted, event.path)
+    return _inside(msgspec.structs.replace(event.within("data", emitted.data), at=emitted.eventTime))
+
+
+def _inside(event: Envelope) -> Found:
+    info = shaped(event.data, _Grid, event.path).resourceInfo
+    return read(event.within("resourceInfo.properties", info.properties))

@@ -1,0 +1,81 @@
+"""Google Compute Engine: a Spot VM that was preempted, as an audit log entry or as the operation itself.
+
+It comes after the fact. Which cluster the VM was of is not said, and the VM is gone: its name is all there is. A group
+gives a new VM the old one's name, so the fact is told by the number.
+"""
+
+from datetime import UTC
+from typing import Annotated
+
+import msgspec
+
+from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.facts.messages import InterruptionNotice, Moment, Name
+
+PREEMPTED = "compute.instances.preempted"
+
+_Path = Annotated[str, msgspec.Meta(pattern=r"zones/[^/]+/instances/[^/]+$")]
+
+
+class _Labels(msgspec.Struct, frozen=True, kw_only=True):
+    instance_id: str = ""
+
+
+class _Resource(msgspec.Struct, frozen=True, kw_only=True):
+    labels: _Labels = _Labels()
+
+
+class _Audit(msgspec.Struct, frozen=True, kw_only=True):
+    resourceName: _Path
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    protoPayload: _Audit
+    resource: _Resource = _Resource()
+
+
+class _Operation(msgspec.Struct, frozen=True, kw_only=True):
+    operationType: str
+    targetLink: str = ""
+    targetId: str = ""
+    endTime: Moment | None = None
+    insertTime: Moment | None = None
+
+
+class _Target(msgspec.Struct, frozen=True, kw_only=True):
+    targetLink: _Path
+
+
+class _Named(msgspec.Struct, frozen=True, kw_only=True):
+    instance: Name
+
+
+def read_entry(event: Envelope) -> InterruptionNotice:
+    """A LogEntry of the system event log whose method is ``compute.instances.preempted``."""
+    entry = shaped(event.data, _Entry, event.path)
+    return _preempted(event, entry.protoPayload.resourceName, entry.resource.labels.instance_id)
+
+
+def read_operation(event: Envelope) -> InterruptionNotice | Ignored:
+    """An Operation as the API lists it; its times carry an offset."""
+    operation = shaped(event.data, _Operation, event.path)
+    if operation.operationType != PREEMPTED:
+        return Ignored(reason=f"operation {operation.operationType:.80} asks for nothing here")
+    link = shaped(event.data, _Target, event.path).targetLink
+    at = operation.endTime or operation.insertTime or event.at
+    about = msgspec.structs.replace(event, at=at.astimezone(UTC) if at else None)
+    return _preempted(about, link, operation.targetId)
+
+
+def _preempted(event: Envelope, path: str, number: str) -> InterruptionNotice:
+    *_, zone, _, name = path.split("/")
+    instance = shaped({"instance": name}, _Named, event.path).instance
+    return InterruptionNotice(
+        cluster=event.cluster,
+        instance=instance,
+        kind="preempted",
+        cloud="gcp",
+        zone=zone,
+        identity=f"{number or f'{zone}/{name}/{event.id}'}/preempted",
+        at=event.at,
+    )

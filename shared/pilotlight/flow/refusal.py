@@ -1,0 +1,73 @@
+"""A cloud could not launch what a pool asked for: its offerings rest, and what waits is planned anew."""
+
+import logging
+
+from pilotlight.codec.records import MARK, Mark
+from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
+from pilotlight.facts.messages import CapacityFailed, Tick
+from pilotlight.facts.policy import Policy
+from pilotlight.flow import lease, ledger, memorise
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.provision import CLAIM_S
+from pilotlight.flow.reconcile import reconcile
+from pilotlight.units import human
+
+DENIALS: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
+
+_log = logging.getLogger("pilotlight")
+
+
+def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
+    """What one refusal leads to. One that is known, too old, or of a group that is none of ours changes nothing."""
+    pool = pool_of(deps.policy, failed.group)
+    claim = f"event/{deps.name}/{failed.identity}"
+    why = _nothing_new(deps, failed, pool, claim)
+    if why:
+        _log.info("refusal of no use", extra={"data": {"group": failed.group, "why": why}})
+        return Answer(decision="", did=(), why=why)
+    tick = Tick(cluster=deps.name, identity=failed.identity, at=failed.at)
+    if dry_run:
+        return reconcile(deps, tick, dry_run=True)
+    _remember(deps, failed, pool)
+    if failed.identity:
+        deps.state.put(claim, MARK.write(Mark(note=failed.group)), ttl_s=CLAIM_S)
+    return reconcile(deps, tick)
+
+
+def pool_of(policy: Policy, group: str) -> str:
+    """The pool that the cloud calls ``group``, or nothing.
+
+    GKE and EKS make their groups' names of the pool's: ``gke-<cluster>-<pool>-<hash>-grp``, ``eks-<pool>-<uuid>``.
+    """
+    names = {rules.cluster_pool or name: name for name, rules in policy.pools.items()}
+    if group in names:
+        return names[group]
+    made = [name for name in names if group.startswith(("gke-", "eks-")) and f"-{name}-" in group]
+    return names[max(made, key=len)] if made else ""
+
+
+def _nothing_new(deps: Deps, failed: CapacityFailed, pool: str, claim: str) -> str:
+    if not pool:
+        return f"no pool of the policy is called {failed.group} at its cloud"
+    age_s = (deps.clock.now() - failed.at).total_seconds() if failed.at else 0.0
+    if age_s > deps.policy.max_event_age:
+        return f"pool {pool} was refused {human(age_s)} ago: too long to still hold"
+    if failed.identity and deps.state.get(claim) is not None:
+        return "this refusal was handled already"
+    return ""
+
+
+def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
+    """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
+    held = lease.acquire(deps.state, deps.clock, deps.name, f"refusal of {failed.group}")
+    if held is None:
+        raise Busy("another delivery is at work on this cluster; the refusal is remembered after it")
+    try:
+        memory, now = ledger.recall(deps.state, deps.name), deps.clock.now()
+        no = DENIALS[failed.reason](f"{failed.group}: {failed.message}" if failed.message else failed.group)
+        for offering in deps.offerings:
+            if offering.pool == pool and failed.zone in ("", offering.zone or failed.zone):
+                memory = memorise.refused(memory, offering.name, no, now)
+        ledger.remember(deps.state, deps.name, memory)
+    finally:
+        held.release()
