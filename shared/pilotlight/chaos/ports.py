@@ -1,7 +1,7 @@
 """The ports as an unlucky worker has them: every call may wait, fail before or after its effect, or never return."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -10,22 +10,30 @@ from pilotlight.chaos.watch import Watch
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Outgoing
-from pilotlight.ports import Cluster, Page, Pools, State, Stored
+from pilotlight.ports import Cluster, Page, State, Stored
 from pilotlight.units import Seconds
+from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
 T = TypeVar("T")
 
 
-class Hazard:
-    """One worker's way to the outside. ``pause`` is called before each call, ``say`` with a line after it."""
+class Sees(Protocol):
+    """Who is told what was written and sent: ``Watch``, or a line to the process where it is."""
 
-    def __init__(
-        self, worker: str, luck: Luck, world: World, pause: Callable[[str], None], say: Callable[[str], None]
-    ) -> None:
+    def recorded(self, worker: str, record: Record) -> None: ...
+    def held(self, key: str, value: bytes) -> None: ...
+    def freed(self, key: str) -> None: ...
+    def published(self, messages: Sequence[Outgoing]) -> None: ...
+
+
+class Hazard:
+    """One worker's way to the outside. ``pause`` is called before each call and gives the world's second; ``say``
+    is called with a line after it."""
+
+    def __init__(self, worker: str, luck: Luck, pause: Callable[[str], Seconds], say: Callable[[str], None]) -> None:
         self.worker = worker
         self.luck = luck
-        self.world = world
         self.pause = pause
         self.say = say
 
@@ -39,8 +47,8 @@ class Hazard:
         conditional: bool = False,
     ) -> T:
         """Make a call. ``what`` begins with the method's name; ``half`` does a part of the effect."""
-        self.pause(what)
-        fault = self.luck.fault(port, what.split(" ", 1)[0], conditional, self.world.now_s)
+        now_s = self.pause(what)
+        fault = self.luck.fault(port, what.split(" ", 1)[0], conditional, now_s)
         try:
             if fault is None:
                 result = effect()
@@ -58,9 +66,9 @@ class Hazard:
 
 
 class HazardState:
-    """A store whose writes are watched for decisions."""
+    """A store whose writes are watched for decisions and holds."""
 
-    def __init__(self, state: State, hazard: Hazard, watch: Watch) -> None:
+    def __init__(self, state: State, hazard: Hazard, watch: Sees) -> None:
         self._state, self._call, self._watch = state, hazard, watch
 
     def get(self, key: str) -> Stored | None:
@@ -72,7 +80,7 @@ class HazardState:
             if key.startswith(("open/", "decision/")):
                 self._watch.recorded(self._call.worker, msgspec.json.decode(value, type=Record))
             elif key.startswith("hold/"):
-                self._watch.books.wrote(key, value)
+                self._watch.held(key, value)
             return version
 
         return self._call("state", f"put {key}", write, conditional=if_version is not None)
@@ -80,7 +88,8 @@ class HazardState:
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         def delete() -> None:
             self._state.delete(key, if_version=if_version)
-            self._watch.books.deleted(key, self._call.world.now_s)
+            if key.startswith("hold/"):
+                self._watch.freed(key)
 
         self._call("state", f"delete {key}", delete, conditional=if_version is not None)
 
@@ -91,8 +100,8 @@ class HazardState:
 class HazardPools:
     """A cloud that takes a node with whatever runs on it, as real ones do."""
 
-    def __init__(self, pools: Pools, hazard: Hazard, watch: Watch) -> None:
-        self._pools, self._call, self._watch = pools, hazard, watch
+    def __init__(self, world: World, hazard: Hazard, watch: Watch) -> None:
+        self._world, self._pools, self._call, self._watch = world, WorldPools(world), hazard, watch
 
     def describe(self) -> Sequence[PoolState]:
         return self._call("pools", "describe", self._pools.describe)
@@ -103,7 +112,7 @@ class HazardPools:
                 return self._pools.grow(pool, to, zone)
 
         def half() -> None:
-            desired = self._call.world.fleet.desired[pool]
+            desired = self._world.fleet.desired[pool]
             if to - desired > 1:
                 grow(desired + 1)
 
@@ -111,10 +120,11 @@ class HazardPools:
 
     def release(self, pool: str, instance: str) -> None:
         def release() -> None:
-            self._watch.releasing(self._call.worker, pool, instance)
-            node = self._call.world.nodes.get(instance)
-            if node is not None and node.pool == pool:
-                self._call.world.terminate(instance, "released", evict=True)
+            with self._world.lock:
+                self._watch.releasing(self._call.worker, pool, instance)
+                node = self._world.nodes.get(instance)
+                if node is not None and node.pool == pool:
+                    self._world.terminate(instance, "released", evict=True)
 
         self._call("pools", f"release {pool} {instance}", release)
 
@@ -152,7 +162,7 @@ class HazardCluster:
 class HazardOutbox:
     """Where messages go; what arrived is watched."""
 
-    def __init__(self, hazard: Hazard, watch: Watch) -> None:
+    def __init__(self, hazard: Hazard, watch: Sees) -> None:
         self._call, self._watch = hazard, watch
 
     def publish(self, messages: Sequence[Outgoing]) -> None:

@@ -22,7 +22,6 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import WorldClock
 from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
 HEADERS = {"content-type": "application/cloudevents+json"}
@@ -49,22 +48,31 @@ class Setting:
         self.world = World(CATALOG, scene.pools, seed=seed, faults=scene.faults, clock=clock, log=books.log)
         self.watch = Watch(self.world, scene.policy, books)
         self.lines: list[str] = []
-        self._file = file
+        self.file = file
 
     def app(self, worker: int, pause: Callable[[str], None]) -> App:
         """A new process of a worker: nothing of an earlier one is left but the store."""
-        name, clock = f"w{worker}", SkewedClock(self.world.clock, self.scene.skews_s[worker])
-        hazard = Hazard(name, self.luck, self.world, pause, lambda line: self.say(f"{name} {line}"))
+        clock = SkewedClock(self.world.clock, self.scene.skews_s[worker])
+        hazard = self.hazard(worker, pause)
         return app(
             Settings(mode="act"),
             cluster=HazardCluster(WorldCluster(self.world), hazard, self.watch),
-            pools=HazardPools(WorldPools(self.world), hazard, self.watch),
-            state=HazardState(SqliteState(self._file, clock), hazard, self.watch),
+            pools=HazardPools(self.world, hazard, self.watch),
+            state=HazardState(SqliteState(self.file, clock), hazard, self.watch),
             outbox=HazardOutbox(hazard, self.watch),
             clock=clock,
             policy=self.scene.policy,
             catalog=CATALOG,
         )
+
+    def hazard(self, worker: int, pause: Callable[[str], None]) -> Hazard:
+        """A worker's way to the outside."""
+
+        def before(call: str) -> Seconds:
+            pause(call)
+            return self.world.now_s
+
+        return Hazard(f"w{worker}", self.luck, before, lambda line: self.say(f"w{worker} {line}"))
 
     def say(self, line: str) -> None:
         """A line of the log."""
@@ -73,8 +81,8 @@ class Setting:
     def submit(self, index: int) -> None:
         """Create the pods of one of the scene's jobs."""
         job = self.scene.jobs[index]
-        now = self.world.clock.now()
-        self.world.submit([_born(d, now) for d in job.demands], job.run_s)
+        with self.world.lock:
+            self.world.submit([_born(d, self.world.clock.now()) for d in job.demands], job.run_s)
         self.say(f"{len(job.demands)} x {job.demands[0].shape.gpu} created: {job.demands[0].uid}")
 
     def pending(self, job: str, identity: str) -> bytes:

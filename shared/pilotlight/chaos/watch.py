@@ -19,7 +19,6 @@ internal_errors         an answer 500
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import RLock
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
@@ -68,7 +67,7 @@ class _Bought(NamedTuple):
 
 
 class Watch:
-    """Looks on. Its methods are called by the ports, in the order of the effects."""
+    """Looks on. Its methods are called by the ports, in the order of the effects; from many threads, one at a time."""
 
     def __init__(self, world: World, policy: Policy, books: Books) -> None:
         self.violations: list[Violation] = []
@@ -78,7 +77,7 @@ class Watch:
         self.books = books
         self._world = world
         self._policy = policy
-        self._lock = RLock()
+        self._lock = world.lock
         self._records: dict[str, Record] = {}
         self._decided: dict[str, str] = {}
         self._seen: dict[str, tuple[PodDemand, ...]] = {}
@@ -123,6 +122,14 @@ class Watch:
             self.released[pool] += 1
             if node.jobs:
                 self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(node.jobs)} runs")
+
+    def held(self, key: str, value: bytes) -> None:
+        """The hold of a node was written."""
+        self.books.wrote(key, value)
+
+    def freed(self, key: str) -> None:
+        """A hold was settled, or given back."""
+        self.books.deleted(key, self._world.now_s)
 
     def published(self, messages: Sequence[Outgoing]) -> None:
         """Messages have arrived."""

@@ -231,6 +231,11 @@ class World:
             yield
 
     @property
+    def lock(self) -> RLock:
+        """Held by every call: whoever holds it sees one moment, and nothing happens meanwhile."""
+        return self._lock
+
+    @property
     def pending(self) -> Mapping[str, WorldJob]:
         """Jobs that wait, by id."""
         return self._workload.waiting.jobs
