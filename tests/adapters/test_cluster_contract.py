@@ -1,20 +1,38 @@
-"""The contract of the Cluster port, over the world in this process and over HTTP."""
+"""The contract of the Cluster port: the world in this process, over HTTP, and the real adapter over an API server."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
+import msgspec
 import pytest
 from both_ways import WAYS, Ports, ports
 from small_cloud import START, gang, pod
+from world_as_kubernetes import kubernetes_ports
 
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.facts.workload import Gang, PodDemand
+
+KUBERNETES = "through an API server"
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=[*WAYS, KUBERNETES])
 def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
     """A small world each way."""
-    with ports(request.param) as made:
+    with kubernetes_ports() if request.param == KUBERNETES else ports(request.param) as made:
         yield made
+
+
+def _as_an_object_says(demand: PodDemand) -> PodDemand:
+    """The demand as its object tells it: no reason for its class, a gang without its namespace, and a team always."""
+    gang = demand.shape.gang
+    bare = msgspec.structs.replace(
+        demand.shape,
+        key="",
+        class_reason="",
+        team=demand.shape.team or demand.namespace,
+        gang=gang and Gang(key=gang.key.removeprefix("default/"), size=gang.size),
+    )
+    return msgspec.structs.replace(demand, shape=bare)
 
 
 def test_pods_that_wait_are_seen_whole(here: Ports) -> None:
@@ -22,7 +40,8 @@ def test_pods_that_wait_are_seen_whole(here: Ports) -> None:
     one, pair = pod("a", 2, team="red", priority=3, on="four"), gang("g", 2)
     here.world.submit(one, 60)
     here.world.submit(pair, 60)
-    assert here.cluster.observe().pending == (one, *pair)
+    seen = here.cluster.observe().pending
+    assert [_as_an_object_says(d) for d in seen] == [_as_an_object_says(d) for d in (one, *pair)]
 
 
 def test_a_node_is_seen_once_it_has_registered(here: Ports) -> None:

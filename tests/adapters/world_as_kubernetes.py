@@ -1,0 +1,207 @@
+"""The small world behind a Kubernetes API server's HTTP: the real adapter's calls land in it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from api_server import ApiServer, Asked, api_server
+from api_store import Json
+from both_ways import Ports
+from small_cloud import world
+
+from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, Requirement
+from pilotlight.units import MILLI_PER_GPU
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+OF_WORLD = "world"
+"""The label of the objects that come and go with the world's; whatever else a test adds stays."""
+
+
+@dataclass
+class WorldApi(ApiServer):
+    """An API server whose pods and nodes are a world's, and whose cordons and evictions happen in it."""
+
+    world: World = field(kw_only=True)
+
+    def answer(self, asked: Asked) -> tuple[int, Json]:
+        """As the stand-in answers, over the world as it is now."""
+        self.mirror()
+        status, value = super().answer(asked)
+        if asked.method == "PATCH" and "/nodes/" in asked.path:
+            self.world.cordon(value["metadata"]["name"], on=value["spec"].get("unschedulable", False))
+        if asked.method == "POST" and asked.path.endswith("/eviction"):
+            self.world.evict(asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", ""))
+        return status, value
+
+    def mirror(self) -> None:
+        """Bring the kept objects to what the world is."""
+        view = WorldCluster(self.world).observe()
+        wanted = [waiting_pod(demand) for demand in view.pending]
+        for node in view.nodes:
+            wanted += [node_object(node), *(running_pod(pod, node.name) for pod in node.pods), *done_pods(node)]
+        for plural in ("pods", "nodes"):
+            kind = {"pods": "Pod", "nodes": "Node"}[plural]
+            self._bring(plural, {(_space(o), o["metadata"]["name"]): o for o in wanted if o["kind"] == kind})
+
+    def _bring(self, plural: str, wanted: dict[tuple[str, str], Json]) -> None:
+        resource = self.store.resource(plural)
+        for there in self.store.list(resource, "", "", OF_WORLD):
+            key = (_space(there) if resource.namespaced else "", there["metadata"]["name"])
+            if key not in wanted:
+                self.store.drop(resource, key)
+        for key, new in wanted.items():
+            old = self.store.read(resource, key) if self.store.has(resource, key) else {}
+            if old.get("kind") == "Node":
+                new["spec"]["taints"] = old["spec"].get("taints", [])
+            if not _same(old, new):
+                self.store.write(resource, new)
+
+    def cluster(self, policy: Policy) -> KubernetesCluster:
+        """The real adapter over this server."""
+        source = source_of("kubeconfig-env:TEST", {"TEST": self.kubeconfig()})
+        return KubernetesCluster(Api(source), policy, self.world.clock, pause=lambda _: None)
+
+
+@contextmanager
+def kubernetes_ports(policy: Policy | None = None, **options: Any) -> Iterator[Ports]:
+    """A small world with the real Cluster adapter over its API server, and its own pools."""
+    here = world(**options)
+    with api_server(WorldApi(world=here)) as api:
+        assert isinstance(api, WorldApi)
+        yield Ports(here, api.cluster(policy or Policy(version=1)), WorldPools(here), here.clock)
+
+
+def waiting_pod(demand: PodDemand) -> Json:
+    """A pod as its creator wrote it, that the scheduler could not place."""
+    meta = _meta(demand.namespace, demand.name, demand.uid, demand.created_at)
+    _describe(meta, demand.shape)
+    spec: Json = {"containers": [_container(demand.shape.gpu)], "priority": demand.shape.priority}
+    _share(meta, demand.shape.gpu)
+    terms = [{"matchExpressions": [_expression(r) for r in term]} for term in demand.shape.terms]
+    if terms:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec["affinity"] = {"nodeAffinity": required}
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def running_pod(pod: BoundPod, node: str) -> Json:
+    """A pod on a node."""
+    meta = _meta(pod.namespace, pod.name, pod.uid, pod.started_at)
+    if pod.shape is not None:
+        _describe(meta, pod.shape)
+    if pod.gpu is not None:
+        _share(meta, pod.gpu)
+    spec = {
+        "containers": [_container(pod.gpu)],
+        "nodeName": node,
+        "terminationGracePeriodSeconds": pod.grace_s,
+    }
+    started = {"startTime": _text(pod.started_at)} if pod.started_at else {}
+    return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Running", **started}}
+
+
+def done_pods(node: Node) -> list[Json]:
+    """The pod whose end made a node idle."""
+    if node.idle_since is None or node.gpu_pods:
+        return []
+    ended = {"state": {"terminated": {"finishedAt": _text(node.idle_since)}}}
+    return [
+        {
+            "kind": "Pod",
+            "metadata": _meta("default", f"done-{node.name}", f"done-{node.name}", node.idle_since),
+            "spec": {"containers": [_container(GpuRequest(count=1))], "nodeName": node.name},
+            "status": {"phase": "Succeeded", "containerStatuses": [ended]},
+        }
+    ]
+
+
+def node_object(node: Node) -> Json:
+    """A node as its kubelet and the cloud's controller write it."""
+    meta = _meta("", node.name, f"uid-{node.name}", node.created_at)
+    meta["labels"] |= {k: v for k, v in node.labels.items() if k != labels.NODE_NAME}
+    free = node.free
+    room = {
+        "cpu": f"{free.cpu_milli}m",
+        "memory": str(free.memory),
+        "ephemeral-storage": str(free.ephemeral),
+        "pods": str(free.pods + len(node.pods)),
+        "nvidia.com/gpu": str(node.gpus),
+        **{name: str(count) for name, count in node.slices.items()},
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True" if node.ready else "False",
+        "lastTransitionTime": _text(node.created_at),
+    }
+    return {
+        "kind": "Node",
+        "metadata": meta,
+        "spec": {"providerID": f"world:///{node.instance or node.name}"}
+        | ({} if node.schedulable else {"unschedulable": True}),
+        "status": {"allocatable": room, "capacity": room, "conditions": [ready]},
+    }
+
+
+def _describe(meta: Json, shape: PodShape) -> None:
+    meta["labels"] |= {labels.WORKLOAD_CLASS[0]: shape.workload_class}
+    if shape.team:
+        meta["labels"][labels.TEAM[0]] = shape.team
+    if shape.gang:
+        meta["annotations"] |= {labels.GANG: shape.gang.key, labels.GANG_SIZE: str(shape.gang.size)}
+    if shape.checkpoint_s:
+        meta["annotations"][labels.CHECKPOINT_S] = str(shape.checkpoint_s)
+
+
+def _share(meta: Json, gpu: GpuRequest) -> None:
+    if gpu.milli != MILLI_PER_GPU:
+        meta["annotations"][labels.GPU_SHARE] = str(gpu.milli / MILLI_PER_GPU)
+
+
+def _container(gpu: GpuRequest | None) -> Json:
+    devices = {gpu.resource: str(gpu.count)} if gpu else {}
+    return {"name": "c", "image": "busybox", "resources": {"limits": devices, "requests": devices}}
+
+
+def _expression(requirement: Requirement) -> Json:
+    return {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+
+
+def _meta(namespace: str, name: str, uid: str, created: datetime | None) -> Json:
+    meta: Json = {"name": name, "uid": uid, "labels": {OF_WORLD: "yes"}, "annotations": {}}
+    if namespace:
+        meta["namespace"] = namespace
+    if created:
+        meta["creationTimestamp"] = _text(created)
+    return meta
+
+
+def _same(old: Json, new: Json) -> bool:
+    if not old:
+        return False
+    bare = {k: v for k, v in old["metadata"].items() if k != "resourceVersion"}
+    ours = {**new["metadata"]}
+    for meta in (bare, ours):
+        meta.pop("creationTimestamp", None)
+    return json.dumps([bare, old["spec"], old["status"]], sort_keys=True) == json.dumps(
+        [ours, new["spec"], new["status"]], sort_keys=True
+    )
+
+
+def _space(value: Json) -> str:
+    return str(value["metadata"].get("namespace", ""))
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
