@@ -7,7 +7,16 @@ from collections.abc import Mapping
 import msgspec
 
 from pilotlight.codec.events import aws_envelopes, pubsub, scheduler
-from pilotlight.codec.events.envelope import Delivery, Envelope, Ignored, Refused, from_cloudevent, join, parse
+from pilotlight.codec.events.envelope import (
+    Delivery,
+    Envelope,
+    Ignored,
+    Refused,
+    from_cloudevent,
+    join,
+    parse,
+    written,
+)
 from pilotlight.codec.events.readers import reader_of
 from pilotlight.errors import BadEvent
 
@@ -50,7 +59,7 @@ def _one_of(event: Envelope, depth: int) -> list[Delivery | Refused]:
     try:
         return _outcomes(event, depth)
     except BadEvent as error:
-        return [Refused(error=error, body=msgspec.json.encode(event.data))]
+        return [Refused(error=error, body=written(event))]
 
 
 def _several(event: Envelope) -> list[Envelope] | None:

@@ -84,6 +84,14 @@ def parse(body: bytes | str, path: str = "") -> Any:
         raise BadEvent(f"not JSON: {error}", path) from None
 
 
+def written(event: Envelope) -> bytes:
+    """An event that was read, as JSON again."""
+    try:
+        return msgspec.json.encode(event.data)
+    except RecursionError:
+        raise BadEvent("nested too deeply", event.path) from None
+
+
 def carried(content: bytes | str, path: str) -> Any:
     """What an envelope carries: JSON, or ``Text`` where it does not even begin as an object or an array."""
     start = content.lstrip()[:80]
