@@ -1,0 +1,195 @@
+"""A node is given back in the safe order through a real API server's HTTP, whatever binds between two of its steps."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from api_server import api_server
+from api_store import Json
+from stage import MINUTE, Stage
+from world_as_kubernetes import WorldApi
+
+from pilotlight.facts.policy import PoolPolicy
+
+ONE = {"one": PoolPolicy(instance_type="one", max=20)}
+
+
+class Real:
+    """A stage whose cluster is the real adapter over the world's API server, with one node that has idled too long."""
+
+    def __init__(self, api: WorldApi, stage: Stage) -> None:
+        self.api, self.stage = api, stage
+        stage.deps = replace(stage.deps, cluster=api.cluster(stage.deps.policy))
+        stage.event(stage.submit("first", run_s=MINUTE))
+        stage.minutes(8)
+        stage.wait(3 * MINUTE)
+        (self.node,) = stage.world.nodes
+        api.requests.clear()
+
+    @property
+    def kept(self) -> bool:
+        """Whether the node is there and takes pods."""
+        nodes = self.stage.world.nodes
+        if self.node not in nodes:
+            return False
+        assert not nodes[self.node].cordoned, "a node that is kept must not stay cordoned"
+        assert "pilotlight.dev/draining" not in str(self.api.store.get("nodes", self.node)["spec"])
+        return True
+
+    def bind(self, name: str, **pod: object) -> None:
+        """A scheduler that has not seen a cordon yet binds a pod to the node."""
+        self.api.add(bound_pod(name, self.node, **pod))
+
+
+def bound_pod(name: str, node: str, *, gpus: int = 0, app: str = "", owner: str = "ReplicaSet") -> Json:
+    """A pod on a node."""
+    devices = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "labels": {"app": app or name},
+            "ownerReferences": [{"kind": owner, "name": name, "controller": True}],
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"limits": devices}}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def budget(app: str, allowed: int) -> Json:
+    """A disruption budget over the pods of an app."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": "ml"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+@pytest.fixture
+def real() -> Iterator[Real]:
+    """An idle node behind the real adapter."""
+    stage = Stage(pools=ONE)
+    with api_server(WorldApi(world=stage.world)) as api:
+        assert isinstance(api, WorldApi)
+        yield Real(api, stage)
+
+
+STEPS = (
+    ("GET", "pods"),
+    ("GET", "nodes"),
+    ("GET", "pods"),
+    ("GET", "namespaces"),
+    ("GET", "poddisruptionbudgets"),
+    ("GET", "nodes/n1"),
+    ("PATCH", "nodes/n1"),
+    ("GET", "nodes/n1"),
+    ("GET", "pods"),
+    ("GET", "nodes/n1"),
+    ("GET", "pods"),
+)
+"""The look; taint and cordon over the version read; who is bound, from the quorum; the drain."""
+
+
+def test_the_order(real: Real) -> None:
+    """Look, cordon, list again, drain: and only then does the cloud take that one instance."""
+    real.stage.tick()
+    assert not real.kept
+    made = [(asked.method, asked.path.partition("/v1/")[2]) for asked in real.api.requests]
+    assert tuple(made[: len(STEPS)]) == STEPS
+    (cordon,) = [asked.json() for asked in real.api.requests if asked.method == "PATCH"]
+    assert cordon["spec"] == {
+        "taints": [{"key": "pilotlight.dev/draining", "effect": "NoSchedule"}],
+        "unschedulable": True,
+    }
+    lists = [asked.query for asked in real.api.requests if asked.path.endswith("/pods")]
+    assert lists[-1]["fieldSelector"] == "spec.nodeName=n1"
+    assert all("resourceVersion" not in query for query in lists), "a cached list is not the quorum's"
+
+
+@pytest.mark.parametrize("step", range(len(STEPS)), ids=[f"before {n + 1}. {m} {p}" for n, (m, p) in enumerate(STEPS)])
+def test_a_gpu_pod_that_binds_between_any_two_steps_keeps_its_node(real: Real, step: int) -> None:
+    """Whenever it binds before the last look at the node, the node stays, takes pods again, and nothing was evicted."""
+    count = iter(range(99))
+    real.api.before(".", lambda: real.bind("late", gpus=1) if next(count) == step else None, times=99)
+    real.stage.tick()
+    assert real.kept
+    assert real.api.lines("eviction") == []
+    assert real.stage.world.terminations == 0
+
+
+def test_a_pod_that_wants_to_bind_after_the_cordon_waits(real: Real) -> None:
+    """From the cordon on the scheduler places nothing there: the node goes, and the pod gets another."""
+    patched = iter((False, True))
+    real.api.before(
+        "GET /api/v1/nodes/n1",
+        lambda: real.stage.submit("late", run_s=600) if next(patched) else None,
+        times=2,
+    )
+    real.stage.tick()
+    assert not real.kept
+    real.stage.minutes(6)
+    assert "uid-late" in real.stage.world.running
+
+
+def test_the_rest_is_evicted_and_waited_for(real: Real) -> None:
+    """Pods without GPUs are evicted, each by its uid; those of a DaemonSet stay with their node."""
+    real.bind("web")
+    real.bind("agent", owner="DaemonSet")
+    real.stage.tick()
+    assert not real.kept
+    assert real.api.lines("eviction") == ["POST /api/v1/namespaces/ml/pods/web/eviction"]
+    (asked,) = [a for a in real.api.requests if a.path.endswith("eviction")]
+    assert asked.json()["deleteOptions"]["preconditions"]["uid"]
+
+
+def test_a_pod_that_does_not_stop_keeps_its_node(real: Real) -> None:
+    """An evicted pod that is still there when patience ends: uncordoned, kept, looked at again."""
+    web = bound_pod("web", real.node)
+    web["metadata"]["deletionTimestamp"] = "2026-11-20T12:00:00Z"
+    real.api.add(web)
+    answer = real.stage.tick()
+    assert real.kept
+    assert "ml/web still on it" in answer.did[0]
+    real.api.store.remove("pods", "web", "ml")
+    real.stage.tick()
+    assert not real.kept
+
+
+def test_a_budget_that_turns_against_us_keeps_the_node(real: Real) -> None:
+    """The budget allowed it when the plan was made and not when the eviction came: uncordoned, kept, nothing forced."""
+    real.bind("web")
+    real.api.add(budget("web", 1))
+    real.api.before("PATCH", lambda: real.api.add(budget("web", 0)))
+    real.stage.tick()
+    assert real.kept
+    assert len(real.api.lines("eviction")) == 1
+    assert real.api.store.get("pods", "web", "ml")
+
+
+def test_somebody_else_changes_the_node_at_the_same_moment(real: Real) -> None:
+    """The taints are written over the version read: another's taint, added in between, is never lost."""
+    theirs = {"key": "node.example.com/maintenance", "effect": "NoSchedule", "timeAdded": "2026-11-20T12:00:00Z"}
+    resource = real.api.store.resource("nodes")
+    real.api.before("PATCH", lambda: real.api.store.patch(resource, ("", real.node), {"spec": {"taints": [theirs]}}))
+    real.stage.deps.cluster.cordon(real.node)
+    taints = real.api.store.get("nodes", real.node)["spec"]["taints"]
+    assert theirs in taints
+    assert len(taints) == 2
+    real.stage.deps.cluster.uncordon(real.node)
+    assert real.api.store.get("nodes", real.node)["spec"]["taints"] == [theirs]
+
+
+def test_a_cordon_that_was_there_before_ours_stays(real: Real) -> None:
+    """What an administrator cordoned is still cordoned after our taint comes off."""
+    real.api.store.patch(real.api.store.resource("nodes"), ("", real.node), {"spec": {"unschedulable": True}})
+    real.stage.world.cordon(real.node)
+    real.stage.deps.cluster.cordon(real.node)
+    real.stage.deps.cluster.uncordon(real.node)
+    spec = real.api.store.get("nodes", real.node)["spec"]
+    assert spec["unschedulable"]
+    assert not spec.get("taints")
+    real.stage.deps.cluster.uncordon(real.node)
+    assert real.api.store.get("nodes", real.node)["spec"]["unschedulable"], "without our taint nothing is ours"
