@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pilotlight.cli import schedule
+from pilotlight.cli import local_topics, schedule
 from pilotlight.doorway import RECEIVES
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file
@@ -57,7 +57,9 @@ def _listener(port: int) -> socket.socket:
         raise Failed(f"port {port} is in use; choose another with --port") from None
 
 
-def _announce(port: int) -> None:
+def _announce(port: int, outbox: str) -> None:
+    if local_topics.wire(outbox, f"http://{HOST}:{port}"):
+        typer.echo(f"topics of {outbox} push here")
     typer.echo("\n".join(f"POST http://{HOST}:{port}/{path}" for path in (*RECEIVES, "world/pods")))
 
 
@@ -80,7 +82,7 @@ def _alone(port: int, tick: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     schedule.begin(wired, stop, tick)
-    _announce(port)
+    _announce(port, wired.settings.outbox)
     server.serve_forever()
     server.server_close()
 
@@ -99,7 +101,7 @@ def _together(port: int, tick: float, count: int) -> None:
     _ = [tried.at(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(port)
-    _announce(port)
+    _announce(port, settings.outbox)
     workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick))
 
 
