@@ -1,4 +1,4 @@
-"""The live meter: teams, idle and shared add up to what the nodes cost, whatever happens and however often it is read."""
+"""The live meter: teams, idle and shared add up to what nodes cost, whatever happens and however often it looks."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta

@@ -116,6 +116,11 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
         yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"
     if not known_zone(budget.timezone):
         yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
+    for i, step in enumerate(budget.ladder):
+        if step.at <= 0:
+            yield f"{path}.ladder[{i}].at", "must be more than 0: a share of the budget, as 0.8"
+        if i and step.at <= budget.ladder[i - 1].at:
+            yield f"{path}.ladder[{i}].at", "must be more than that of the step before it"
     if isinstance(budget.scope, BudgetScope):
         yield from _scope(f"{path}.scope", budget.scope, policy)
 

@@ -8,8 +8,10 @@ from decimal import Decimal
 from pilotlight.decide.bins import model_allowed
 from pilotlight.decide.economics import CHECKPOINT_S, TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.fit import pods_that_fit, selects, untolerated
+from pilotlight.decide.ladder import barred
 from pilotlight.decide.offer import too_old
 from pilotlight.decide.spot import spot_refusal
+from pilotlight.facts.budget import Step
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
@@ -42,11 +44,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can."""
+    """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can.
+
+    ``barred`` says which step of a budget's ladder rules offerings out.
+    """
 
     candidates: tuple[Candidate, ...]
     rejected: tuple[Rejected, ...]
     finding: tuple[str, str] | None = None
+    barred: str = ""
 
 
 def misfit(shape: PodShape, offering: Offering) -> tuple[str, str] | None:
@@ -86,8 +92,9 @@ def eligible(
     throughput: Mapping[str, Mapping[str, float]],
     memory: Memory,
     now: datetime,
+    steps: Sequence[Step] = (),
 ) -> Eligible:
-    """The offerings a shape may be bought now; class rules, quarantines and back-offs taken into account."""
+    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs."""
     rules = policy.of_class(shape.workload_class)
     rejected: list[Rejected] = []
     codes: set[str] = set()
@@ -110,9 +117,12 @@ def eligible(
     speeds, unknown = _speeds(shape, rules, able, throughput)
     rejected += [Rejected(offering=o.name, why=why) for o, why in unknown]
     free: list[Offering] = []
+    over = ""
     for offering in able:
         if offering.gpu_model in speeds:
-            why = _not_now(shape, offering, policy, memory, now)
+            step = barred(steps, offering, shape.workload_class, shape.team, now)
+            why = step or _not_now(shape, offering, policy, memory, now)
+            over = over or step
             if why:
                 rejected.append(Rejected(offering=offering.name, why=why))
             else:
@@ -123,7 +133,7 @@ def eligible(
         Candidate(o, pods_that_fit(shape, (MILLI_PER_GPU,) * o.gpus, o.slices, o.resources), speeds[o.gpu_model])
         for o in chosen
     )
-    return Eligible(candidates, tuple(rejected))
+    return Eligible(candidates, tuple(rejected), barred=over)
 
 
 def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[str, str] | None:

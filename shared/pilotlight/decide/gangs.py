@@ -46,7 +46,7 @@ def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mappi
 def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | None]:
     """The single offerings that can hold the whole gang, by the dollars an hour they add; then any mix."""
     shape = groups[0].shape
-    able = eligible(shape, run.offerings, run.policy, run.throughput, run.memory, run.now)
+    able = eligible(shape, run.offerings, run.policy, run.throughput, run.memory, run.now, run.steps)
     added: list[tuple[Decimal, str, Offering]] = []
     for candidate in able.candidates:
         undo, before = Savepoint(run), run.headroom.usd_per_hour

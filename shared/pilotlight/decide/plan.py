@@ -10,6 +10,7 @@ from pilotlight.decide.budget import Purse
 from pilotlight.decide.failed import failed_capacity, resting
 from pilotlight.decide.gangs import plan_pods
 from pilotlight.decide.headroom import Headroom
+from pilotlight.decide.ladder import barred
 from pilotlight.decide.offer import stale_prices
 from pilotlight.decide.provision import Provisioner
 from pilotlight.decide.scale_down import verdicts
@@ -54,6 +55,7 @@ def plan_cluster(
         ready=ready,
         booting=booting,
         now=now,
+        steps=money.steps,
     )
     before = headroom.usd_per_hour
     headroom.purse = Purse(money, now) if money.balances else None
@@ -143,11 +145,13 @@ def _reserved(ready: Sequence[Bin]) -> dict[str, str]:
 
 
 def _warm_buys(run: Provisioner, by_pool: Mapping[str, Offering], policy: Policy) -> tuple[Buy, ...]:
-    """Nodes to reach each pool's warm and least numbers, as far as the caps allow."""
+    """Nodes to reach each pool's warm and least numbers, as far as caps and budgets' steps allow."""
     buys: list[Buy] = []
     for name, pool in sorted(policy.pools.items()):
         offering = by_pool.get(name)
         if offering is None or not (pool.warm or pool.min):
+            continue
+        if barred(run.steps, offering, run.memory.pool_class.get(name, ""), "", run.now):
             continue
         empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
         short = max(pool.warm - empty, pool.min - run.headroom.by_pool[name])

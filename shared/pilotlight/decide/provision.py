@@ -13,7 +13,7 @@ from decimal import Decimal
 from pilotlight.decide.bins import Allowed, Bin, fill, of_offering
 from pilotlight.decide.choose import Candidate, Eligible, dearer, eligible, ranked
 from pilotlight.decide.headroom import Headroom, covers
-from pilotlight.facts.budget import Terms
+from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import ZONE
@@ -61,6 +61,7 @@ class Provisioner:
         ready: list[Bin],
         booting: list[Bin],
         now: datetime,
+        steps: Sequence[Step] = (),
     ) -> None:
         self.offerings = offerings
         self.policy = policy
@@ -70,6 +71,7 @@ class Provisioner:
         self.ready = ready
         self.booting = booting
         self.now = now
+        self.steps = steps
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed()
         self.outcomes: list[PodGroup] = []
@@ -160,6 +162,7 @@ class Provisioner:
             self.throughput,
             self.memory,
             self.now,
+            self.steps,
         )
         if not able.candidates:
             self._cannot(group, able)
@@ -218,6 +221,8 @@ class Provisioner:
             for pod in group.pods:
                 self.findings.append(Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid))
             self.tell("finding", group, "", message, able.rejected)
+        elif able.barred:
+            self._refuse(group, able, able.barred)
         else:
             why = "nothing it may run on can be had now: " + "; ".join(
                 f"{r.offering}: {r.why}" for r in able.rejected if r.why.startswith(("not before", "quarantined"))

@@ -139,7 +139,7 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
 class BillDay(msgspec.Struct, frozen=True, kw_only=True):
     """What one source billed for a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
 
-    Kept under ``bill/<cluster>/<source>/<yyyy-mm-dd>`` and replaced as a whole. ``resource`` is summed over.
+    Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over.
     """
 
     day: date

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Clock, Cluster, Outbox, Pools, State
+from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,7 @@ class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make.
 
     ``mode`` holds where a pool names none. ``throughput[class][model]`` is relative speed.
+    ``bills`` is what the cloud has billed, where a bill is set up.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Deps:
     offerings: tuple[Offering, ...]
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
+    bills: Bills | None = None
 
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""

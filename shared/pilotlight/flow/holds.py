@@ -15,12 +15,13 @@ import msgspec
 from pilotlight.decide import holds as rules
 from pilotlight.decide.budget import applies, life, meters, opened
 from pilotlight.decide.holds import TICK, Claim, Lit
+from pilotlight.decide.ladder import refuses
 from pilotlight.decide.runs import learned, typical
 from pilotlight.errors import Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import accounts
+from pilotlight.flow import accounts, ladder
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
 
@@ -29,7 +30,7 @@ def balances(deps: Deps, now: datetime) -> Money:
     """How far each budget is used now."""
     found = meters(deps.policy.budgets, now)
     totals = tuple(Balance(meter=m, total=accounts.account(deps, m).total) for m in found)
-    return Money(balances=totals, typical=typical(_runs(deps)))
+    return Money(balances=totals, typical=typical(_runs(deps)), steps=ladder.steps(deps.state, deps.name))
 
 
 def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
@@ -39,6 +40,10 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     """
     if not deps.policy.budgets:
         return ""
+    steps = ladder.steps(deps.state, deps.name)
+    for own in nodes if steps else ():
+        if stopped := refuses(steps, own.pool, own.workload_class, own.team, now):
+            return stopped
     fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(nodes)]
     for hold in fresh:
         accounts.write(deps, hold)
@@ -204,7 +209,8 @@ class _Keeper:
         """The balances after all holds were moved on."""
         found = tuple(Balance(meter=m, total=self.accounts[m.key].total) for m in self.meters)
         again = min((d for d in self.due if d > self.now), default=None)
-        return Money(balances=found, look_again_at=again, typical=typical(self._learn()))
+        steps = ladder.steps(self.deps.state, self.deps.name)
+        return Money(balances=found, look_again_at=again, typical=typical(self._learn()), steps=steps)
 
     def _learn(self) -> Runs:
         """The runs seen so far, with this look's; only soft budgets ask for them."""

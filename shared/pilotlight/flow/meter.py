@@ -65,7 +65,8 @@ def count(deps: Deps) -> MeterDay:
 
 def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
     """The days from the first to the last that were metered, today's as far as it is counted."""
-    after, found = f"meter/{cluster}/{first - DAY}", {}
+    found: dict[date, MeterDay] = {}
+    after = f"meter/{cluster}/{first - DAY}"
     while True:
         page = state.scan(f"meter/{cluster}/", after=after)
         found |= {day.day: day for day in (METER.read(key, stored.value) for key, stored in page.items)}

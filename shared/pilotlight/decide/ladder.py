@@ -1,0 +1,82 @@
+"""The ladder of a budget: which step is in force as spending goes on, and what that rules out.
+
+A step is entered at its share and left only below it by a margin, or when the period ends, so that figures that
+waver around a share do not make it come and go.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from pilotlight.decide.budget import amount, limit, who
+from pilotlight.facts.budget import Rung, Spent, Step
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.policy import BudgetScope, LadderStep
+
+MARGIN = Decimal("0.05")
+"""A step is left when so much less of the budget is spent than where it was entered."""
+
+
+def climbed(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
+    """Where a budget stands now, coming from where it stood."""
+    budget, start = spent.meter.budget, spent.meter.start
+    if rung is None or rung.start != start:
+        rung = Rung(start=start)
+    reached = [
+        step
+        for step in budget.ladder
+        if spent.share >= step.at or (step.at <= rung.at and spent.share >= step.at - MARGIN)
+    ]
+    top = max(reached, key=lambda step: step.at, default=None)
+    at = top.at if top else Decimal(0)
+    return Rung(start=start, at=at, since=rung.since if at == rung.at else now, step=_acting(top, spent))
+
+
+def _acting(top: LadderStep | None, spent: Spent) -> Step | None:
+    budget, end = spent.meter.budget, spent.meter.end
+    if top is None or top.do == "notify" or budget.ladder_dry_run or end is None:
+        return None
+    return Step(budget=budget.name, scope=budget.scope, do=top.do, why=f"{figures(spent)}: {rule(top)}", until=end)
+
+
+def figures(spent: Spent) -> str:
+    """As people read it: "team research: $328.10 of $400.00 a day is spent"."""
+    return f"{who(spent.meter)}: {amount(spent.meter, spent.total)} of {limit(spent.meter)} is spent"
+
+
+def rule(step: LadderStep) -> str:
+    """What a step means: "only spot is bought from 80 % on"."""
+    return f"{_RULES[step.do]} from {step.at * 100:.3g} % on"
+
+
+_RULES = {"notify": "people are told", "spot-only": "only spot is bought", "no-new-buys": "nothing more is bought"}
+
+
+def barred(steps: Sequence[Step], offering: Offering, workload_class: str, team: str, now: datetime) -> str:
+    """Why a step in force rules an offering out for work of a class and team, with its figures; or empty.
+
+    Serving is never touched: only a hard cap refuses it.
+    """
+    if workload_class == "serving":
+        return ""
+    for step in steps:
+        forbids = step.do == "no-new-buys" or (step.do == "spot-only" and offering.capacity_type != "spot")
+        if forbids and now < step.until and _concerns(step, offering.pool, workload_class, team):
+            return step.why
+    return ""
+
+
+def _concerns(step: Step, pool: str, workload_class: str, team: str) -> bool:
+    scope = step.scope
+    if not isinstance(scope, BudgetScope):
+        return True
+    named = ((scope.pool, pool), (scope.workload_class, workload_class), (scope.team, team))
+    return any(wanted is not None and wanted == own for wanted, own in named)
+
+
+def refuses(steps: Sequence[Step], pool: str, workload_class: str, team: str, now: datetime) -> str:
+    """Why nothing more is bought for a hold of such terms; or empty."""
+    if workload_class == "serving":
+        return ""
+    mine = (s for s in steps if s.do == "no-new-buys" and now < s.until)
+    return next((step.why for step in mine if _concerns(step, pool, workload_class, team)), "")

@@ -1,0 +1,156 @@
+"""What is spent of a budget: billed by the cloud for whole days that its export covers, metered for the rest.
+
+A bill knows pools, and teams where its export carries their tags; it never knows classes, nor who held a GPU. So for
+a class, for GPU-hours, and for a team that no export names, the meter alone counts. Idle and shared time is no team's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from pilotlight.decide.forecast import DAYS, forecast
+from pilotlight.decide.meter import day_start
+from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.budget import Meter, Spent
+from pilotlight.facts.policy import BudgetScope
+from pilotlight.facts.workload import Finding
+from pilotlight.units import Usd, cents
+
+DAY = timedelta(days=1)
+ZERO = Decimal(0)
+
+DRIFT_SHARE, DRIFT_USD = Decimal("0.05"), Decimal(1)
+"""Bill and meter may differ by so much of the larger, and by so many dollars, on a day and pool."""
+
+
+class Books(NamedTuple):
+    """What was metered and billed, by day."""
+
+    metered: Mapping[date, MeterDay]
+    billed: Mapping[date, Sequence[BillDay]]
+
+
+def books(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> Books:
+    """Metered and billed days; a day is billed once every source that bills has it."""
+    sources = {bill.source for bill in billed}
+    by_day: dict[date, list[BillDay]] = defaultdict(list)
+    for bill in billed:
+        by_day[bill.day].append(bill)
+    whole = {day: bills for day, bills in by_day.items() if {bill.source for bill in bills} == sources}
+    return Books({day.day: day for day in metered}, whole)
+
+
+def spent(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
+    """How far a meter with a period is used up, and what it will end with."""
+    assert meter.end is not None
+    billed = metered = Decimal(0)
+    day = meter.start.date()
+    while day_start(day) < min(meter.end, now):
+        inside = day_start(day) >= meter.start and day_start(day + DAY) <= meter.end
+        bill = _billed(meter, known, day) if inside else None
+        if bill is not None:
+            billed += bill
+        else:
+            metered += _metered(meter, known, day)
+        day += DAY
+    last = _last_days(meter, known, now.date())
+    coming = forecast(billed + metered, meter.limit, last, now, meter.end, _a_day(meter, known, now))
+    return Spent(meter=meter, billed=billed, metered=metered, held=held, forecast=coming)
+
+
+def _last_days(meter: Meter, known: Books, today: date) -> list[Decimal]:
+    """What the last whole days took, since there are books."""
+    first = max(min([*known.metered, *known.billed], default=today), today - DAYS * DAY)
+    days = [first + n * DAY for n in range((today - first).days)]
+    return [_of_day(meter, known, day) for day in days]
+
+
+def _of_day(meter: Meter, known: Books, day: date) -> Decimal:
+    bill = _billed(meter, known, day)
+    if bill is not None:
+        return bill
+    found = known.metered.get(day)
+    return sum((_amount(meter, line) for line in found.lines if _counts(meter, line)), ZERO) if found else ZERO
+
+
+def _a_day(meter: Meter, known: Books, now: datetime) -> Decimal:
+    """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
+    gone = (now - day_start(now.date())) / DAY
+    return _of_day(meter, known, now.date()) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
+
+
+def _metered(meter: Meter, known: Books, day: date) -> Decimal:
+    """What the meter counted on a day, of the parts that begin inside the period."""
+    found = known.metered.get(day)
+    if found is None or meter.end is None:
+        return ZERO
+    inside = [x for x in found.lines if meter.start <= (x.begin or day_start(day)) < meter.end]
+    return sum((_amount(meter, line) for line in inside if _counts(meter, line)), ZERO)
+
+
+def _amount(meter: Meter, line: CostLine) -> Decimal:
+    return line.gpu_hours if meter.measure == "gpu_hours" else line.usd
+
+
+def _counts(meter: Meter, line: CostLine) -> bool:
+    scope = meter.budget.scope
+    if not isinstance(scope, BudgetScope):
+        return True
+    named = ((scope.team, line.team), (scope.workload_class, line.workload_class), (scope.pool, line.pool))
+    return any(wanted is not None and wanted == own for wanted, own in named)
+
+
+def _billed(meter: Meter, known: Books, day: date) -> Usd | None:
+    """What was billed on a whole day for a budget's scope; None where no bill tells."""
+    bills, scope = known.billed.get(day), meter.budget.scope
+    if not bills or meter.measure != "usd":
+        return None
+    rows = [row for bill in bills for row in bill.rows]
+    if not isinstance(scope, BudgetScope):
+        return sum((row.usd for row in rows), ZERO)
+    if scope.pool is not None and any(row.pool for row in rows):
+        return sum((row.usd for row in rows if row.pool == scope.pool), ZERO)
+    if scope.team is not None and any(row.team == scope.team for row in rows):
+        return sum((row.usd for row in rows if row.team == scope.team), ZERO)
+    return None
+
+
+def drift(known: Books) -> tuple[Finding, ...]:
+    """Days and pools on which the bill and the meter are further apart than both thresholds. In dollars, by day."""
+    found: list[Finding] = []
+    for day, bills in sorted(known.billed.items()):
+        if day in known.metered:
+            billed = _by_pool(row for bill in bills for row in bill.rows)
+            metered = _by_pool(known.metered[day].lines)
+            found += [
+                _drift(day, pool, billed[pool], metered[pool])
+                for pool in sorted(billed.keys() | metered.keys())
+                if _apart(billed[pool], metered[pool])
+            ]
+    return tuple(found)
+
+
+def _by_pool(rows: Iterable[BilledDay | CostLine]) -> defaultdict[str, Usd]:
+    sums: defaultdict[str, Usd] = defaultdict(Decimal)
+    for row in rows:
+        sums[row.pool] += row.usd
+    return sums
+
+
+def _apart(billed: Usd, metered: Usd) -> bool:
+    return abs(billed - metered) > max(DRIFT_USD, DRIFT_SHARE * max(billed, metered))
+
+
+def _drift(day: date, pool: str, billed: Usd, metered: Usd) -> Finding:
+    where = f"pool {pool}" if pool else "no pool"
+    more = "more than was metered" if billed > metered else "less than was metered"
+    return Finding(
+        subject=f"{day} {where}",
+        code="bill-drift",
+        message=(
+            f"billed {cents(billed)}, metered {cents(metered)}: {cents(abs(billed - metered))} {more} is unexplained; "
+            "look for nodes outside the policy's pools, a changed price, or hours the bill rounds up"
+        ),
+    )

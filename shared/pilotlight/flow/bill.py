@@ -1,0 +1,62 @@
+"""Bills in the state, day by day: reading an export again, or one with late corrections, replaces its days.
+
+Keys: ``bill/<cluster>/<day>/<source>``. Only days that an export covers whole are written, up to its horizon: a partial
+file neither counts twice nor takes away what an earlier one had.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.codec.records import Format
+from pilotlight.decide.meter import day_start
+from pilotlight.facts.bill import Bill, BillDay, BilledDay
+from pilotlight.ports import State
+from pilotlight.units import HOUR
+
+KEEP_BILLS_S = 800 * 24 * HOUR
+DAY = timedelta(days=1)
+
+BILL = Format(BillDay)
+
+
+def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime) -> int:
+    """Write what was read for a period, and say how many days it covers whole. Without a horizon it covers none."""
+    if bill.horizon is None:
+        return 0
+    until = min(end, bill.horizon)
+    rows: dict[date, list[BilledDay]] = defaultdict(list)
+    for row in bill.days:
+        rows[row.day].append(row)
+    day = start.date() if day_start(start.date()) >= start else start.date() + DAY
+    covered = 0
+    while day_start(day + DAY) <= until:
+        one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]))
+        state.put(f"bill/{cluster}/{day}/{bill.source}", BILL.write(one), ttl_s=KEEP_BILLS_S)
+        covered, day = covered + 1, day + DAY
+    return covered
+
+
+def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:
+    """Every source's days from the first to the last."""
+    found: list[BillDay] = []
+    after = f"bill/{cluster}/{first - DAY}/~"
+    while True:
+        page = state.scan(f"bill/{cluster}/", after=after)
+        found += [BILL.read(key, stored.value) for key, stored in page.items]
+        if not page.next:
+            return [bill for bill in found if first <= bill.day <= last]
+        after = page.next
+
+
+def _summed(rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:
+    """The rows of a day by pool, team and service."""
+    sums: dict[BilledDay, tuple[Decimal, Decimal]] = {}
+    for row in rows:
+        key = msgspec.structs.replace(row, resource="", usd=Decimal(0), gpu_hours=Decimal(0))
+        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
+        sums[key] = usd + row.usd, hours + row.gpu_hours
+    return tuple(msgspec.structs.replace(row, usd=usd, gpu_hours=hours) for row, (usd, hours) in sums.items())

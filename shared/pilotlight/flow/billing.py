@@ -1,0 +1,200 @@
+"""What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd.
+
+Keys: ``bill-read/<cluster>`` while the bill was read lately, ``noticed/<cluster>/<what>`` for what people were told.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from pilotlight.codec.records import MARK, Mark
+from pilotlight.decide.budget import meters
+from pilotlight.decide.meter import day_start
+from pilotlight.decide.spend import Books, books, drift, spent
+from pilotlight.errors import BadEvent, PilotlightError
+from pilotlight.facts.bill import MeterDay
+from pilotlight.facts.budget import Spent
+from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
+from pilotlight.facts.workload import Finding
+from pilotlight.flow import accounts, bill, ladder, meter
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.tell import alert_out
+from pilotlight.units import HOUR, Seconds, cents
+
+READ_EVERY_S, READ_AGAIN_S = HOUR, 600.0
+"""A bill is read once in so long; after it could not be read, again in so long."""
+
+LOOK_BACK = timedelta(days=35)
+"""Late corrections of a bill are taken in for so long: a month and its closing."""
+
+ONCE_S, DAILY_S = 40 * 24 * HOUR, 24 * HOUR
+"""For so long people are not told the same again: what is over and done, and what should be mended."""
+
+NAMED = 5
+"""So many of a list are named in an alert."""
+
+
+def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
+    """What one message leads to. A dry run only says where the budgets stand."""
+    if dry_run:
+        return _answer((), standing(deps, deps.clock.now()), None)
+    match message:
+        case BudgetNotice():
+            return _notice(deps, message)
+        case BillExported():
+            today, did = None, (_read_bill(deps, message.uri),)
+        case Tick():
+            today = meter.count(deps)
+            did = _read_if_due(deps)
+    now = deps.clock.now()
+    known = _books(deps, now)
+    stands = _standing(deps, known, now)
+    did += ladder.climb(deps, stands, now)
+    _tell_drift(deps, drift(known), now)
+    if today is not None and today.unpriced:
+        _tell_unpriced(deps, today, now)
+    return _answer(did, stands, today)
+
+
+def standing(deps: Deps, now: datetime) -> tuple[Spent, ...]:
+    """Where every budget with a period stands, from what the state knows. Reads only the state."""
+    return _standing(deps, _books(deps, now), now)
+
+
+def _standing(deps: Deps, known: Books, now: datetime) -> tuple[Spent, ...]:
+    found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
+    return tuple(spent(m, known, accounts.account(deps, m).total, now) for m in found)
+
+
+def _books(deps: Deps, now: datetime) -> Books:
+    first, last = (now - LOOK_BACK).date(), now.date()
+    return books(
+        meter.days(deps.state, deps.name, first, last),
+        bill.days(deps.state, deps.name, first, last),
+    )
+
+
+def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | None) -> Answer:
+    said = [ladder.figures(one) for one in stands]
+    if today is not None:
+        said.insert(0, f"{cents(sum((line.usd for line in today.lines), Decimal(0)))} metered today")
+    return Answer(decision="", did=did, why="; ".join(said) or "no budgets with a period")
+
+
+def _read_if_due(deps: Deps) -> tuple[str, ...]:
+    """Read the bill where that is due. One that cannot be read is told of, and stops nothing else."""
+    key = f"bill-read/{deps.name}"
+    if deps.bills is None or deps.state.get(key) is not None:
+        return ()
+    try:
+        return (_read_bill(deps, ""),)
+    except PilotlightError as error:
+        deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
+        alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), deps.clock.now())
+        _tell(deps, alert, DAILY_S)
+        return (f"the bill could not be read: {error}",)
+
+
+def _read_bill(deps: Deps, uri: str) -> str:
+    """Read what is billed and replace those days. Raises what the adapter raises."""
+    if deps.bills is None:
+        raise BadEvent(f"no bill is set up for {uri or 'this cluster'}: set PILOTLIGHT_BILLS", "uri")
+    now = deps.clock.now()
+    start = day_start((now - LOOK_BACK).date())
+    read = deps.bills.read(start, now)
+    covered = bill.store(deps.state, deps.name, read, start, now)
+    deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
+    if read.findings:
+        _tell(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
+    return f"read {covered} whole days of {read.source}"
+
+
+def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:
+    what = f"{len(findings)} lines of the bill {source} could not be counted"
+    return _alert(deps, "bill-finding", what, _listed(findings), now)
+
+
+def _notice(deps: Deps, notice: BudgetNotice) -> Answer:
+    """A cloud's budget crossed a threshold: told once a period. It comes late, and caps nothing."""
+    if notice.threshold is None:
+        return Answer(decision="", did=(), why=f"budget {notice.budget}: no threshold is crossed")
+    try:
+        cost, limit = Decimal(notice.cost), Decimal(notice.limit)
+    except InvalidOperation:
+        raise BadEvent(f"{notice.cost!r} of {notice.limit!r} is no amount", "cost") from None
+    verb = "is forecast to pass" if notice.forecast else "has passed"
+    what = f"the cloud's budget {notice.display or notice.budget} {verb} {notice.threshold:.3%}".replace(".000%", " %")
+    alert = Alert(
+        cluster=deps.name,
+        kind="cloud-budget",
+        severity="warning",
+        fingerprint=f"cloud-budget/{notice.budget}/{notice.since:%Y%m%d}/{notice.threshold}/{notice.forecast}",
+        what=what,
+        why=f"{cost} of {limit} {notice.currency} since {notice.since:%Y-%m-%d}, as the cloud says hours later",
+        next="nothing is stopped by it: budgets of the policy are what caps",
+        how="pilotlight budget status",
+        usd=notice.cost if notice.currency == "USD" else "",
+        at=deps.clock.now(),
+    )
+    did = (what,) if _tell(deps, alert, ONCE_S) else ()
+    return Answer(decision="", did=did, why=what if did else "people were told of this threshold already")
+
+
+def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
+    """Days and pools whose bill and meter are apart: those that are new, in one alert."""
+    new = [one for one in found if deps.state.get(_noticed(deps, _drifted(one))) is None]
+    if not new:
+        return
+    alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
+    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
+    for one in new:
+        deps.state.put(_noticed(deps, _drifted(one)), MARK.write(Mark()), ttl_s=ONCE_S)
+
+
+def _drifted(one: Finding) -> str:
+    return f"drift/{one.subject.replace(' ', '-')}"
+
+
+def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
+    names = ", ".join(today.unpriced[:NAMED]) + (", ..." if len(today.unpriced) > NAMED else "")
+    what = f"{len(today.unpriced)} nodes have no known price: {names}"
+    why = (
+        "their type is not what the policy says of their pool, or their pool is not in the policy; they are not "
+        "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"
+    )
+    _tell(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    more = f"; and {len(findings) - NAMED} more" if len(findings) > NAMED else ""
+    return "; ".join(f"{one.subject}: {one.message}" for one in findings[:NAMED]) + more
+
+
+def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
+    digest = hashlib.blake2b(f"{what}\n{why}".encode(), digest_size=8).hexdigest()
+    return Alert(
+        cluster=deps.name,
+        kind=kind,
+        severity="warning",
+        fingerprint=f"{kind}/{digest}",
+        what=what,
+        why=why,
+        next="looked at again at every billing tick",
+        how="pilotlight budget status",
+        at=now,
+    )
+
+
+def _tell(deps: Deps, alert: Alert, again_s: Seconds) -> bool:
+    """Send an alert that was not sent lately. Marked after: a crash in between tells twice rather than never."""
+    key = _noticed(deps, alert.fingerprint)
+    if deps.state.get(key) is not None:
+        return False
+    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
+    deps.state.put(key, MARK.write(Mark()), ttl_s=again_s)
+    return True
+
+
+def _noticed(deps: Deps, what: str) -> str:
+    return f"noticed/{deps.name}/{what}"
