@@ -44,11 +44,12 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports import Channel, Clock, Outbox, State
 from pilotlight.settings import EVERY_CLUSTER, Settings
 
-Function = Literal["pod_pending", "capacity_reconcile", "alert_fanout"]
+Function = Literal["pod_pending", "capacity_reconcile", "billing_tick", "alert_fanout"]
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
     "capacity_reconcile": (Tick, CapacityFailed),
+    "billing_tick": (Tick, BudgetNotice, BillExported),
     "alert_fanout": (Alert,),
 }
 """The messages each function takes; of ticks, those of ``TICKS``."""
@@ -284,6 +285,10 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
             from pilotlight.flow.reconcile import reconcile
 
             return reconcile(request.deps, message, dry_run=dryrun)
+        case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
+            from pilotlight.flow.billing import billing
+
+            return billing(request.deps, message, dry_run=dryrun)
         case "alert_fanout", Alert():
             from pilotlight.flow.fan_out import fan_out
 

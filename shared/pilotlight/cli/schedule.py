@@ -1,13 +1,14 @@
-"""What a served deployment does by itself: ticks of capacity_reconcile, and alerts handed on from the outbox."""
+"""What a served deployment does by itself: its functions' ticks, and alerts handed on from the outbox."""
 
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pilotlight.codec.records import MARK, Mark
+from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports import ABSENT
 from pilotlight.units import Seconds
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 LOOK_EVERY_S: Seconds = 0.5
 """How often, by the wall's clock, a worker looks whether a tick is due."""
 
+Ticked = Literal["reconcile", "billing"]
+TICKED: Mapping[Ticked, Function] = {"reconcile": "capacity_reconcile", "billing": "billing_tick"}
+"""What ticks are for, and the function each goes to."""
+
 DRAIN_EVERY_S: Seconds = 1.0
 """How often alerts on the local outbox are handed to alert_fanout."""
 
@@ -25,27 +30,28 @@ DRAIN_EVERY_S: Seconds = 1.0
 def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
     """Do both in the background until ``stop`` is set."""
     for cluster in app.clusters:
-        _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s))
+        for what in TICKED:
+            _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s, what))
     _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
 
 
-def _tick_at(app: "App", cluster: str, tick_s: Seconds) -> bool:
-    return tick_if_due(app.at(cluster), tick_s)
+def _tick_at(app: "App", cluster: str, tick_s: Seconds, what: Ticked) -> bool:
+    return tick_if_due(app.at(cluster), tick_s, what)
 
 
-def tick_if_due(app: "App", tick_s: Seconds) -> bool:
+def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool:
     """Tick unless another worker did within ``tick_s`` of the deployment's clock; whether it ticked.
 
-    Who puts ``tick/<cluster>`` ticks; the key ends with the interval, whatever became of its worker.
+    Who puts ``tick/<cluster>/<what>`` ticks; the key ends with the interval, whatever became of its worker.
     """
-    deps, key = app.deps, f"tick/{app.deps.name}"
+    deps, key = app.deps, f"tick/{app.deps.name}/{what}"
     if deps.state.get(key) is not None:
         return False
     try:
         deps.state.put(key, MARK.write(Mark(note=str(os.getpid()))), if_version=ABSENT, ttl_s=tick_s)
     except Conflict:
         return False
-    _tick(app)
+    _tick(app, what)
     return True
 
 
@@ -60,15 +66,15 @@ def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) ->
     threading.Thread(target=loop, daemon=True).start()
 
 
-def _tick(app: "App") -> None:
+def _tick(app: "App", what: Ticked) -> None:
     """One tick, as a scheduler would post it."""
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
 
     now = app.clock.now()
-    identity = f"serve-{now:%Y%m%dT%H%M%S}"
-    body = encode(Tick(cluster=app.deps.name, identity=identity, at=now), id=identity)
-    app.receive("capacity_reconcile", body, {})
+    identity = f"serve-{what}-{now:%Y%m%dT%H%M%S}"
+    body = encode(Tick(cluster=app.deps.name, what=what, identity=identity, at=now), id=identity)
+    app.receive(TICKED[what], body, {})
 
 
 def _drain(app: "App") -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import accounts, brakes, fan_out, lease, ledger, lives, meter, provision
+from pilotlight.flow import accounts, bill, billing, brakes, fan_out, ladder, lease, ledger, lives, meter, provision
 from pilotlight.units import Seconds
 
 
@@ -24,12 +24,15 @@ class Room(NamedTuple):
 ROOMS: Mapping[str, Room] = {
     "alert": Room(MARK, fan_out.TOLD_S),
     "approved": Room(brakes.APPROVAL, brakes.APPROVAL_S),
+    "bill": Room(bill.BILL, bill.KEEP_BILLS_S),
+    "bill-read": Room(MARK, billing.READ_EVERY_S),
     "cap": Room(accounts.ACCOUNT, accounts.KEEP_ACCOUNTS_S),
     "decision": Room(ledger.RECORD, ledger.KEEP_RECORDS_S),
     "event": Room(MARK, provision.CLAIM_S),
     "fence": Room(lease.FENCE),
     "hold": Room(accounts.HOLD),
     "inflight": Room(ledger.IN_FLIGHT),
+    "ladder": Room(ladder.LADDER),
     "lease": Room(lease.LEASE, lease.LEASE_S),
     "life": Room(lives.LIFE, lives.KEEP_LIVES_S),
     "look-again": Room(MARK),
@@ -37,6 +40,7 @@ ROOMS: Mapping[str, Room] = {
     "meter": Room(meter.METER, meter.KEEP_DAYS_S),
     "metered": Room(meter.METERED),
     "metering": Room(meter.METERING, meter.KEEP_PARTS_S),
+    "noticed": Room(MARK, billing.ONCE_S),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
     "runs": Room(accounts.RUNS),

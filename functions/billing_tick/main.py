@@ -1,0 +1,13 @@
+"""A schedule tick, a bill's export or a cloud's budget notice -> count what nodes cost, see where budgets stand."""
+
+import functions_framework
+from flask import Request
+
+from pilotlight.wiring import app
+
+
+@functions_framework.http
+def billing_tick(request: Request) -> tuple[bytes, int, dict[str, str]]:
+    """Takes billing ticks, bill exports and budget notices; answers what was counted and where budgets stand."""
+    dryrun = request.args.get("dryrun") in ("1", "true")
+    return app().receive("billing_tick", request.get_data(), dict(request.headers), dryrun=dryrun).http()
