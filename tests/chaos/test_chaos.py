@@ -3,11 +3,14 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
 import pytest
 
+from pilotlight.chaos import crowd
 from pilotlight.chaos.storm import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide import budget, gangs, scale_down
@@ -15,6 +18,7 @@ from pilotlight.decide import holds as hold_rules
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.flow import act, holds, lease, ledger, sight, walk
 from pilotlight.flow.lease import Lease
+from pilotlight.world.pools import WorldPools
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -31,6 +35,28 @@ def test_two_hundred_seeds_break_nothing() -> None:
 def test_a_seed_repeats_exactly() -> None:
     """The same seed gives the same schedule, call by call; another one another."""
     assert run(7, 20).lines == run(7, 20).lines != run(8, 20).lines
+
+
+def test_threads_and_processes_break_nothing() -> None:
+    """Workers that are real threads and real processes, killed as such, on one store file: every count stays zero."""
+    found = total(sweep(range(6), 30, 1, crowd.run))
+    assert [v for outcome in found.broken for v in (outcome.seed, outcome.folder, *outcome.violations)] == []
+    assert (found.runs, found.deliveries) == (6, 180)
+    assert found.deaths > 0
+    assert found.launches > 0
+
+
+def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cloud that always sells one node more than it was asked for: the log and the store stay in a folder."""
+    grow = WorldPools.grow
+    monkeypatch.setattr(WorldPools, "grow", lambda self, pool, to, zone="": grow(self, pool, to + 1, zone))
+    outcome = next(found for found in (crowd.run(seed, 20) for seed in range(20)) if found.violations)
+    folder = Path(outcome.folder)
+    try:
+        assert outcome.violations[0].text in (folder / "log").read_text()
+        assert (folder / "state.db").exists()
+    finally:
+        rmtree(folder)
 
 
 def no_lease(patch: pytest.MonkeyPatch) -> None:

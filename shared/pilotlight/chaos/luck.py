@@ -56,6 +56,10 @@ class Luck:
         self.death = rng.choice(DEATHS)
         self.outages = tuple(_outage(rng, port) for port in RATES if rng.random() < 0.15)
 
+    def begin(self, rng: Random) -> None:
+        """Draw from now on from another generator, as a worker in a process of its own does."""
+        self._rng = rng
+
     def calm(self) -> None:
         """From now on nothing fails."""
         self._rates = dict.fromkeys(RATES, 0.0)

@@ -21,7 +21,7 @@ STALL_S = 20.0
 
 
 class Outcome(NamedTuple):
-    """What became of one seed. ``lines`` is the schedule, a line a call."""
+    """What became of one seed. ``lines`` is the schedule, a line a call; ``folder`` is where what broke was kept."""
 
     seed: int
     violations: tuple[Violation, ...]
@@ -30,6 +30,20 @@ class Outcome(NamedTuple):
     launches: int
     jobs: int
     lines: tuple[str, ...]
+    folder: str = ""
+
+    @staticmethod
+    def of(seed: int, setting: Setting, deliveries: int, deaths: int) -> "Outcome":
+        """What became of a setting."""
+        return Outcome(
+            seed=seed,
+            violations=tuple(setting.watch.violations),
+            deliveries=deliveries,
+            deaths=deaths,
+            launches=setting.world.launches,
+            jobs=len(setting.scene.jobs),
+            lines=tuple(setting.lines),
+        )
 
 
 def run(seed: int, deliveries: int) -> Outcome:
@@ -40,17 +54,8 @@ def run(seed: int, deliveries: int) -> Outcome:
             storm.blow()
         finally:
             storm.end()
-        setting = storm.setting
-        settle(setting, SqliteState(Path(folder) / "state.db", setting.world.clock))
-    return Outcome(
-        seed=seed,
-        violations=tuple(setting.watch.violations),
-        deliveries=storm.delivered,
-        deaths=storm.deaths,
-        launches=setting.world.launches,
-        jobs=len(setting.scene.jobs),
-        lines=tuple(setting.lines),
-    )
+        settle(storm.setting, SqliteState(Path(folder) / "state.db", storm.setting.world.clock))
+    return Outcome.of(seed, storm.setting, storm.delivered, storm.deaths)
 
 
 class Storm:

@@ -6,7 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight.chaos.storm import Outcome, run
+from pilotlight.chaos.storm import Outcome
+from pilotlight.chaos.storm import run as in_turns
 from pilotlight.chaos.watch import KINDS
 
 CHUNK = 8
@@ -25,9 +26,14 @@ class Total(NamedTuple):
     broken: tuple[Outcome, ...]
 
 
-def sweep(seeds: Sequence[int], deliveries: int, jobs: int) -> Iterator[Outcome]:
-    """The outcome of every seed, in order; the schedule's lines only where something broke."""
-    one = partial(_brief, deliveries=deliveries)
+def sweep(
+    seeds: Sequence[int], deliveries: int, jobs: int, run: Callable[[int, int], Outcome] = in_turns
+) -> Iterator[Outcome]:
+    """The outcome of every seed, in order; the schedule's lines only where something broke.
+
+    ``run`` is ``storm.run`` or ``crowd.run``.
+    """
+    one = partial(_brief, run=run, deliveries=deliveries)
     if jobs <= 1:
         yield from map(one, seeds)
         return
@@ -64,6 +70,6 @@ def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lamb
     )
 
 
-def _brief(seed: int, deliveries: int) -> Outcome:
+def _brief(seed: int, *, run: Callable[[int, int], Outcome], deliveries: int) -> Outcome:
     outcome = run(seed, deliveries)
     return outcome if outcome.violations else outcome._replace(lines=())

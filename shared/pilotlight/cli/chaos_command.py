@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.chaos.storm import Outcome, run
+from pilotlight.chaos import crowd, storm
+from pilotlight.chaos.storm import Outcome
 from pilotlight.chaos.sweep import Total, sweep, total
 from pilotlight.errors import BadInput
 
@@ -30,6 +32,9 @@ def chaos(
     deliveries: Annotated[int, typer.Option(min=1, help="Deliveries a seed.")] = 40,
     seed: Annotated[int | None, typer.Option(help="Repeat one seed exactly and print its schedule.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Seeds at a time.")] = os.cpu_count() or 1,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Workers are real threads and processes: no run repeats exactly.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     log: Annotated[Path | None, typer.Option(help="Write the schedules of broken seeds to this file.")] = None,
 ) -> None:
@@ -38,15 +43,18 @@ def chaos(
     Example: [bold]pilotlight chaos --seeds 0..9999 --deliveries 40[/bold]
 
     One seed again, with its schedule: [bold]pilotlight chaos --seed 17[/bold]
+
+    With [bold]--parallel[/bold] what broke is kept: the log and the store, in the folder that is printed.
     """
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)  # Retries are what is provoked here.
+    run = crowd.run if parallel else storm.run
     if seed is not None:
         outcome = run(seed, deliveries)
         if not as_json:
             typer.echo("\n".join(outcome.lines))
         found = total([outcome])
     else:
-        found = _all(_range(seeds), deliveries, jobs)
+        found = _all(_range(seeds), deliveries, jobs, run)
     if log is not None:
         _write(log, found.broken)
     typer.echo(_json(found)) if as_json else _show(found)
@@ -61,7 +69,7 @@ def _range(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def _all(seeds: range, deliveries: int, jobs: int) -> Total:
+def _all(seeds: range, deliveries: int, jobs: int, run: Callable[[int, int], Outcome]) -> Total:
     bar = Progress(
         TextColumn("seeds"),
         BarColumn(),
@@ -73,7 +81,7 @@ def _all(seeds: range, deliveries: int, jobs: int) -> Total:
     )
     with bar:
         task = bar.add_task("", total=len(seeds))
-        return total(sweep(seeds, deliveries, jobs), lambda _: bar.advance(task))
+        return total(sweep(seeds, deliveries, jobs, run), lambda _: bar.advance(task))
 
 
 def _write(path: Path, broken: tuple[Outcome, ...]) -> None:
@@ -100,6 +108,9 @@ def _show(found: Total) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     if len(lines) > SHOWN:
         console.print(f"and {len(lines) - SHOWN} more; --json shows all")
+    for outcome in found.broken:
+        if outcome.folder:
+            console.print(f"seed {outcome.seed}: kept in {outcome.folder}", highlight=False, soft_wrap=True)
     console.print(
         f"{found.runs} {'seed' if found.runs == 1 else 'seeds'}: {found.deliveries:,} deliveries, "
         f"{found.deaths:,} deaths, {found.launches:,} nodes launched for {found.jobs:,} jobs",
@@ -109,5 +120,6 @@ def _show(found: Total) -> None:
 
 def _json(found: Total) -> str:
     violations = [{"seed": o.seed, **v._asdict()} for o in found.broken for v in o.violations]
-    broken = {"seeds": [o.seed for o in found.broken], "violations": violations}
+    folders = {str(o.seed): o.folder for o in found.broken if o.folder}
+    broken = {"seeds": [o.seed for o in found.broken], "violations": violations, "folders": folders}
     return json.dumps({**found._asdict(), "broken": broken}, indent=2)

@@ -1,0 +1,244 @@
+"""One seed in parallel: workers that are real threads and real processes, on one store file and one world.
+
+Every second worker is a process, which reaches the world over HTTP and is killed with kill -9. The seed draws the
+setting and the chances; who comes first is the machine's choice, so no run repeats exactly. The world's time is led:
+as in a storm it waits for a worker that stands before one call, so that a slow machine is no broken promise.
+"""
+
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from shutil import rmtree
+from tempfile import mkdtemp
+from threading import Thread, Timer
+from typing import Any
+
+import msgspec
+
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.chaos.baton import Died
+from pilotlight.chaos.hands import Hand, work
+from pilotlight.chaos.ports import HazardCluster, HazardPools
+from pilotlight.chaos.post import Delivery, Post
+from pilotlight.chaos.quiet import settle
+from pilotlight.chaos.setting import HEADERS, Setting, drawn
+from pilotlight.chaos.storm import STALL_S, Outcome
+from pilotlight.facts.decisions import Record
+from pilotlight.facts.messages import Outgoing
+from pilotlight.units import Seconds
+from pilotlight.wiring import App
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.server import WorldServer
+
+STEP_S = 1.0
+"""Seconds of the world that pass on average in a turn of the director, who looks a thousand times a second."""
+
+STUCK_S = 60.0
+"""Seconds of the wall's after which a run that goes nowhere is given up."""
+
+_forks = get_context("forkserver")
+_forks.set_forkserver_preload(["pilotlight.chaos.hands"])
+
+
+def run(seed: int, deliveries: int) -> Outcome:
+    """One seed from its first pod to the count. The log of a run that broke something stays in ``outcome.folder``."""
+    folder = Path(mkdtemp(prefix=f"pilotlight-chaos-{seed}-"))
+    crowd = Crowd(seed, deliveries, folder / "state.db")
+    try:
+        crowd.work()
+    finally:
+        crowd.end()
+    settle(crowd.setting, SqliteState(folder / "state.db", crowd.setting.world.clock))
+    outcome = Outcome.of(seed, crowd.setting, crowd.delivered, crowd.deaths)
+    if not outcome.violations:
+        rmtree(folder)
+        return outcome
+    (folder / "log").write_text("\n".join((*outcome.lines, *map(str, outcome.violations))) + "\n")
+    return outcome._replace(folder=str(folder))
+
+
+class Crowd:
+    """The director: it sends, leads time, and kills."""
+
+    def __init__(self, seed: int, deliveries: int, file: Path) -> None:
+        self._rng, scene, luck = drawn(seed, deliveries)
+        self.setting = Setting(seed, scene, luck, file)
+        self.delivered = 0
+        self._most = deliveries
+        self.post = Post(self.setting, self._rng)
+        SqliteState(file, self.setting.world.clock)  # The file is there before the first worker.
+        hand = Hand(seed, deliveries, 0, 0, "", file)
+        kinds = (_Process, _Thread)
+        self._workers = [kinds[n % 2](self, hand._replace(worker=n)) for n in range(len(scene.skews_s))]
+
+    @property
+    def deaths(self) -> int:
+        """Workers that died so far."""
+        return sum(worker.deaths for worker in self._workers)
+
+    def work(self) -> None:
+        """Until every delivery has been made and every worker is done or dead."""
+        moved = time.monotonic()
+        while self.delivered < self._most or any(w.busy for w in self._workers):
+            before = self.setting.world.now_s, self.delivered
+            self._turn()
+            if before != (self.setting.world.now_s, self.delivered):
+                moved = time.monotonic()
+            elif time.monotonic() - moved > STUCK_S:
+                self.setting.watch.broke("internal_errors", f"no worker went on for {STUCK_S:.0f} s")
+                return
+            time.sleep(0.001)
+
+    def end(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            worker.end()
+
+    def _turn(self) -> None:
+        for worker in self._workers:
+            if not worker.busy and self.delivered < self._most and self.post.due:
+                self.delivered += 1
+                worker.receive(self.post.take())
+        busy = [w for w in self._workers if w.busy]
+        now_s = self.setting.world.now_s
+        to_s = now_s + (self._rng.expovariate(1 / STEP_S) if busy else self.post.until_next_s())
+        self.post.advance(max(now_s, min([to_s, *(w.since_s + STALL_S for w in busy)])))
+
+
+class _Worker:
+    """A thread of the director's process that sees to one worker, a delivery at a time."""
+
+    def __init__(self, crowd: Crowd, hand: Hand) -> None:
+        self.busy = False
+        self.since_s: Seconds = 0.0
+        self.deaths = 0
+        self._crowd, self._setting, self._hand = crowd, crowd.setting, hand
+        self._name = f"w{hand.worker}"
+        self._dice = Random(f"{hand.seed}/{hand.worker}")
+        self._inbox: SimpleQueue[Delivery | None] = SimpleQueue()
+        self._thread = Thread(target=self._live, name=self._name, daemon=True)
+        self._thread.start()
+
+    def receive(self, delivery: Delivery) -> None:
+        """Begin a delivery."""
+        self.busy, self.since_s = True, self._setting.world.now_s
+        self._setting.say(f"{self._name} receives {delivery.function} (attempt {delivery.attempt})")
+        self._inbox.put(delivery)
+
+    def end(self) -> None:
+        """Be no more."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def _live(self) -> None:
+        while (delivery := self._inbox.get()) is not None:
+            try:
+                status, why = self._handle(delivery)
+            except Died:
+                self.deaths += 1
+                status, why = 0, "died"
+            except Exception as error:  # The harness itself is wrong: that must be seen.
+                status, why = 500, f"{type(error).__name__}: {error}"
+            self._setting.say(f"{self._name} answers {status}: {why}")
+            if status == 500:
+                self._setting.watch.broke("internal_errors", f"{delivery.function} answered {why}")
+            if status != 200:
+                self._crowd.post.again(delivery)
+            self.busy = False
+
+    def _handle(self, delivery: Delivery) -> tuple[int, str]:
+        raise NotImplementedError
+
+    def _doomed(self) -> bool:
+        return self._dice.random() < self._setting.luck.death
+
+
+class _Thread(_Worker):
+    """A worker that is a thread. It dies before a call, and nothing it does after that has an effect."""
+
+    _app: App | None = None
+    _dying = False
+
+    def _handle(self, delivery: Delivery) -> tuple[int, str]:
+        if self._app is None:
+            self._app = self._setting.app(self._hand.worker, self._pause)
+        try:
+            answer = self._app.receive(delivery.function, delivery.body, HEADERS)
+            self._pause("answer")
+        except Died:
+            self._app, self._dying = None, False
+            raise
+        return answer.status, str(answer.body.get("why") or answer.body)
+
+    def _pause(self, call: str) -> None:
+        self.since_s = self._setting.world.now_s
+        self._dying = self._dying or self._doomed()
+        if self._dying:
+            raise Died
+        time.sleep(self._dice.choice((0.0, 0.0, 0.0, 0.001)))
+
+
+class _Process(_Worker):
+    """A worker that is a process, and what it is told and tells. It is killed at any moment after a call begins."""
+
+    def __init__(self, crowd: Crowd, hand: Hand) -> None:
+        self._process: Any = None
+        self._line: Any = None
+        hazard = crowd.setting.hazard(hand.worker, self._pause)
+        self._server = WorldServer(crowd.setting.world, 0)
+        watch, world = crowd.setting.watch, crowd.setting.world
+        self._server.service.cluster = HazardCluster(WorldCluster(world), hazard, watch)  # type: ignore[assignment]
+        self._server.service.pools = HazardPools(world, hazard, watch)  # type: ignore[assignment]
+        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self._hears: dict[str, Callable[..., None]] = {
+            "at": self._pause,
+            "say": lambda line: self._setting.say(f"{self._name} {line}"),
+            "recorded": lambda record: watch.recorded(self._name, msgspec.json.decode(record, type=Record)),
+            "held": watch.held,
+            "freed": watch.freed,
+            "published": lambda messages: watch.published(msgspec.json.decode(messages, type=list[Outgoing])),
+        }
+        super().__init__(crowd, hand)
+
+    def end(self) -> None:
+        super().end()
+        if self._process is not None:
+            self._bury()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handle(self, delivery: Delivery) -> tuple[int, str]:
+        if self._process is None:
+            self._begin()
+        try:
+            self._line.send((delivery.function, delivery.body))
+            while True:
+                what, *rest = self._line.recv()
+                if what == "done":
+                    return rest[0], rest[1]
+                self._hears[what](*rest)
+                self._line.send(self._setting.world.now_s)
+        except (EOFError, OSError):
+            self._bury()
+            raise Died from None
+
+    def _begin(self) -> None:
+        self._hand = self._hand._replace(life=self._hand.life + 1, url=self._server.url)
+        self._line, other = _forks.Pipe()
+        self._process = _forks.Process(target=work, args=(self._hand, other), daemon=True)
+        self._process.start()
+        other.close()
+
+    def _bury(self) -> None:
+        self._line.close()
+        self._process.kill()
+        self._process.join()
+        self._process = None
+
+    def _pause(self, call: str) -> None:
+        self.since_s = self._setting.world.now_s
+        if self._process is not None and self._doomed():
+            Timer(self._dice.uniform(0, 0.005), self._process.kill).start()
