@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -34,6 +34,7 @@ from pilotlight.facts.messages import (
     CapacityChanged,
     CapacityFailed,
     DeadLetter,
+    InterruptionNotice,
     Message,
     Outgoing,
     PodPending,
@@ -44,17 +45,26 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports import Channel, Clock, Outbox, State
 from pilotlight.settings import EVERY_CLUSTER, Settings
 
-Function = Literal["pod_pending", "capacity_reconcile", "billing_tick", "alert_fanout"]
+if TYPE_CHECKING:
+    from pilotlight.flow.telling import Desk
+
+Function = Literal["pod_pending", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"]
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
     "capacity_reconcile": (Tick, CapacityFailed),
+    "spot_interruption": (InterruptionNotice, Tick),
     "billing_tick": (Tick, BudgetNotice, BillExported),
-    "alert_fanout": (Alert,),
+    "alert_fanout": (Alert, Tick),
 }
 """The messages each function takes; of ticks, those of ``TICKS``."""
 
-TICKS: dict[str, str] = {"reconcile": "capacity_reconcile", "billing": "billing_tick"}
+TICKS: dict[str, str] = {
+    "reconcile": "capacity_reconcile",
+    "billing": "billing_tick",
+    "rescue": "spot_interruption",
+    "alerts": "alert_fanout",
+}
 """The function for each thing that a tick is for."""
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
@@ -255,7 +265,8 @@ def _addressed(house: House, message: Message) -> Sequence[str] | Ignored:
     One that names no cluster is for all: events are hints, and each cluster looks for itself. A cloud's account is of
     all clusters, and the first one speaks for it. The embedded default takes whatever comes.
     """
-    if isinstance(message, Alert | CapacityChanged | DeadLetter):
+    alerts = isinstance(message, Tick) and message.what == "alerts"
+    if alerts or isinstance(message, Alert | CapacityChanged | DeadLetter):
         return ()
     if message.cluster in ("", EVERY_CLUSTER) or not (house.settings.cluster or house.settings.clusters):
         return house.clusters[:1] if isinstance(message, BudgetNotice | BillExported) else house.clusters
@@ -285,6 +296,14 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
             from pilotlight.flow.reconcile import reconcile
 
             return reconcile(request.deps, message, dry_run=dryrun)
+        case "spot_interruption", InterruptionNotice():
+            from pilotlight.flow.interrupt import interrupt
+
+            return interrupt(request.deps, message, dry_run=dryrun)
+        case "spot_interruption", Tick(what="rescue"):
+            from pilotlight.flow.rescue import go_on
+
+            return go_on(request.deps, dry_run=dryrun)
         case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
             from pilotlight.flow.billing import billing
 
@@ -292,9 +311,24 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
         case "alert_fanout", Alert():
             from pilotlight.flow.fan_out import fan_out
 
-            house = request.house
-            return fan_out(house.channels, house.state, house.policy.alerts, message, dry_run=dryrun)
+            return fan_out(_desk(request.house), message, dry_run=dryrun)
+        case "alert_fanout", Tick(what="alerts"):
+            from pilotlight.flow.flush import flush
+
+            return flush(_desk(request.house), dry_run=dryrun)
     raise BadEvent(_misrouted(request.function, message), "type")
+
+
+def _desk(house: House) -> "Desk":
+    from pilotlight.flow.telling import Desk
+
+    return Desk(
+        channels=house.channels,
+        policy=house.policy.alerts,
+        state=house.state,
+        outbox=house.outbox,
+        clock=house.clock,
+    )
 
 
 def _misrouted(function: Function, message: Message) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LOOK_EVERY_S: Seconds = 0.5
 """How often, by the wall's clock, a worker looks whether a tick is due."""
 
+RESCUE_EVERY_S: Seconds = 0.25
+"""How often interruptions are carried on: seconds count in them, also of a clock that runs sixty times as fast."""
+
 Ticked = Literal["reconcile", "billing"]
 TICKED: Mapping[Ticked, Function] = {"reconcile": "capacity_reconcile", "billing": "billing_tick"}
 """What ticks are for, and the function each goes to."""
@@ -33,6 +36,7 @@ def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
         for what in TICKED:
             _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s, what))
     _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
+    _every(stop, RESCUE_EVERY_S, lambda: _rescue(app))
 
 
 def _tick_at(app: "App", cluster: str, tick_s: Seconds, what: Ticked) -> bool:
@@ -64,6 +68,18 @@ def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) ->
                 logging.getLogger("pilotlight").warning("later", extra={"data": {"why": str(error)}})
 
     threading.Thread(target=loop, daemon=True).start()
+
+
+def _rescue(app: "App") -> None:
+    """Carry interruptions on, where there are any."""
+    from pilotlight.codec.events import encode
+    from pilotlight.facts.messages import Tick
+    from pilotlight.flow.notices import left
+
+    if left(app.deps):
+        now = app.clock.now()
+        body = encode(Tick(cluster=app.deps.name, what="rescue", at=now), id=f"rescue-{now:%Y%m%dT%H%M%S.%f}")
+        app.receive("spot_interruption", body, {})
 
 
 def _tick(app: "App", what: Ticked) -> None:

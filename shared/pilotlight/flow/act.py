@@ -178,7 +178,10 @@ class Act:
         if node.failed and node.offering:
             self.memory = memorise.never_ready(self.memory, node.offering, node.why, self.sight.now)
         if not node.registered:
-            self.deps.pools.release(node.pool, node.instance)
+            try:
+                self.deps.pools.release(node.pool, node.instance)
+            except Denied as no:
+                return replace(effect, outcome="kept", note=str(no))
             return replace(effect, outcome="done")
         cluster = self.deps.cluster
         try:

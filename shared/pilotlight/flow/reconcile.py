@@ -6,6 +6,7 @@ from pilotlight.errors import Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.rescue import carry_on
 from pilotlight.flow.tell import alert_out, send
 from pilotlight.flow.walk import dry_run as _dry_run
 from pilotlight.flow.walk import walk
@@ -20,7 +21,10 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     if dry_run:
         return _dry_run(deps, releases=True)
     try:
-        answer = walk(deps, "reconcile", f"tick {tick.identity}".strip(), releases=True)
+        try:
+            carry_on(deps)
+        finally:  # A rescue that fails keeps nothing else from being looked at.
+            answer = walk(deps, "reconcile", f"tick {tick.identity}".strip(), releases=True)
     except Retry as silent:
         _silence(deps, silent)
         raise

@@ -1,6 +1,7 @@
 """The rooms of the state: what the first part of a key says about the record behind it.
 
-``tick/<cluster>`` is serve's; every other room belongs to the flow that its key is made in.
+``tick/<cluster>`` is serve's, ``chat/<id>`` the Telegram channel's; every other room belongs to the
+flow that its key is made in.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,23 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import accounts, bill, billing, brakes, fan_out, ladder, lease, ledger, lives, meter, provision
+from pilotlight.flow import (
+    accounts,
+    bill,
+    billing,
+    brakes,
+    fan_out,
+    flush,
+    instances,
+    ladder,
+    lease,
+    ledger,
+    lives,
+    meter,
+    notices,
+    provision,
+    telling,
+)
 from pilotlight.units import Seconds
 
 
@@ -22,16 +39,20 @@ class Room(NamedTuple):
 
 
 ROOMS: Mapping[str, Room] = {
-    "alert": Room(MARK, fan_out.TOLD_S),
     "approved": Room(brakes.APPROVAL, brakes.APPROVAL_S),
     "bill": Room(bill.BILL, bill.KEEP_BILLS_S),
     "bill-read": Room(MARK, billing.READ_EVERY_S),
+    "burst": Room(fan_out.BURST, fan_out.KEEP_BURSTS_S),
     "cap": Room(accounts.ACCOUNT, accounts.KEEP_ACCOUNTS_S),
+    "chat": Room(MARK),
     "decision": Room(ledger.RECORD, ledger.KEEP_RECORDS_S),
     "event": Room(MARK, provision.CLAIM_S),
     "fence": Room(lease.FENCE),
+    "flush": Room(MARK, flush.EVERY_S),
     "hold": Room(accounts.HOLD),
     "inflight": Room(ledger.IN_FLIGHT),
+    "instances": Room(instances.INSTANCES),
+    "interruption": Room(notices.INTERRUPTION, notices.KEEP_S),
     "ladder": Room(ladder.LADDER),
     "lease": Room(lease.LEASE, lease.LEASE_S),
     "life": Room(lives.LIFE, lives.KEEP_LIVES_S),
@@ -43,9 +64,13 @@ ROOMS: Mapping[str, Room] = {
     "noticed": Room(MARK, billing.ONCE_S),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
+    "proof": Room(telling.TELLING, telling.KEEP_DEAD_S),
+    "rescue": Room(notices.INTERRUPTION),
+    "rest": Room(telling.REST, telling.KEEP_RESTS_S),
     "runs": Room(accounts.RUNS),
     "tick": Room(MARK, 60.0),
     "told": Room(MARK, ledger.TELL_AGAIN_S),
+    "waiting": Room(telling.TELLING),
 }
 
 

@@ -11,7 +11,7 @@ from pilotlight.decide.warm import seen
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import ledger
+from pilotlight.flow import instances, ledger
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight, ready_for_s
 from pilotlight.units import clock_seconds
@@ -47,6 +47,7 @@ def settle(deps: Deps, sight: Sight) -> Sight:
     findings += nodes_without_instance(sight.view.nodes, sight.pools)
     if memory != sight.memory:
         ledger.remember(deps.state, deps.name, memory)
+    instances.learn(deps, sight)
     return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)), findings=findings)
 
 

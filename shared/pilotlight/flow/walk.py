@@ -1,7 +1,9 @@
 """The walk every deciding flow takes: claim, observe, decide, record, act, publish."""
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -9,7 +11,7 @@ import msgspec
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
-from pilotlight.facts.decisions import Effect, Plan, Record
+from pilotlight.facts.decisions import Effect, NodeVerdict, Plan, Record
 from pilotlight.flow import holds, lease, ledger, lives
 from pilotlight.flow.act import Act, planned
 from pilotlight.flow.deps import Answer, Deps
@@ -53,8 +55,24 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
     return Answer(decision="", did=(), why=f"dry run: {summary(plan)}", plan=plan)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What a walk is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
+    are nodes that go whatever the plan says.
+    """
+
+    releases: bool
+    see: Callable[[Sight], Sight] | None = None
+    gives: tuple[NodeVerdict, ...] = ()
+
+
 def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
     """The whole walk under the cluster's lease. Raises what the ports raise; effects done so far stay recorded."""
+    return aimed_walk(deps, flow, trigger, Aim(releases=releases))
+
+
+def aimed_walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
+    """The walk with an aim of its own."""
     answer: Answer | None = None
     looks = 0
     while looks < MOST_LOOKS:
@@ -63,7 +81,7 @@ def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
             break
         try:
             while looks < MOST_LOOKS:
-                answer = _joined(answer, _once(deps, flow, trigger, held, looks, releases))
+                answer = _joined(answer, _once(deps, flow, trigger, held, looks, aim))
                 looks += 1
                 if not lease.asked_again(deps.state, deps.name):
                     break
@@ -75,13 +93,17 @@ def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
     return answer or Answer(decision="", did=(), why=AT_WORK)
 
 
-def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, releases: bool) -> Answer:
+def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Aim) -> Answer:
     sight = look(deps)
     if recover(deps, sight, held):
         sight = look(deps)
-    sight = settle(deps, sight) if releases else sight
+    sight = settle(deps, sight) if aim.releases else sight
+    sight = aim.see(sight) if aim.see else sight
     kept = holds.keep(deps, sight)
-    sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=releases, explain=False)
+    sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=aim.releases, explain=False)
+    here = {node.name for node in sight.view.nodes}
+    gives = tuple(node for node in aim.gives if node.node in here)  # A second look gives nothing back twice.
+    plan = msgspec.structs.replace(plan, nodes=(*plan.nodes, *gives)) if gives else plan
     odd = (*sight.findings, *kept.findings)
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *odd)) if odd else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)

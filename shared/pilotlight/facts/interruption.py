@@ -1,0 +1,101 @@
+"""Interruptions at work: what a cloud said of an instance, what was done about it, and what it cost."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.messages import NoticeKind, Outgoing
+from pilotlight.units import Seconds, Usd
+
+Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a rescue: what to do from ``at`` on. ``subject`` is a pod's uid, or the node.
+
+    ``by`` is when an eviction is tried whether or not a replacement was asked for. ``usd`` is what is lost where the
+    step comes too late.
+    """
+
+    at: datetime
+    do: Do
+    subject: str
+    why: str
+    by: datetime | None = None
+    usd: Usd = Decimal(0)
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of one pod that has to be done again, at its node's price."""
+
+    pod: str
+    gpu_hours: float
+    usd: Usd
+
+
+class Interruption(msgspec.Struct, frozen=True, kw_only=True):
+    """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from.
+
+    ``begin`` is when to start, ``deadline`` when the instance goes, None after the fact and for a mere probability.
+    ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act, ``why`` says so in words;
+    ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are by pod uid.
+    """
+
+    cluster: str
+    instance: str
+    kind: NoticeKind
+    received_at: datetime
+    begin: datetime
+    deadline: datetime | None = None
+    until: datetime | None = None
+    pool: str = ""
+    node: str = ""
+    ours: bool = False
+    why: str = ""
+    outcome: str = ""
+    replaced: bool = False
+    decision: str = ""
+    asked: dict[str, datetime] = {}
+    evicted: dict[str, datetime] = {}
+    lost: dict[str, Lost] = {}
+    messages: tuple[Outgoing, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return bool(self.outcome)
+
+    @property
+    def lost_usd(self) -> Usd:
+        """Dollars of work to be done again."""
+        return sum((lost.usd for lost in self.lost.values()), Decimal(0))
+
+    @property
+    def lost_gpu_hours(self) -> float:
+        """GPU-hours of work to be done again."""
+        return sum(lost.gpu_hours for lost in self.lost.values())
+
+
+class Instances(msgspec.Struct, frozen=True, kw_only=True):
+    """Which pool and node an instance was, for notices that come when it is gone."""
+
+    known: dict[str, "Instance"] = {}
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an instance was last seen. ``node`` is empty while it boots."""
+
+    pool: str
+    node: str = ""
+    seen_at: datetime
+
+
+NOTICE_S: dict[NoticeKind, Seconds] = {
+    "spot-interruption": 120.0,
+    "capacity-reservation": 120.0,
+    "scheduled-change": 120.0,
+    "lifecycle": 120.0,
+}
+"""What is left after a notice that names no deadline. EC2 gives two minutes; the others are taken for as little."""

@@ -1,0 +1,136 @@
+"""A cloud takes an instance back, may do so, or has done so: one owner acts, and each interruption is accounted for."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
+from pilotlight.decide.owner import owner_of
+from pilotlight.errors import Conflict, Denied, Retry
+from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.interruption import NOTICE_S, Interruption
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow import instances, notices
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.notices import Kept
+from pilotlight.flow.rescue import Rescue, advance, node_of
+from pilotlight.ports import ABSENT
+from pilotlight.units import UsdPerHour
+
+
+def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
+    """What one notice leads to now; what is left is kept for the next look. A second notice decides nothing anew.
+
+    With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
+    or given back, and ``Unavailable`` is raised, so that the notice comes again.
+    """
+    now = deps.clock.now()
+    try:
+        known = notices.find(deps, notice.instance)
+        if known is not None and not news(known.found, notice):
+            return _again(deps, known, dry_run)
+        view = deps.cluster.observe()
+        kept = Kept(
+            _opened(deps, view, notice, known.found if known else None, now), known.version if known else ABSENT
+        )
+        if dry_run:
+            return _would(deps, kept.found, view)
+        kept = notices.write(deps, kept)
+    except Conflict:
+        return Answer(decision="", did=(), why="another delivery of this notice is at work")
+    except Retry:
+        if not dry_run:
+            _without_store(deps, notice, now)
+        raise
+    return advance(deps, kept, view)
+
+
+def news(known: Interruption, notice: InterruptionNotice) -> bool:
+    """Whether a notice says more than what is known: a probability becomes an order, an order an earlier deadline."""
+    return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) and not (known.over and known.outcome != "stayed")
+
+
+_RANK = {"rebalance": 0, "scheduled-change": 1}
+
+
+def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
+    if known.found.over or dry_run:
+        why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
+        return Answer(decision=known.found.decision, did=(), why=why)
+    return advance(deps, known, deps.cluster.observe())
+
+
+def _opened(
+    deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
+) -> Interruption:
+    """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
+    node = node_of(view, notice.instance)
+    seen = instances.where(deps, notice.instance) if node is None else None
+    pool = node.pool if node else seen.pool if seen else ""
+    ours, why = owner_of(deps.policy, pool, node)
+    deadline = deadline_of(notice, now)
+    late = notice.kind not in NOTICE_S and notice.kind != "rebalance"
+    found = Interruption(
+        cluster=deps.name,
+        instance=notice.instance,
+        kind=notice.kind,
+        received_at=now,
+        begin=begin_of(deadline, now),
+        deadline=deadline,
+        until=now + timedelta(seconds=CORDON_S) if not (deadline or late) else None,
+        pool=pool,
+        node=node.name if node else seen.node if seen else "",
+        ours=ours,
+        why=why,
+        outcome="" if ours else "not ours" if pool else "unknown",
+        asked=known.asked if known else {},
+        evicted=known.evicted if known else {},
+        replaced=known.replaced if known else False,
+        decision=known.decision if known else "",
+    )
+    return _told(deps, found, view, node, now)
+
+
+def _told(deps: Deps, found: Interruption, view: ClusterView, node: Node | None, now: datetime) -> Interruption:
+    """With what is at risk, whether a mere probability is acted on, and the alert."""
+    offering = next((o for o in deps.offerings if o.pool == found.pool), None)
+    price: UsdPerHour = offering.usd_per_hour if offering else Decimal(0)
+    pods = node.gpu_pods if node else ()
+    if node is not None:
+        lost = {pod.uid: unsaved(pod, node, price, found.deadline or now) for pod in pods}
+        found = msgspec.structs.replace(found, lost=lost)
+    if found.ours and found.kind == "rebalance":
+        worth, figures = (
+            worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
+        )
+        found = msgspec.structs.replace(found, why=figures or "its node is gone", outcome="" if worth else "stayed")
+    return msgspec.structs.replace(found, messages=(notices.opening(found, len(pods), price, now),))
+
+
+def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
+    """What a dry run answers: the steps in their order."""
+    node = node_of(view, found.instance)
+    run = Rescue(deps, found, view)
+    steps = run.steps(node) if node and not found.over and (found.deadline or found.until) else ()
+    lines = [f"{move.at:%H:%M:%S} {move.do} {move.subject}: {move.why}" for move in steps]
+    return Answer(decision="", did=(), why="; ".join([f"dry run: {found.outcome or found.why}", *lines]))
+
+
+def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
+    """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
+    try:
+        view = deps.cluster.observe()
+        node = node_of(view, notice.instance)
+        deadline = deadline_of(notice, now)
+        if node is None or deadline is None or not owner_of(deps.policy, node.pool, node).ours:
+            return
+        if deps.mode_of(node.pool) == "act":
+            received_at = notice.at or now
+            found = Interruption(
+                cluster=deps.name, instance=notice.instance, kind=notice.kind, received_at=received_at,
+                begin=begin_of(deadline, received_at), deadline=deadline, pool=node.pool, node=node.name, ours=True,
+            )  # fmt: skip
+            Rescue(deps, found, view).save(node)
+    except (Retry, Denied):
+        return  # The store's silence is what is told; the notice comes again.

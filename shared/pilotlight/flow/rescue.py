@@ -1,0 +1,312 @@
+"""Carries an interruption on: does what is due, and keeps what is left for the next look.
+
+Saving work needs no lease and no store: a cordon, a checkpoint and an eviction may be repeated and harm nobody. Buying
+and giving back go through the walk, with its lease, its budgets and its records. A replacement is asked for before the
+first eviction; where it cannot be, the evictions wait for as long as the deadline allows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace as with_
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+
+import msgspec
+
+from pilotlight.decide.deadline import assumed_saved, groups, rescue, unsaved
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.interruption import Interruption, Move
+from pilotlight.facts.labels import CHECKPOINT_NOW, POOL
+from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
+from pilotlight.flow import brakes, notices
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.notices import Kept
+from pilotlight.flow.sight import Sight
+from pilotlight.flow.walk import AT_WORK, Aim, aimed_walk
+from pilotlight.units import Seconds, UsdPerHour
+
+
+def carry_on(deps: Deps) -> list[Answer]:
+    """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
+    left = notices.left(deps)
+    if not left:
+        return []
+    view = deps.cluster.observe()
+    answers: list[Answer] = []
+    failed: PilotlightError | None = None
+    for kept in left:
+        try:
+            answers.append(advance(deps, kept, view))
+        except (Retry, Denied) as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return answers
+
+
+def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
+    """A tick for rescues: what is due of every one, in one answer."""
+    answers = [] if dry_run else carry_on(deps)
+    return Answer(
+        decision=next((a.decision for a in answers if a.decision), ""),
+        did=tuple(line for a in answers for line in a.did),
+        why="; ".join(a.why for a in answers) or "no interruption is at work",
+        look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
+    )
+
+
+def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
+    """Do what is due of one interruption, write what came of it, and tell people once it is over.
+
+    Raises what kept a step from being done, after the others were.
+    """
+    run = Rescue(deps, kept.found, view)
+    if not kept.found.over:
+        run.go()
+    if run.found != kept.found:
+        try:
+            kept = notices.write(deps, Kept(run.found, kept.version))
+        except Conflict:
+            return run.answer("another look carries it on")
+    if kept.found.messages:
+        deps.outbox.publish(kept.found.messages)
+        kept = Kept(msgspec.structs.replace(kept.found, messages=()), kept.version)
+    if kept.found.over:
+        notices.close(deps, kept)
+    elif not kept.found.messages and run.found.messages:
+        notices.write(deps, kept)
+    if run.failed is not None:
+        raise run.failed
+    return run.answer()
+
+
+class Rescue:
+    """One look at one interruption. ``found`` is its record as far as it has come, ``did`` what was done now."""
+
+    def __init__(self, deps: Deps, found: Interruption, view: ClusterView) -> None:
+        self.deps, self.found, self.view = deps, found, view
+        self.now: datetime = deps.clock.now()
+        self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
+        self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
+        self.did: list[str] = []
+        self.failed: PilotlightError | None = None
+        self.again: datetime | None = None
+
+    @property
+    def boot_s(self) -> Seconds:
+        """What a replacement takes to boot."""
+        return self.offering.boot_s if self.offering else 0.0
+
+    def go(self) -> None:
+        """Every step that is due."""
+        node = node_of(self.view, self.found.instance, self.found.node)
+        if self.found.deadline is None and self.found.until is None:
+            self._replace(node)
+            if self.found.replaced:
+                self._end("after the fact")
+        elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
+            self._replace(node)
+            self._end("advised")
+        elif node is None:
+            self._end("gone")
+        elif not self._paused():
+            self._steps(node)
+
+    def steps(self, node: Node) -> tuple[Move, ...]:
+        """What is left to do, as the last look shows it."""
+        node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
+        return rescue(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
+
+    def save(self, node: Node) -> None:
+        """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
+        since_s = (self.now - self.found.begin).total_seconds()
+        asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
+        self._note(asked=dict.fromkeys(asked, self.found.begin))
+        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
+        for move in self.steps(node):
+            if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
+                self._try(partial(self._gently, move, pods))
+
+    def _steps(self, node: Node) -> None:
+        self._count(node)
+        due = [move for move in self.steps(node) if move.at <= self.now]
+        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
+        for move in due:
+            if move.do == "replace":
+                self._replace(node)
+            elif move.do in ("cordon", "checkpoint", "evict"):
+                self._try(partial(self._gently, move, pods))
+            elif not self.found.over:
+                self._last(move, node)
+        if any(move.do == "evict" for move in due) and not self.found.over and self._empty(node):
+            self._release(node, "nothing is left on it")
+        later = [move.at for move in self.steps(node) if move.at > self.now]
+        self.again = min(later, default=None) if not self.found.over else None
+
+    def _try(self, step: "partial[None]") -> None:
+        """A step that the cluster refuses or does not answer does not keep the next from being tried."""
+        try:
+            step()
+        except Busy:
+            return  # A disruption budget: tried again at the next look, until time ends.
+        except BadRequest as gone:
+            self.did.append(f"left out: {gone}")
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+
+    def _gently(self, move: Move, pods: Mapping[str, BoundPod]) -> None:
+        """What may be done without the lease."""
+        cluster = self.deps.cluster
+        if move.do == "cordon":
+            cluster.cordon(move.subject)
+            self.did.append(f"cordoned {move.subject}")
+            return
+        pod = pods[move.subject]
+        name = f"{pod.namespace}/{pod.name}"
+        if move.do == "checkpoint":
+            cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
+            self._note(asked={**self.found.asked, pod.uid: self.now})
+            self.did.append(f"asked {name} for a checkpoint")
+        elif self._may_evict(move):
+            cluster.evict(pod.namespace, pod.name, pod.uid)
+            self._note(evicted={**self.found.evicted, pod.uid: self.now})
+            self.did.append(f"evicted {name}")
+
+    def _may_evict(self, move: Move) -> bool:
+        if self.deps.mode_of(self.found.pool) != "act":
+            return False
+        return self.found.replaced or (move.by is not None and self.now >= move.by)
+
+    def _last(self, move: Move, node: Node) -> None:
+        if move.do == "uncordon":
+            self._try(partial(self.deps.cluster.uncordon, node.name))
+            if self.failed is None:
+                self._end("uncordoned")
+        else:
+            self._release(node, move.why)
+
+    def _replace(self, node: Node | None) -> None:
+        """Ask for the room that the pods of the node will need. Whatever the answer is, it was asked."""
+        aim = Aim(releases=False, see=partial(self._see, move=True))
+        answer = self._walk(aim)
+        if answer is not None and answer.why != AT_WORK:
+            self._note(replaced=True, decision=answer.decision or self.found.decision)
+
+    def _release(self, node: Node, why: str) -> None:
+        """Give the instance back, and lower its pool by one: so that no group starts another in its place."""
+        if self.deps.mode_of(self.found.pool) != "act":
+            return
+        verdict = NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance or node.name,
+            verdict="release",
+            why=f"{self.found.kind}: {why}",
+            usd_per_hour=self.price,
+            registered=False,
+        )
+        answer = self._walk(Aim(releases=False, see=partial(self._see, move=False), gives=(verdict,)))
+        if answer is not None and answer.why != AT_WORK and any(line.startswith("released") for line in answer.did):
+            self._note(decision=self.found.decision or answer.decision)
+            self._end("released")
+
+    def _walk(self, aim: Aim) -> Answer | None:
+        try:
+            answer = aimed_walk(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+            return None
+        self.did += answer.did
+        return answer
+
+    def _see(self, sight: Sight, *, move: bool) -> Sight:
+        """The look with the node as good as gone: its pods wait for room elsewhere, where they are to ``move``."""
+        node = node_of(sight.view, self.found.instance, self.found.node)
+        if node is None:
+            return sight
+        doomed = msgspec.structs.replace(node, schedulable=False)
+        kept = () if self.found.deadline is None and self.found.until is None else (doomed,)
+        nodes = (*(n for n in sight.view.nodes if n.name != node.name), *kept)
+        waiting = tuple(demand_of(pod, node.pool, self.now) for pod in node.gpu_pods) if move else ()
+        known = {demand.uid for demand in sight.view.pending}
+        pending = (*sight.view.pending, *(demand for demand in waiting if demand.uid not in known))
+        return with_(sight, view=msgspec.structs.replace(sight.view, nodes=nodes, pending=pending))
+
+    def _count(self, node: Node) -> None:
+        """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
+        pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
+        lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods}
+        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in self.found.evicted}})
+
+    def _as_saved(self, pod: BoundPod) -> BoundPod:
+        return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
+
+    def _empty(self, node: Node) -> bool:
+        try:
+            return not [p for p in self.deps.cluster.bound(node.name) if p.gpu is not None and not p.daemonset]
+        except (Retry, Denied):
+            return False
+
+    def _paused(self) -> bool:
+        """Whether people hold it. A store that does not say so keeps no work from being saved."""
+        try:
+            why = brakes.paused(self.deps.state, self.deps.name, self.found.pool)
+        except Retry as error:
+            self.failed, why = error, ""
+        self.did += [why] if why else []
+        return bool(why)
+
+    def _said(self) -> str:
+        when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
+        return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
+
+    def _note(self, **fields: object) -> None:
+        self.found = msgspec.structs.replace(self.found, **fields)
+
+    def _end(self, outcome: str) -> None:
+        self._note(outcome=outcome)
+        end = notices.closing(self.found, self.price, self.now)
+        self._note(messages=(*self.found.messages, end))
+
+    def answer(self, why: str = "") -> Answer:
+        """What was done now, and when to look again."""
+        done = f"over: {self.found.outcome}" if self.found.over else "goes on"
+        return Answer(
+            decision=self.found.decision,
+            did=tuple(self.did),
+            why=why or f"{self.found.kind} of {self.found.instance}: {done}; {self.found.why}",
+            look_again_at=self.again,
+        )
+
+
+def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:
+    """The node of an instance; clouds that tell its name instead of its id are understood."""
+    return next((n for n in view.nodes if instance in (n.instance, n.name) or (name and n.name == name)), None)
+
+
+def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
+    """A bound pod as one that waits for room. Of one whose needs are not known, its pool is known to serve."""
+    return PodDemand(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        created_at=pod.started_at or now,
+        shape=_elsewhere(pod, pool),
+    )
+
+
+def _elsewhere(pod: BoundPod, pool: str) -> PodShape:
+    """Without its gang: who moves has its place in it, and each needs a place again."""
+    if pod.shape is not None:
+        fields = {name: getattr(pod.shape, name) for name in PodShape.__struct_fields__}
+        return shape(**{**fields, "gang": None, "key": ""}) if pod.shape.gang else pod.shape
+    return shape(
+        gpu=pod.gpu,
+        terms=((Requirement(key=POOL, operator="In", values=(pool,)),),),
+        tolerations=(Toleration(operator="Exists"),),
+        workload_class=pod.workload_class or "batch",
+        team=pod.team,
+        max_run_s=pod.max_run_s,
+    )
