@@ -141,11 +141,22 @@ def test_a_body_over_the_limit_is_refused_before_it_is_parsed(house: House) -> N
 
 @pytest.mark.parametrize("function", RECEIVES)
 @pytest.mark.parametrize(
-    "sample", ["pod_pending", "tick", "capacity_failed", "alert", "capacity_changed", "dead_letter"]
+    "sample",
+    [
+        "pod_pending",
+        "tick",
+        "capacity_failed",
+        "bill_exported",
+        "budget_notice",
+        "alert",
+        "capacity_changed",
+        "dead_letter",
+    ],
 )
 def test_another_functions_message_is_refused_by_name(house: House, function: Function, sample: str) -> None:
     """A message at the wrong door is dead-lettered, and the answer says whose it is."""
     owners = {"tick": "capacity_reconcile", "capacity_failed": "capacity_reconcile", "alert": "alert_fanout"}
+    owners |= {"budget_notice": "billing_tick", "bill_exported": "billing_tick"}
     owner = {"pod_pending": "pod_pending", **owners}.get(sample, "nobody")
     answer = house.receive(function, (SAMPLES / f"{sample}.json").read_bytes())
     if owner == function:

@@ -20,6 +20,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow import accounts, bill, ladder, meter
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.tell import alert_out
+from pilotlight.ports import Bills
 from pilotlight.units import HOUR, Seconds, cents
 
 READ_EVERY_S, READ_AGAIN_S = HOUR, 600.0
@@ -43,7 +44,9 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         case BudgetNotice():
             return _notice(deps, message)
         case BillExported():
-            today, did = None, (_read_bill(deps, message.uri),)
+            if deps.bills is None:
+                return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
+            today, did = None, (_read_bill(deps, deps.bills),)
         case Tick():
             today = meter.count(deps)
             did = _read_if_due(deps)
@@ -88,7 +91,7 @@ def _read_if_due(deps: Deps) -> tuple[str, ...]:
     if deps.bills is None or deps.state.get(key) is not None:
         return ()
     try:
-        return (_read_bill(deps, ""),)
+        return (_read_bill(deps, deps.bills),)
     except PilotlightError as error:
         deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
         alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), deps.clock.now())
@@ -96,13 +99,11 @@ def _read_if_due(deps: Deps) -> tuple[str, ...]:
         return (f"the bill could not be read: {error}",)
 
 
-def _read_bill(deps: Deps, uri: str) -> str:
+def _read_bill(deps: Deps, bills: Bills) -> str:
     """Read what is billed and replace those days. Raises what the adapter raises."""
-    if deps.bills is None:
-        raise BadEvent(f"no bill is set up for {uri or 'this cluster'}: set PILOTLIGHT_BILLS", "uri")
     now = deps.clock.now()
     start = day_start((now - LOOK_BACK).date())
-    read = deps.bills.read(start, now)
+    read = bills.read(start, now)
     covered = bill.store(deps.state, deps.name, read, start, now)
     deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
     if read.findings:
