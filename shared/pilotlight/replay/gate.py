@@ -40,6 +40,9 @@ class GatedCluster:
     def drain(self, node: str) -> None:
         self._cluster.drain(node)
 
+    def evict(self, namespace: str, pod: str, uid: str) -> None:
+        self._cluster.evict(namespace, pod, uid)
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._cluster.tell(namespace, pod, reason, message)
 
