@@ -21,6 +21,7 @@ COMMANDS = {
     "serve_command": ("serve",),
     "world_command": ("world",),
     "send_command": ("send",),
+    "whatif_command": ("whatif",),
     "why_command": ("why",),
     "state_commands": ("state",),
     "chaos_command": ("chaos",),
