@@ -178,14 +178,11 @@ class App:
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
         """Where alerts go, by the policy's names."""
-        from pilotlight.adapters.channels.console import ConsoleChannel
-        from pilotlight.adapters.channels.webhook import WebhookChannel
+        from pilotlight.adapters.channels import channel_of
 
         return {
-            name: ConsoleChannel()
-            if channel.kind == "console"
-            else WebhookChannel(self.settings.secret(channel.url_env), self.clock)
-            for name, channel in self.policy.alerts.channels.items()
+            name: channel_of(rules, self.settings.secret, self.clock, self.state)
+            for name, rules in self.policy.alerts.channels.items()
         }
 
     @cached_property

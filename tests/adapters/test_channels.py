@@ -1,19 +1,30 @@
-"""Channels: the console, and web hooks against a real local HTTP server."""
+"""Channels against real local HTTP servers that answer as each provider does."""
 
+import base64
+import hmac
 import io
 import json
+import socket
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from pilotlight.adapters.channels.console import ConsoleChannel
-from pilotlight.adapters.channels.webhook import ATTEMPTS, WebhookChannel
-from pilotlight.errors import BadInput, BadRequest, Forbidden, Throttled
+from pilotlight.adapters.channels.everything import AppriseChannel
+from pilotlight.adapters.channels.slack import SlackChannel
+from pilotlight.adapters.channels.telegram import TelegramChannel
+from pilotlight.adapters.channels.webhook import WebhookChannel
+from pilotlight.adapters.post import LONGEST_WAIT_S, refuse_private
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports import Channel
+from pilotlight.world.clock import VirtualClock
 
 ALERT = Alert(
     cluster="c1",
@@ -24,20 +35,32 @@ ALERT = Alert(
     why="quota",
     next="ask for more",
 )
+SECRET = "s3cr3t-t0k3n"
+
+Answer = tuple[int, dict[str, str], bytes] | None
+"""Status, headers and body; None breaks the connection."""
 
 
-class Receiver(HTTPServer):
-    """Answers what it was told to, in order, and keeps what came; at the end of its script it answers 204."""
+class Receiver(ThreadingHTTPServer):
+    """Answers what it was told to, in order, and keeps what came; at the end of its script it answers ``then``."""
+
+    daemon_threads = True
 
     def __init__(self) -> None:
-        self.script: list[tuple[int, dict[str, str]]] = []
-        self.came: list[tuple[str, str, dict[str, object]]] = []
+        self.script: list[Answer] = []
+        self.then: Answer = (200, {}, b"ok")
+        self.came: list[tuple[str, dict[str, str], bytes]] = []
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.server_port}/hook?key=secret"
+        return f"http://127.0.0.1:{self.server_port}/hook?key={SECRET}"
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """The JSON bodies that came."""
+        return [json.loads(body) for _, _, body in self.came]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -45,13 +68,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Keep the request and answer by the script."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.came.append((self.path, self.headers["Content-Type"], body))
-        status, headers = self.server.script.pop(0) if self.server.script else (204, {})
-        self.send_response(status)
-        for name, value in headers.items():
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.came.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        answer = self.server.script.pop(0) if self.server.script else self.server.then
+        if answer is None:
+            self.close_connection = True
+            return
+        self.send_response(answer[0])
+        for name, value in answer[1].items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(answer[2])
 
     def log_message(self, *args: object) -> None:
         """Stay silent."""
@@ -59,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A web hook's receiver on a local port."""
+    """A receiver on a local port."""
     server = Receiver()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -69,85 +96,216 @@ def receiver() -> Iterator[Receiver]:
     server.server_close()
 
 
-def test_the_console_shows_what_why_and_next() -> None:
+def _hook(receiver: Receiver, clock: VirtualClock) -> Channel:
+    return WebhookChannel(receiver.url, clock, allow_private=True)
+
+
+def _slack(receiver: Receiver, clock: VirtualClock) -> Channel:
+    return SlackChannel(receiver.url, clock, allow_private=True)
+
+
+def _telegram(receiver: Receiver, clock: VirtualClock) -> Channel:
+    server = f"http://127.0.0.1:{receiver.server_port}"
+    return TelegramChannel(SECRET, "-100", clock, MemoryState(clock), server=server, allow_private=True)
+
+
+EVERY = pytest.mark.parametrize("made", [_hook, _slack, _telegram], ids=["a web hook", "Slack", "Telegram"])
+Made = Callable[[Receiver, VirtualClock], Channel]
+
+
+def test_the_console_shows_what_cost_why_and_next() -> None:
     """An alert is a line with its severity and cluster, then its sentences; empty ones are left out."""
     stream = io.StringIO()
     ConsoleChannel(stream).deliver(ALERT)
-    assert stream.getvalue() == "WARNING c1: no T4 left\n    why: quota\n    next: ask for more\n"
+    ConsoleChannel(stream).deliver(msgspec.structs.replace(ALERT, usd_per_hour="12.24", usd="3", resolved=True))
+    assert stream.getvalue() == (
+        "WARNING c1: no T4 left\n    why: quota\n    next: ask for more\n"
+        "RESOLVED c1: no T4 left\n    cost: $12.24 an hour, $3.00 in all\n    why: quota\n    next: ask for more\n"
+    )
 
 
-def test_a_web_hook_gets_a_cloudevent(receiver: Receiver, clock: Clock) -> None:
+def test_a_web_hook_gets_a_cloudevent(receiver: Receiver, clock: VirtualClock) -> None:
     """The alert is posted whole as a structured CloudEvent under its fingerprint, to the URL's path and query."""
-    WebhookChannel(receiver.url, clock).deliver(ALERT)
-    [(path, content_type, body)] = receiver.came
-    assert (path, content_type) == ("/hook?key=secret", "application/cloudevents+json")
-    assert (body["type"], body["id"]) == ("dev.pilotlight.alert.v1", "f1")
-    assert msgspec.convert(body["data"], Alert) == ALERT
+    receiver.then = (202, {"X-Request-Id": "r7"}, b"")
+    assert _hook(receiver, clock).deliver(ALERT) == "r7"
+    [(path, headers, body)] = receiver.came
+    assert (path, headers["content-type"]) == (f"/hook?key={SECRET}", "application/cloudevents+json")
+    event = json.loads(body)
+    assert (event["type"], event["id"]) == ("dev.pilotlight.alert.v1", "f1")
+    assert msgspec.convert(event["data"], Alert) == ALERT
 
 
+@pytest.mark.parametrize("secret", ["plain words", "whsec_" + base64.b64encode(b"key").decode()])
+def test_a_signed_web_hook_can_be_checked(receiver: Receiver, clock: VirtualClock, secret: str) -> None:
+    """The signature is that of Standard Webhooks over id, time and body; the time is the delivery's."""
+    WebhookChannel(receiver.url, clock, secret, allow_private=True).deliver(ALERT)
+    [(_, headers, body)] = receiver.came
+    at = headers["webhook-timestamp"]
+    assert int(at) == clock.now().timestamp()
+    key = b"key" if secret.startswith("whsec_") else secret.encode()
+    made = hmac.digest(key, f"{headers['webhook-id']}.{at}.".encode() + body, "sha256")
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(made).decode()
+    assert secret not in str(headers)
+
+
+def test_slack_gets_blocks(receiver: Receiver, clock: VirtualClock) -> None:
+    """The body has the text that notifications show, and blocks; Slack's request id is the proof."""
+    receiver.then = (200, {"x-slack-req-id": "q1"}, b"ok")
+    assert _slack(receiver, clock).deliver(ALERT) == "q1"
+    [body] = receiver.bodies
+    assert body["text"] == "WARNING: no T4 left"
+    assert [block["type"] for block in body["blocks"]] == ["header", "section", "section", "section", "context"]
+
+
+def test_slack_answers_of_the_contract(receiver: Receiver, clock: VirtualClock, shelf: Path) -> None:
+    """Each recorded answer is what it is: taken, later with the time it names, or never, with Slack's own word."""
+    said = json.loads((shelf / "contracts/alerts/slack_webhook_responses.json").read_text())
+    outcomes = {}
+    for name, answer in said.items():
+        receiver.script = [(answer["status"], answer.get("headers", {}), answer["body"].encode())]
+        outcomes[name] = _outcome(_slack(receiver, clock))
+    assert outcomes["ok"] == ""
+    assert outcomes["rate_limited"] == "Throttled 30: Slack at 127.0.0.1 answered 429"
+    assert outcomes["bad_payload"].startswith("BadRequest: Slack at 127.0.0.1 answered 400; invalid_payload")
+    assert outcomes["gone"].startswith("BadRequest: Slack at 127.0.0.1 answered 404; no_service")
+
+
+def test_telegram_answers_of_the_contract(receiver: Receiver, clock: VirtualClock, shelf: Path) -> None:
+    """Each recorded answer is what it is: taken, later with the time it names, moved, or never with the description."""
+    said = json.loads((shelf / "contracts/alerts/telegram_responses.json").read_text())
+    outcomes = {}
+    for name in ("ok", "rate_limited", "blocked", "bad_markup"):
+        receiver.script = [(said[name].get("error_code", 200), {}, json.dumps(said[name]).encode())]
+        outcomes[name] = _outcome(_telegram(receiver, clock))
+    assert outcomes["ok"] == "42"
+    assert outcomes["rate_limited"] == "Throttled 35: Telegram at 127.0.0.1 answered 429"
+    assert "bot was kicked" in outcomes["blocked"]
+    assert "can't parse entities" in outcomes["bad_markup"]
+
+
+def test_a_chat_that_moved_is_remembered(receiver: Receiver, clock: VirtualClock, shelf: Path) -> None:
+    """The message goes to the new id at once, and so do later ones, of another process too."""
+    said = json.loads((shelf / "contracts/alerts/telegram_responses.json").read_text())
+    receiver.script = [(400, {}, json.dumps(said["migrated"]).encode())]
+    receiver.then = (200, {}, json.dumps(said["ok"]).encode())
+    state, server = MemoryState(clock), f"http://127.0.0.1:{receiver.server_port}"
+    for _ in range(2):
+        TelegramChannel(SECRET, "-100", clock, state, server=server, allow_private=True).deliver(ALERT)
+    assert [body["chat_id"] for body in receiver.bodies] == [-100, -1001234567890, -1001234567890]
+
+
+def _outcome(channel: Channel) -> str:
+    try:
+        return channel.deliver(ALERT)
+    except Throttled as error:
+        return f"Throttled {error.after_s:g}: {error}"
+    except PilotlightError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@EVERY
 @pytest.mark.parametrize(
-    ("answer", "paused_s"),
+    ("answer", "error", "after_s"),
     [
-        pytest.param((503, {}), 1.0, id="an overloaded receiver is tried again after a second"),
-        pytest.param((429, {"Retry-After": "3"}), 3.0, id="a receiver that names seconds is given them"),
-        pytest.param((429, {"Retry-After": "Fri, 20 Nov 2026 12:00:07 GMT"}), 7.0, id="one that names a date too"),
-        pytest.param((429, {"Retry-After": "soon"}), 1.0, id="one that names nonsense is tried after a second"),
+        pytest.param((503, {}, b""), Unavailable, 5.0, id="an overloaded receiver"),
+        pytest.param((429, {}, b""), Unavailable, 5.0, id="a receiver that names no time"),
+        pytest.param((429, {"Retry-After": "3"}, b""), Throttled, 3.0, id="one that names seconds"),
+        pytest.param((503, {"Retry-After": "Fri, 20 Nov 2026 12:00:07 GMT"}, b""), Throttled, 7.0, id="a date"),
+        pytest.param((429, {"Retry-After": "soon"}, b""), Unavailable, 5.0, id="nonsense"),
+        pytest.param((429, {"Retry-After": "9" * 500}, b""), Throttled, LONGEST_WAIT_S, id="years"),
+        pytest.param(None, Unsure, 5.0, id="one that hangs up without an answer"),
     ],
 )
-def test_a_refusal_for_now_is_tried_again(
-    receiver: Receiver, clock: Clock, answer: tuple[int, dict[str, str]], paused_s: float
+def test_a_refusal_for_now_says_when_to_come_again(
+    receiver: Receiver, clock: VirtualClock, made: Made, answer: Answer, error: type[Exception], after_s: float
 ) -> None:
-    """The second attempt comes after the pause that the receiver asked for."""
+    """One attempt, and an error for later with the pause that was asked for; it shows no secret."""
     receiver.script = [answer]
-    pauses: list[float] = []
-    WebhookChannel(receiver.url, clock, pauses.append).deliver(ALERT)
-    assert (len(receiver.came), pauses) == (2, [paused_s])
+    with pytest.raises(error) as caught:
+        made(receiver, clock).deliver(ALERT)
+    assert len(receiver.came) == 1
+    assert (type(caught.value), caught.value.after_s) == (error, after_s)  # type: ignore[attr-defined]
+    assert SECRET not in str(caught.value)
 
 
-def test_attempts_are_bounded(receiver: Receiver, clock: Clock) -> None:
-    """A receiver that stays down gets a few attempts with growing pauses, then the alert comes back later."""
-    receiver.script = [(500, {})] * 10
-    pauses: list[float] = []
-    with pytest.raises(Throttled, match="answered 500"):
-        WebhookChannel(receiver.url, clock, pauses.append).deliver(ALERT)
-    assert (len(receiver.came), pauses) == (ATTEMPTS, [1.0, 2.0])
-
-
-def test_a_long_pause_is_not_waited_for(receiver: Receiver, clock: Clock) -> None:
-    """A receiver that asks for minutes gets the alert by a later delivery, which is told how long."""
-    receiver.script = [(429, {"Retry-After": "600"})]
-    with pytest.raises(Throttled) as caught:
-        WebhookChannel(receiver.url, clock, lambda _: pytest.fail("it waited")).deliver(ALERT)
-    assert caught.value.after_s == 600
-
-
+@EVERY
 @pytest.mark.parametrize(
     ("status", "error"),
     [
         pytest.param(400, BadRequest, id="a request it does not read"),
         pytest.param(403, Forbidden, id="a request it does not allow"),
+        pytest.param(404, BadRequest, id="a hook that is not there"),
         pytest.param(410, BadRequest, id="a hook that is gone"),
         pytest.param(302, BadRequest, id="a hook that moved"),
     ],
 )
-def test_a_refusal_for_good_is_not_tried_again(
-    receiver: Receiver, clock: Clock, status: int, error: type[Exception]
+def test_a_refusal_for_good_names_the_host_alone(
+    receiver: Receiver, clock: VirtualClock, made: Made, status: int, error: type[Exception]
 ) -> None:
-    """One attempt, and an error that names the host but not the secret in the URL."""
-    receiver.script = [(status, {})]
+    """One attempt, and an error that names the host but not the secret; a redirect is not followed."""
+    receiver.script = [(status, {"Location": "http://169.254.169.254/"}, SECRET.encode())]
     with pytest.raises(error, match=r"127\.0\.0\.1 answered") as caught:
-        WebhookChannel(receiver.url, clock).deliver(ALERT)
+        made(receiver, clock).deliver(ALERT)
     assert len(receiver.came) == 1
-    assert "secret" not in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
-def test_a_host_that_does_not_answer_is_for_later(clock: Clock) -> None:
-    """Nobody at the port: bounded attempts, then Throttled."""
+@EVERY
+def test_a_host_that_does_not_answer_is_for_later(clock: VirtualClock, made: Made) -> None:
+    """Nobody at the port: it surely was not shown."""
     closed = Receiver()
-    url = closed.url
     closed.server_close()
-    with pytest.raises(Throttled, match=r"127\.0\.0\.1"):
-        WebhookChannel(url, clock, lambda _: None).deliver(ALERT)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1: Connection refused") as caught:
+        made(closed, clock).deliver(ALERT)
+    assert not isinstance(caught.value, Unsure)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "[fd00:ec2::254]", "10.1.2.3", "[::ffff:192.168.0.1]", "0"],
+)
+def test_a_url_that_leads_inside_is_refused(clock: VirtualClock, host: str) -> None:
+    """Loopback, link-local, metadata and private addresses are no web hooks unless the policy allows it."""
+    with pytest.raises(Forbidden, match="allow_private") as caught:
+        WebhookChannel(f"http://{host}:9/{SECRET}", clock).deliver(ALERT)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["100.64.0.1", "172.16.0.1", "192.168.1.1", "224.0.0.1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "2002:7f00:1::"],
+)
+def test_an_address_that_carries_an_inner_one_is_refused(address: str) -> None:
+    """Shared, multicast and link-local ranges, and IPv6 that leads to inner IPv4."""
+    with pytest.raises(Forbidden):
+        refuse_private(address, "it")
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+def test_an_address_of_the_internet_is_not(address: str) -> None:
+    """Public addresses pass."""
+    refuse_private(address, "it")
+
+
+def test_the_address_that_was_looked_at_is_the_one_connected_to(
+    receiver: Receiver, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server that answers otherwise the second time is not asked a second time."""
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def rebinding(host: str, port: int, *rest: Any, **more: Any) -> list[Any]:
+        if host == "127.0.0.1":
+            return real(host, port, *rest, **more)
+        asked.append(host)
+        return [(2, 1, 6, "", ("127.0.0.1" if len(asked) == 1 else "10.0.0.1", port))]
+
+    monkeypatch.setattr("socket.getaddrinfo", rebinding)
+    url = f"http://hooks.example.com:{receiver.server_port}/"
+    WebhookChannel(url, clock, allow_private=True).deliver(ALERT)
+    [(_, headers, _)] = receiver.came
+    assert headers["host"] == f"hooks.example.com:{receiver.server_port}"
+    assert asked == ["hooks.example.com"]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +320,39 @@ def test_a_host_that_does_not_answer_is_for_later(clock: Clock) -> None:
         "http://h/s3cret x",
     ],
 )
-def test_a_url_that_is_none_is_refused_without_showing_it(clock: Clock, url: str) -> None:
-    """What is no web hook's URL is bad input; the text may be a secret and is not repeated."""
+@pytest.mark.parametrize("kind", [WebhookChannel, SlackChannel])
+def test_a_url_that_is_none_is_refused_without_showing_it(
+    clock: VirtualClock, kind: Callable[[str, VirtualClock], Channel], url: str
+) -> None:
+    """What is no URL is bad input; the text may be a secret and is not repeated."""
     with pytest.raises(BadInput, match="https://") as caught:
-        WebhookChannel(url, clock)
+        kind(url, clock)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_token_that_is_none_is_refused_without_showing_it(clock: VirtualClock) -> None:
+    """A bot's token with a path in it is bad input."""
+    with pytest.raises(BadInput, match="BotFather") as caught:
+        TelegramChannel("12:s3cret/../x", "1", clock, MemoryState(clock))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_everything_else_goes_through_apprise(receiver: Receiver, capfd: pytest.CaptureFixture[str]) -> None:
+    """An Apprise URL gets title and text; a refusal is for later; neither shows the URL's secret."""
+    channel = AppriseChannel(f"json://127.0.0.1:{receiver.server_port}/{SECRET}", allow_private=True)
+    channel.deliver(ALERT)
+    [body] = receiver.bodies
+    assert (body["title"], body["type"]) == ("WARNING: no T4 left", "warning")
+    receiver.then = (500, {}, b"")
+    with pytest.raises(Unavailable) as caught:
+        channel.deliver(ALERT)
+    assert SECRET not in str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_apprise_leads_nowhere_inside(receiver: Receiver) -> None:
+    """An Apprise URL of a loopback host is refused unless the policy allows it; nonsense is bad input."""
+    with pytest.raises(Forbidden, match="allow_private"):
+        AppriseChannel(f"json://127.0.0.1:{receiver.server_port}/").deliver(ALERT)
+    with pytest.raises(BadInput, match="Apprise URL"):
+        AppriseChannel(f"nonsense-{SECRET}").deliver(ALERT)
+    assert receiver.came == []

@@ -1,72 +1,84 @@
 """Alerts: who gets them, and that they get them once."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
+from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable
-from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Alerts
-from pilotlight.facts.policy import Channel as ChannelPolicy
-from pilotlight.flow.fan_out import CLAIM_S, TOLD_S, fan_out
+from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
+from pilotlight.facts.messages import Alert, DeadLetter
+from pilotlight.flow.fan_out import fan_out
+from pilotlight.flow.flush import entries, flush, redeliver
+from pilotlight.flow.telling import CLAIM_S, MOST_ATTEMPTS, Desk
 from pilotlight.world.clock import VirtualClock
 
-ALERT = Alert(cluster="c", kind="quota", severity="warning", fingerprint="c/quota/t4", what="w", why="y")
+ALERT = alert()
+HOUR = 3600.0
 
 
-class Wall:
-    """A channel that keeps what it was told, after failing as often as its script says."""
-
-    def __init__(self, *failures: PilotlightError) -> None:
-        self.told: list[Alert] = []
-        self._failures = list(failures)
-
-    def deliver(self, alert: Alert) -> None:
-        """Fail by the script, else keep the alert."""
-        if self._failures:
-            raise self._failures.pop(0)
-        self.told.append(alert)
-
-
-def _policy(**severities: str) -> Alerts:
-    return Alerts(
-        channels={
-            name: ChannelPolicy(kind="console", min_severity=severity)  # type: ignore[arg-type]
-            for name, severity in severities.items()
-        }
-    )
+def letters(desk: Desk) -> list[DeadLetter]:
+    """The dead letters so far."""
+    sent = desk.outbox.sent  # type: ignore[attr-defined]
+    return [msgspec.json.decode(m.data, type=DeadLetter) for m in sent if m.topic == "dead-letter"]
 
 
 def test_each_channel_gets_what_is_severe_enough(clock: VirtualClock) -> None:
     """A warning goes to channels that want infos or warnings, not to those that want only the critical."""
     walls = {"all": Wall(), "warnings": Wall(), "nights": Wall()}
-    policy = _policy(all="info", warnings="warning", nights="critical")
-    answer = fan_out(walls, MemoryState(clock), policy, ALERT)
+    desk = desk_of(clock, walls, warnings={"min_severity": "warning"}, nights={"min_severity": "critical"})
+    answer = fan_out(desk, ALERT)
     assert {name: len(wall.told) for name, wall in walls.items()} == {"all": 1, "warnings": 1, "nights": 0}
     assert answer.did == ("all: told", "warnings: told")
 
 
 def test_the_same_fingerprint_is_told_once_until_it_is_news_again(clock: VirtualClock) -> None:
-    """A second delivery and a second alert of one fingerprint are dropped; hours later it is told again."""
-    state, wall = MemoryState(clock), Wall()
-    for _ in range(2):
-        answer = fan_out({"a": wall}, state, _policy(a="info"), ALERT)
-    assert (len(wall.told), answer.did) == (1, ("a: told before",))
-    clock.advance(TOLD_S)
-    fan_out({"a": wall}, state, _policy(a="info"), ALERT)
+    """A second delivery and a second alert of one fingerprint are dropped; after its time it is told again."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall}, a={"again_after": HOUR})
+    fan_out(desk, ALERT)
+    assert fan_out(desk, ALERT).did == ("a: told before",)
+    later(clock, HOUR)
+    fan_out(desk, ALERT)
     assert len(wall.told) == 2
 
 
 def test_a_channel_that_is_down_is_tried_again_alone(clock: VirtualClock) -> None:
-    """The delivery is for later with the longest pause asked for; then only the channel that failed is told."""
-    state, up, down = MemoryState(clock), Wall(), Wall(Throttled("not now", 42))
-    walls, policy = {"up": up, "down": down}, _policy(up="info", down="info")
-    with pytest.raises(Throttled, match="down: not now") as caught:
-        fan_out(walls, state, policy, ALERT)
-    assert caught.value.after_s == 42
-    fan_out(walls, state, policy, ALERT)
+    """The delivery is done; the failed channel's alert waits as long as it asked for, and a flush tells it then."""
+    up, down = Wall(), Wall(Throttled("not now", 42))
+    desk = desk_of(clock, {"up": up, "down": down})
+    answer = fan_out(desk, ALERT)
+    assert answer.did == ("up: told", "down: later: not now")
+    later(clock, 41)
+    flush(desk)
+    assert (len(up.told), len(down.told)) == (1, 0)
+    later(clock, 1)
+    assert flush(desk).did == ("down: told",)
     assert (len(up.told), len(down.told)) == (1, 1)
+
+
+def test_while_a_channel_asks_for_a_pause_nothing_more_is_sent(clock: VirtualClock) -> None:
+    """Another alert within the pause that a channel asked for is not tried; both come after it."""
+    wall = Wall(Throttled("slow down", 30))
+    desk = desk_of(clock, {"a": wall})
+    fan_out(desk, ALERT)
+    later(clock, 1)
+    answer = fan_out(desk, alert("other"))
+    assert (wall.tries, answer.did) == (1, ("a: held back: the channel rests after failures",))
+    later(clock, 30)
+    flush(desk)
+    assert [told.fingerprint for told in wall.told] == ["quota/t4", "other"]
+
+
+def test_a_channel_that_fails_in_a_row_is_left_alone(clock: VirtualClock) -> None:
+    """After three alerts in a row that found a channel down, further ones wait and do not try it."""
+    wall = Wall(*[Unavailable("down")] * 50)
+    desk = desk_of(clock, {"a": wall}, group_after=0)
+    for n in range(20):
+        fan_out(desk, alert(f"f{n}"))
+    assert wall.tries == 3
 
 
 def test_a_channel_that_hangs_delays_no_other(clock: VirtualClock) -> None:
@@ -74,42 +86,65 @@ def test_a_channel_that_hangs_delays_no_other(clock: VirtualClock) -> None:
     told = threading.Event()
 
     class Hangs:
-        def deliver(self, alert: Alert) -> None:
+        def deliver(self, alert: Alert) -> str:
             """Go on only once the other channel was told."""
             assert told.wait(10)
+            return ""
 
     class Tells:
-        def deliver(self, alert: Alert) -> None:
+        def deliver(self, alert: Alert) -> str:
             """Say that this channel was told."""
             told.set()
+            return ""
 
-    answer = fan_out({"a": Hangs(), "b": Tells()}, MemoryState(clock), _policy(a="info", b="info"), ALERT)
+    answer = fan_out(desk_of(clock, {"a": Hangs(), "b": Tells()}), ALERT)
     assert answer.did == ("a: told", "b: told")
 
 
-def test_a_refusal_for_good_is_not_tried_again(clock: VirtualClock) -> None:
-    """A hook that is gone is said in the answer, and left alone by the next delivery."""
-    state, gone = MemoryState(clock), Wall(BadRequest("410"))
-    assert fan_out({"a": gone}, state, _policy(a="info"), ALERT).did == ("a: gave up: 410",)
-    assert fan_out({"a": gone}, state, _policy(a="info"), ALERT).did == ("a: told before",)
+def test_a_refusal_for_good_is_a_dead_letter_and_can_be_redelivered(clock: VirtualClock) -> None:
+    """A hook that is gone is left alone by the next delivery; the letter names it and why; redelivered it comes."""
+    wall = Wall(BadRequest("410"))
+    desk = desk_of(clock, {"a": wall})
+    assert fan_out(desk, ALERT).did == ("a: gave up: 410",)
+    assert fan_out(desk, ALERT).did == ("a: gave up on it before",)
+    [letter] = letters(desk)
+    assert (letter.reason, letter.path) == ("410", "alerts.channels.a")
+    assert len(redeliver(desk, dry_run=True)) == 1
+    assert wall.told == []
+    redeliver(desk)
+    assert wall.told == [ALERT]
+    assert redeliver(desk) == []
+
+
+def test_attempts_are_bounded(clock: VirtualClock) -> None:
+    """A channel that stays down gets a dozen attempts with growing pauses, then the alert is a dead letter."""
+    wall = Wall(*[Unavailable("down")] * 50)
+    desk = desk_of(clock, {"a": wall})
+    fan_out(desk, ALERT)
+    for _ in range(20):
+        later(clock, 900)
+        flush(desk)
+    assert wall.tries == MOST_ATTEMPTS
+    assert [letter.reason for letter in letters(desk)] == [f"down; tried {MOST_ATTEMPTS} times"]
 
 
 def test_a_claim_of_a_dead_deliverer_lapses(clock: VirtualClock) -> None:
-    """A deliverer that died between its claim and the delivery blocks the alert only for a while."""
+    """A deliverer that died between its claim and the delivery blocks the alert only for a while; no one resends it."""
 
     class Dies:
-        def deliver(self, alert: Alert) -> None:
+        def deliver(self, alert: Alert) -> str:
             """Die in the middle."""
             raise SystemError
 
     state, wall = MemoryState(clock), Wall()
     with pytest.raises(SystemError):
-        fan_out({"a": Dies()}, state, _policy(a="info"), ALERT)
-    fan_out({"a": wall}, state, _policy(a="info"), ALERT)
-    assert wall.told == []
-    clock.advance(CLAIM_S)
-    fan_out({"a": wall}, state, _policy(a="info"), ALERT)
+        fan_out(desk_of(clock, {"a": Dies()}, state=state), ALERT)
+    desk = desk_of(clock, {"a": wall}, state=state)
+    assert fan_out(desk, ALERT).did == ("a: under way already",)
+    later(clock, CLAIM_S)
+    flush(desk)
     assert wall.told == [ALERT]
+    assert [entry.telling.unsure for entry in entries(state, "proof")] == [1]
 
 
 def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClock) -> None:
@@ -122,13 +157,46 @@ def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClo
 
     wall = Wall()
     with pytest.raises(Throttled, match="store down"):
-        fan_out({"a": wall}, Down(clock), _policy(a="info"), ALERT)
+        fan_out(desk_of(clock, {"a": wall}, state=Down(clock)), ALERT)
     assert wall.told == []
 
 
 def test_a_dry_run_tells_nobody_and_claims_nothing(clock: VirtualClock) -> None:
     """A dry run says where the alert would go; the store stays empty."""
-    state, wall = MemoryState(clock), Wall()
-    answer = fan_out({"a": wall}, state, _policy(a="info"), ALERT, dry_run=True)
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    answer = fan_out(desk, ALERT, dry_run=True)
     assert (answer.did, answer.why, wall.told) == ((), "warning alerts go to a", [])
-    assert state.scan("").items == []
+    assert desk.state.scan("").items == []
+
+
+def test_many_deliveries_at_once_tell_each_alert_once(clock: VirtualClock) -> None:
+    """Eight workers that get the same hundred alerts, each twice, tell each once."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall}, group_after=0)
+    alerts = [alert(f"f{n}") for n in range(100)] * 2
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(lambda one: fan_out(desk, one), alerts))
+    assert sorted(told.fingerprint for told in wall.told) == sorted(f"f{n}" for n in range(100))
+
+
+def test_the_proof_says_when_where_and_under_which_name(clock: VirtualClock) -> None:
+    """After a broken connection and a success the state holds the receipt, and that it may have been shown twice."""
+    wall = Wall(Unsure("the answer is lost"))
+    desk = desk_of(clock, {"a": wall})
+    fan_out(desk, ALERT)
+    later(clock, 60)
+    flush(desk)
+    [entry] = [entry.telling for entry in entries(desk.state, "proof")]
+    assert (entry.status, entry.receipt, entry.at, entry.channel) == ("told", "receipt-1", clock.now(), "a")
+    assert (entry.attempts, entry.unsure) == (1, 1)
+
+
+def test_a_channel_the_policy_drops_leaves_a_dead_letter(clock: VirtualClock) -> None:
+    """What waits for a channel that the policy no longer names is given up with that reason."""
+    desk = desk_of(clock, {"old": Wall(Unavailable("down"))})
+    fan_out(desk, ALERT)
+    later(clock, 60)
+    flush(desk_of(clock, {"new": Wall()}, state=desk.state))
+    [entry] = [entry.telling for entry in entries(desk.state, "proof")]
+    assert (entry.status, entry.why) == ("gave up", "the policy names no such channel any more")

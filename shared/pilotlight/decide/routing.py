@@ -52,7 +52,7 @@ def counted(burst: Burst | None, now: datetime, after: int, window_s: Seconds) -
 
 def pause_s(failures: int) -> Seconds:
     """How long to wait after so many failures in a row: twice as long each time, within bounds."""
-    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(max(0, failures - 1), 16))
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(0, failures - 1), 16))
 
 
 def grouped(alerts: Sequence[Alert]) -> Alert:

@@ -1,84 +1,160 @@
-"""Alert -> the channels that want it, each told once.
+"""Alert -> the channels that want it, each told once, none waiting for another.
 
-Claim first, then deliver: a channel's claim on a fingerprint lapses soon when the deliverer dies, and stays once it
-has been told. Channels are tried side by side, so one that is down delays no other.
+What cannot be told now waits in the state: until a quiet time or a burst's window ends, or a channel works again.
+``flush`` tells it then.
 """
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
-from pilotlight.codec.records import MARK, Mark
-from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled
+from pilotlight.codec.records import Format
+from pilotlight.decide.routing import counted, quiet_until, wants
+from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Alerts
+from pilotlight.facts.telling import Burst, Telling
+from pilotlight.flow.abreast import abreast
 from pilotlight.flow.deps import Answer
-from pilotlight.ports import ABSENT, Channel, State
-from pilotlight.units import Seconds
+from pilotlight.flow.flush import flush_now_and_then
+from pilotlight.flow.telling import (
+    CLAIM_S,
+    LOOK_AGAIN_S,
+    Claim,
+    Desk,
+    begun,
+    claim,
+    deliver,
+    drop,
+    known,
+    proof,
+    resting,
+    wait,
+    waiting_key,
+)
+from pilotlight.ports import ABSENT
+from pilotlight.units import HOUR, Seconds
 
-CLAIM_S: Seconds = 120
-"""Longer than a channel may take with all its attempts."""
-TOLD_S: Seconds = 6 * 3600
-"""The same fingerprint is news again after this long."""
+KEEP_BURSTS_S: Seconds = HOUR
+MOST_COUNTS = 50
+"""A count that others change meanwhile is tried again so often."""
 
-_CLAIMED, _TOLD = MARK.write(Mark(note="claimed")), MARK.write(Mark(note="told"))
-_RANK = {"info": 0, "warning": 1, "critical": 2}
+BURST = Format(Burst)
 
 
-def fan_out(
-    channels: Mapping[str, Channel], state: State, policy: Alerts, alert: Alert, *, dry_run: bool = False
-) -> Answer:
-    """Deliver one alert. Raises ``Throttled`` when a channel should be tried again; the others stay told."""
-    wanted = _wanted(policy, alert)
-    if dry_run or not wanted:
-        return Answer(decision="", did=(), why=_route(wanted, alert))
-    with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
-        tellings = {name: pool.submit(_tell, name, channels[name], state, alert) for name in wanted}
-    outcomes = {name: telling.result() for name, telling in tellings.items()}
-    failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Retry)}
-    if failed:
-        reasons = "; ".join(f"{name}: {error}" for name, error in failed.items())
-        raise Throttled(f"not delivered to {reasons}", max(error.after_s for error in failed.values()))
+class Word(NamedTuple):
+    """What became of an alert on one channel, and when it is tried again, if it is."""
+
+    text: str
+    due: datetime | None = None
+
+
+def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
+    """Tell one alert, and what is due besides. Raises ``Throttled`` where the store could not keep it."""
+    wanted = [name for name, channel in desk.policy.channels.items() if wants(channel, alert)]
+    why = f"{alert.severity} alerts go to {', '.join(wanted) or 'no channel'}"
+    if dry_run:
+        return Answer(decision="", did=(), why=why)
+    words = abreast({name: partial(_arrive, desk, name, alert) for name in wanted}, CLAIM_S)
+    _raise(words)
+    flush_now_and_then(desk)
+    found = {name: word for name, word in words.items() if isinstance(word, Word)}
     return Answer(
-        decision="", did=tuple(f"{name}: {said}" for name, said in outcomes.items()), why=_route(wanted, alert)
+        decision="",
+        did=tuple(f"{name}: {word.text}" for name, word in found.items()),
+        why=why,
+        look_again_at=min((word.due for word in found.values() if word.due), default=None),
     )
 
 
-def _wanted(policy: Alerts, alert: Alert) -> list[str]:
-    rank = _RANK[alert.severity]
-    return [name for name, channel in policy.channels.items() if rank >= _RANK[channel.min_severity]]
+def _raise(words: dict[str, Word | Exception]) -> None:
+    """What no channel's fault explains is raised as it is; for what the store did not keep the sender comes again."""
+    failed = {name: word for name, word in words.items() if isinstance(word, Exception)}
+    for error in failed.values():
+        if not isinstance(error, Retry):
+            raise error
+    if failed:
+        reasons = "; ".join(f"{name}: {error}" for name, error in failed.items())
+        raise Throttled(f"not delivered to {reasons}", max(getattr(error, "after_s", 5.0) for error in failed.values()))
 
 
-def _route(wanted: list[str], alert: Alert) -> str:
-    to = ", ".join(wanted) or "no channel"
-    return f"{alert.severity} alerts go to {to}"
-
-
-def _tell(name: str, channel: Channel, state: State, alert: Alert) -> str | Retry:
-    """What became of one channel: a word on it, or the error after which to come again."""
-    digest = blake2b(alert.fingerprint.encode(), digest_size=16).hexdigest()
-    key = f"alert/{alert.cluster}/{name}/{digest}"
+def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
+    """Tell one channel, now or later. Raises ``Retry`` where the store does not take it: it must come again."""
+    rules, now = desk.rules(name), desk.clock.now()
+    quiet = quiet_until(rules.quiet_hours, alert, now)
+    if quiet and rules.quiet_hours and rules.quiet_hours.drop_info and alert.severity == "info":
+        return Word("dropped: quiet hours")
+    before = proof(desk.state, name, alert)
+    if said := _settled(desk, name, alert, before) or _given_up(before, alert, now, rules.again_after):
+        return Word(said)
+    fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
     try:
-        version = state.put(key, _CLAIMED, if_version=ABSENT, ttl_s=CLAIM_S)
+        ours = claim(desk, waiting_key(name, alert), fresh)
     except Conflict:
-        return "told before"
-    except Retry as error:
-        return error
+        return Word("under way already")
+    # Another may have told it between our look and our claim.
+    if said := _settled(desk, name, alert, proof(desk.state, name, alert)):
+        drop(desk, ours)
+        return Word(said)
+    return _told_or_held(desk, name, ours, quiet)
+
+
+def _told_or_held(desk: Desk, name: str, ours: Claim, quiet: datetime | None) -> Word:
+    alert, now = ours.telling.alert, desk.clock.now()
+    if alert.resolved and begun(desk.state, name, alert):
+        return _held(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
+    if quiet is not None:
+        return _held(desk, ours, quiet, f"quiet hours until {quiet:%H:%M} UTC")
+    if (end := _burst_end(desk, name, alert)) is not None:
+        return _held(desk, ours, end, "a burst is told as one", burst=True)
+    if (rest := resting(desk, name)) is not None:
+        return _held(desk, ours, rest, "the channel rests after failures")
+    return Word(deliver(desk, name, [ours]))
+
+
+def _held(desk: Desk, ours: Claim, until: datetime, why: str, *, burst: bool = False) -> Word:
+    wait(desk, ours, until, why, held=burst)
+    return Word(f"held back: {why}", until)
+
+
+def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None) -> str:
+    """Why an alert need not be told. What is over before it was told is not told at all."""
+    said = known(before, alert)
+    first = begun(desk.state, name, alert) if said and alert.resolved and said != "told before" else None
+    if first is None:
+        return said
+    key, version, entry = first
+    if entry.status != "waits" or entry.unsure:
+        return ""  # People may know of it: they hear that it is over once that is sure.
     try:
-        channel.deliver(alert)
-    except (Denied, Reject) as error:
-        said = f"gave up: {error}"
-    except Retry as error:
-        return _released(state, key, version, error)
-    else:
-        said = "told"
-    with suppress(Retry):  # It was told; a claim that lapses may tell it once more, which is better than never.
-        state.put(key, _TOLD, if_version=version, ttl_s=TOLD_S)
-    return said
+        desk.state.delete(key, if_version=version)
+    except Conflict:
+        return ""
+    return "over before it was told"
 
 
-def _released(state: State, key: str, version: int, error: Retry) -> Retry:
-    with suppress(Retry):  # The claim lapses by itself.
-        state.delete(key, if_version=version)
-    return error
+def _given_up(before: Telling | None, alert: Alert, now: datetime, again_s: Seconds) -> str:
+    """Not again so soon: ``redeliver`` is for that."""
+    if before is None or before.status != "gave up" or before.alert.resolved != alert.resolved:
+        return ""
+    return "gave up on it before" if (now - before.at).total_seconds() < again_s else ""
+
+
+def _burst_end(desk: Desk, name: str, alert: Alert) -> datetime | None:
+    """Count an alert of its kind; where it is one too many, the end of the window."""
+    rules, now = desk.policy, desk.clock.now()
+    if not rules.group_after:
+        return None
+    kind = blake2b(f"{alert.kind}\0{alert.resolved}".encode(), digest_size=8).hexdigest()
+    key, window = f"burst/{alert.cluster}/{name}/{kind}", timedelta(seconds=rules.group_window)
+    for _ in range(MOST_COUNTS):
+        stored = desk.state.get(key)
+        old = BURST.read(key, stored.value) if stored else None
+        burst = counted(old, now, rules.group_after, rules.group_window)
+        version = stored.version if stored else ABSENT
+        try:
+            desk.state.put(key, BURST.write(burst), if_version=version, ttl_s=2 * rules.group_window)
+        except Conflict:
+            continue
+        return burst.begun + window if burst.count > rules.group_after else None
+    return now + window

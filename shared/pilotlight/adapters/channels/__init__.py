@@ -1,1 +1,45 @@
-"""The Channel port: where people read alerts."""
+"""The Channel port: where people read alerts. Each kind is imported when a policy names it."""
+
+from collections.abc import Callable
+
+from pilotlight.facts.policy import Channel as Rules
+from pilotlight.ports import Channel, Clock, State
+
+
+def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> Channel:
+    """The channel that a policy's rules describe. ``secret`` reads what they name. Raises ``BadInput``."""
+    match rules.kind:
+        case "webhook":
+            from pilotlight.adapters.channels.webhook import WebhookChannel
+
+            signed = secret(rules.secret_env) if rules.secret_env else ""
+            return WebhookChannel(
+                secret(rules.url_env), clock, signed, timeout_s=rules.timeout, allow_private=rules.allow_private
+            )
+        case "slack":
+            from pilotlight.adapters.channels.slack import SlackChannel
+
+            return SlackChannel(
+                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
+            )
+        case "telegram":
+            from pilotlight.adapters.channels.telegram import PUBLIC, TelegramChannel
+
+            server = secret(rules.url_env) if rules.url_env else PUBLIC
+            return TelegramChannel(
+                secret(rules.token_env),
+                rules.chat,
+                clock,
+                state,
+                server=server,
+                timeout_s=rules.timeout,
+                allow_private=rules.allow_private,
+            )
+        case "apprise":
+            from pilotlight.adapters.channels.everything import AppriseChannel
+
+            return AppriseChannel(secret(rules.url_env), allow_private=rules.allow_private)
+        case "console":
+            from pilotlight.adapters.channels.console import ConsoleChannel
+
+            return ConsoleChannel()

@@ -3,19 +3,25 @@
 import sys
 from typing import TextIO
 
+from pilotlight.codec.alerts import words
 from pilotlight.facts.messages import Alert
 
 
 class ConsoleChannel:
-    """One line for what happened, and one each for why and what to do next."""
+    """A line for what happened, and one each for what it costs, why, what happens next and how to act."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
-    def deliver(self, alert: Alert) -> None:
+    def deliver(self, alert: Alert) -> str:
+        said = words(alert)
+        level, _, what = said.title.partition(": ")
+        about = f" ({', '.join(part for part in (alert.team, alert.subject) if part)})"
+        lines = [f"{level} {alert.cluster}: {what}{about if about != ' ()' else ''}"]
+        for name in ("cost", "why", "next", "how"):
+            if text := getattr(said, name):
+                lines.append(f"    {name}: {text}".replace("\n", "\n      "))
         stream = self._stream or sys.stderr
-        stream.write(f"{alert.severity.upper()} {alert.cluster}: {alert.what}\n")
-        for name, text in (("why", alert.why), ("next", alert.next), ("how", alert.how)):
-            if text:
-                stream.write(f"    {name}: {text}\n")
+        stream.write("\n".join(lines) + "\n")
         stream.flush()
+        return ""

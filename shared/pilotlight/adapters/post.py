@@ -1,0 +1,167 @@
+"""One HTTP POST to an address that may be a secret and may lie: what every channel sends with.
+
+The host is resolved once and the connection made to what was found, so that no second answer of the name server leads
+elsewhere; TLS checks the name. Redirects are not followed. Errors name the host alone, never the URL.
+"""
+
+import http.client
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
+from pilotlight.units import Seconds
+
+LARGEST_ANSWER = 64 * 1024
+LONGEST_WAIT_S: Seconds = 6 * 3600
+"""A receiver that asks for a longer pause is asked again after this."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class Reply(NamedTuple):
+    """An answer: its headers' names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Poster:
+    """Posts to one URL. ``who`` is what errors call its receiver."""
+
+    def __init__(self, url: str, who: str, *, timeout_s: Seconds = 10.0, allow_private: bool = False) -> None:
+        self._url = checked(url, who)
+        self._timeout_s = timeout_s
+        self._allow_private = allow_private
+        self.name = f"{who} at {self._url.hostname}"
+
+    def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """One attempt. Raises ``Unavailable`` where the request did not arrive, ``Unsure`` where its answer is lost,
+        ``Forbidden`` where the address may not be asked. Any status is an answer: see ``refusal``."""
+        connection = self._connected()
+        try:
+            connection.request("POST", self._target, body, dict(headers))
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unavailable(f"{self.name}: {_reason(error)}") from None
+        try:
+            answer = connection.getresponse()
+            said = b""
+            with suppress(OSError, http.client.HTTPException):  # Its status is known: that is what counts.
+                said = answer.read(LARGEST_ANSWER)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unsure(f"{self.name}: no answer to what was sent: {_reason(error)}") from None
+        finally:
+            connection.close()
+        return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, said)
+
+    def refusal(self, reply: Reply, now: datetime, mend: str = "check its URL") -> PilotlightError:
+        """What an answer other than 2xx means."""
+        said = f"{self.name} answered {reply.status}"
+        if reply.status in (408, 425, 429) or reply.status >= 500:
+            asked = retry_after(reply.headers.get("retry-after", ""), now)
+            return Unavailable(said) if asked is None else Throttled(said, asked)
+        return (Forbidden if reply.status in (401, 403) else BadRequest)(f"{said}; {mend}")
+
+    @property
+    def _target(self) -> str:
+        return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+
+    def _connected(self) -> http.client.HTTPConnection:
+        """A connection to one of the host's addresses, made by hand so that it is one that was looked at."""
+        host, secure = self._url.hostname or "", self._url.scheme == "https"
+        port = self._url.port or (443 if secure else 80)
+        failure: OSError | None = None
+        for address in self._addresses(host, port):
+            try:
+                plain = socket.create_connection((address, port), self._timeout_s)
+                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                made = _kind(secure)(host, port, timeout=self._timeout_s)
+                made.sock = _tls().wrap_socket(plain, server_hostname=host) if secure else plain
+            except OSError as error:
+                failure = error
+                continue
+            return made
+        raise Unavailable(f"{self.name}: {_reason(failure) if failure else 'has no address'}")
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise Unavailable(f"{self.name}: the name cannot be resolved") from None
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        if not self._allow_private:
+            for address in addresses:
+                refuse_private(address, self.name)
+        return addresses
+
+
+def checked(url: str, who: str) -> SplitResult:
+    """The parts of a URL that can be posted to. Raises ``BadInput``, which does not repeat it: it may be a secret."""
+    try:
+        parts = urlsplit(url)
+        # What http.client refuses, it quotes whole.
+        clean = url.isascii() and url.isprintable() and " " not in url
+        known = clean and parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        known = False
+    if not known:
+        raise BadInput(f"a {who}'s URL must begin with https:// or http://, name a host and hold no spaces")
+    return parts
+
+
+def refuse_private(address: str, who: str) -> None:
+    """Raise ``Forbidden`` for an address that is not of the public internet, or that carries one that is not."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if any(not each.is_global or each.is_multicast for each in _carried(found)):
+        raise Forbidden(
+            f"{who} resolves to a loopback, link-local or private address; if that is meant, set allow_private: true"
+        )
+
+
+def retry_after(text: str, now: datetime) -> Seconds | None:
+    """Retry-After as seconds: a count, or a date (RFC 9110, 10.2.3); None where it is neither."""
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), LONGEST_WAIT_S))
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return min(max(0.0, (aware - now).total_seconds()), LONGEST_WAIT_S)
+
+
+def _carried(address: Address) -> Iterator[Address]:
+    """The address, and IPv4 ones that it leads to."""
+    yield address
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+        yield from (each for each in inner if each is not None)
+        if address in _NAT64:
+            yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def _kind(secure: bool) -> type[http.client.HTTPConnection]:
+    return http.client.HTTPSConnection if secure else http.client.HTTPConnection
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _reason(error: Exception) -> str:
+    """What broke, in words that cannot hold any of the request."""
+    if isinstance(error, OSError):
+        return error.strerror or ("timed out" if isinstance(error, TimeoutError) else type(error).__name__)
+    return type(error).__name__

@@ -1,0 +1,164 @@
+"""Tells what waits once it is due: by a tick, or beside the next alert. Nothing of it needs a process that stays."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.codec.records import MARK, Mark
+from pilotlight.decide.routing import quiet_until
+from pilotlight.errors import Conflict, Retry
+from pilotlight.facts.policy import Alerts
+from pilotlight.facts.telling import Telling
+from pilotlight.flow.abreast import abreast
+from pilotlight.flow.deps import Answer
+from pilotlight.flow.telling import (
+    LOOK_AGAIN_S,
+    MOST_ATTEMPTS,
+    TELLING,
+    Claim,
+    Desk,
+    begun,
+    claim,
+    deliver,
+    drop,
+    give_up,
+    known,
+    proof,
+    resting,
+    wait,
+    waiting_key,
+)
+from pilotlight.ports import ABSENT, State
+from pilotlight.units import Seconds
+
+EVERY_S: Seconds = 5.0
+"""Beside alerts, at most so often; a tick always."""
+AT_MOST_S: Seconds = 45.0
+"""A flush begins no further message after this long, and the next one goes on."""
+MOST_TOGETHER = 500
+"""Alerts told as one."""
+
+_DONE = MARK.write(Mark())
+
+
+class Entry(NamedTuple):
+    """A telling as it lies in the state."""
+
+    key: str
+    version: int
+    telling: Telling
+
+
+def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
+    """Tell all that is due; a dry run counts it. Raises ``Retry`` kinds where the store does not answer."""
+    now = desk.clock.now()
+    due: dict[str, list[Entry]] = defaultdict(list)
+    later = []
+    for entry in entries(desk.state, "waiting"):
+        when = entry.telling.due
+        if when is None or when <= now:
+            due[entry.telling.channel].append(entry)
+        else:
+            later.append(when)
+    if dry_run:
+        counts = ", ".join(f"{len(found)} to {name}" for name, found in due.items())
+        return Answer(decision="", did=(), why=f"dry run: would tell {counts or 'nothing'}")
+    words = abreast({name: partial(_flush, desk, name, found) for name, found in due.items()}, 2 * AT_MOST_S)
+    for word in words.values():
+        if isinstance(word, Exception):
+            raise word
+    waits = f"{len(later)} alert{'s' if len(later) > 1 else ''} wait" if later else "nothing waits"
+    said = tuple(f"{name}: {word}" for name, word in words.items() if word)
+    return Answer(decision="", did=said, why=waits, look_again_at=min(later, default=None))
+
+
+def flush_now_and_then(desk: Desk) -> None:
+    """Flush, unless that was done just now. Best effort: the next alert or tick does it too."""
+    with suppress(Retry):
+        desk.state.put("flush/all", _DONE, if_version=ABSENT, ttl_s=EVERY_S)
+        flush(desk)
+
+
+def redeliver(desk: Desk, channel: str = "", *, dry_run: bool = False) -> list[Telling]:
+    """Try anew what was given up, on one channel or on all; what that is."""
+    found = [entry.telling for entry in entries(desk.state, "proof")]
+    dead = [entry for entry in found if entry.status == "gave up" and channel in ("", entry.channel)]
+    now = desk.clock.now()
+    for entry in () if dry_run else dead:
+        fresh = msgspec.structs.replace(entry, status="waits", since=now, at=now, due=now, attempts=0, held=False)
+        with suppress(Conflict):
+            desk.state.put(waiting_key(entry.channel, entry.alert), TELLING.write(fresh), if_version=ABSENT)
+    if dead and not dry_run:
+        flush(desk)
+    return dead
+
+
+def entries(state: State, room: str) -> Iterator[Entry]:
+    """All that lies in ``waiting`` or in ``proof``, by key."""
+    after = ""
+    while True:
+        page = state.scan(f"{room}/", after=after)
+        for key, stored in page.items:
+            yield Entry(key, stored.version, TELLING.read(key, stored.value))
+        if not page.next:
+            return
+        after = page.next
+
+
+def _flush(desk: Desk, name: str, found: Sequence[Entry]) -> str:
+    """Tell one channel what is due, the oldest first, until it has to rest; a word on it."""
+    if resting(desk, name) is not None:
+        return ""
+    began, said = desk.clock.now(), Counter[str]()
+    for batch in _batches(desk.policy, found):
+        claims = [ours for entry in batch if (ours := _taken(desk, name, entry)) is not None]
+        if claims:
+            said[deliver(desk, name, claims)] += 1
+        late = desk.clock.now() - began > timedelta(seconds=AT_MOST_S)
+        if late or (claims and resting(desk, name) is not None):
+            break
+    return ", ".join(word if times == 1 else f"{word} ({times} times)" for word, times in said.items())
+
+
+def _batches(policy: Alerts, found: Sequence[Entry]) -> list[list[Entry]]:
+    """What is told together: a burst's alerts of one kind, and any kind of which too many are due at once."""
+    kinds: dict[tuple[str, str, bool], list[Entry]] = defaultdict(list)
+    for entry in sorted(found, key=lambda entry: entry.telling.since):
+        alert = entry.telling.alert
+        kinds[alert.cluster, alert.kind, alert.resolved].append(entry)
+    out: list[list[Entry]] = []
+    for same in kinds.values():
+        many = 0 < policy.group_after < len(same)
+        together = [entry for entry in same if many or entry.telling.held]
+        out += [together[n : n + MOST_TOGETHER] for n in range(0, len(together), MOST_TOGETHER)]
+        out += [[entry] for entry in same if not many and not entry.telling.held]
+    return sorted(out, key=lambda batch: batch[0].telling.since)
+
+
+def _taken(desk: Desk, name: str, entry: Entry) -> Claim | None:
+    """A telling that is due, ours to deliver now; None where that is not to be, which is noted."""
+    telling, alert, now = entry.telling, entry.telling.alert, desk.clock.now()
+    if telling.status == "claimed":  # Its deliverer died, perhaps after it was shown.
+        telling = msgspec.structs.replace(telling, unsure=telling.unsure + 1, attempts=telling.attempts + 1)
+    try:
+        ours = claim(desk, entry.key, telling, entry.version)
+    except Conflict:
+        return None
+    if alert.resolved and begun(desk.state, name, alert):
+        wait(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
+    elif known(proof(desk.state, name, alert), alert):
+        drop(desk, ours)
+    elif name not in desk.channels:
+        give_up(desk, ours, "the policy names no such channel any more")
+    elif telling.attempts >= MOST_ATTEMPTS:
+        give_up(desk, ours, f"whoever tried died {telling.attempts} times")
+    elif (quiet := quiet_until(desk.rules(name).quiet_hours, alert, now)) is not None:
+        wait(desk, ours, quiet, "quiet hours")
+    else:
+        return ours
+    return None
