@@ -1,0 +1,172 @@
+# Everything that can be worked out without a cloud: names, environments, filters, how long an event is tried. No
+# provider is used here, so that all of it is tested by itself.
+
+locals {
+  prefix = "${var.name}-${var.environment}"
+
+  # Messages come in on the first five and go out on the last three.
+  topics = {
+    pod-events        = { dead_letters = true, kept = false }
+    interruptions     = { dead_letters = true, kept = false }
+    capacity-failures = { dead_letters = true, kept = false }
+    billing           = { dead_letters = true, kept = false }
+    ticks             = { dead_letters = true, kept = false }
+    alerts            = { dead_letters = true, kept = false }
+    capacity          = { dead_letters = false, kept = false }
+    dead-letter       = { dead_letters = false, kept = true }
+  }
+
+  # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters.
+  # A tick that is late is worth nothing, for the next one comes; an interruption is over in minutes.
+  routes = {
+    pod_pending = {
+      slug    = "pending", reaches_clusters = true
+      listens = { pod-events = { filter = "", tries_for_s = 3600 } }
+    }
+    capacity_reconcile = {
+      slug = "reconcile", reaches_clusters = true
+      listens = {
+        ticks             = { filter = "attributes.tick = \"reconcile\"", tries_for_s = 300 }
+        capacity-failures = { filter = "", tries_for_s = 3600 }
+      }
+    }
+    billing_tick = {
+      slug = "billing", reaches_clusters = true
+      listens = {
+        ticks   = { filter = "attributes.tick = \"billing\"", tries_for_s = 3600 }
+        billing = { filter = "", tries_for_s = 21600 }
+      }
+    }
+    spot_interruption = {
+      slug    = "spot", reaches_clusters = true
+      listens = { interruptions = { filter = "", tries_for_s = 600 } }
+    }
+    alert_fanout = {
+      slug    = "alerts", reaches_clusters = false
+      listens = { alerts = { filter = "", tries_for_s = 21600 } }
+    }
+  }
+
+  # The waits before attempts 2 to 100, and what the first n of them come to.
+  waits   = [for n in range(99) : min(var.backoff_s.max, var.backoff_s.min * pow(2, min(n, 20)))]
+  elapsed = [for n in range(99) : sum(slice(local.waits, 0, n + 1))]
+
+  # The fewest attempts, of Pub/Sub's 5 to 100, that go on for at least so long.
+  attempts = {
+    for seconds in distinct(flatten([for route in values(local.routes) : [for to in values(route.listens) : to.tries_for_s]])) :
+    tostring(seconds) => min(100, max(5, 2 + length([for passed in local.elapsed : passed if passed < seconds])))
+  }
+
+  ack_deadline_s = max(10, min(600, var.timeout_s + 10))
+}
+
+locals {
+  upper = { for name in keys(var.clusters) : name => upper(replace(name, "-", "_")) }
+
+  # A GKE cluster is reached by the function's own account; any other by a kubeconfig that a secret holds.
+  api = {
+    for name, c in var.clusters : name => (
+      c.gke == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" :
+      "gke:projects/${var.project}/locations/${c.gke.location}/clusters/${c.gke.cluster}${c.gke.dns ? "?dns" : ""}"
+    )
+  }
+
+  clusters = {
+    for name, c in var.clusters : name => merge(
+      { api = local.api[name], mode = c.mode },
+      c.civo == null ? { pools = "advisor", token_env = null } : {
+        pools                  = "civo:${c.civo.region}/${c.civo.cluster_id}"
+        token_env              = "CIVO_TOKEN_${local.upper[name]}"
+      },
+    )
+  }
+
+  # Each cluster's own secrets: the variable that holds one, to the secret's name.
+  cluster_secrets = {
+    for name, c in var.clusters : name => merge(
+      c.gke != null ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig" },
+      c.civo == null ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token" },
+    )
+  }
+
+  # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
+  environment = {
+    PILOTLIGHT_POLICY   = var.policy_uri
+    PILOTLIGHT_CLUSTERS = jsonencode({ for name, c in local.clusters : name => { for key, value in c : key => value if value != null } })
+    PILOTLIGHT_STATE    = var.state_uri
+    PILOTLIGHT_OUTBOX   = "pubsub:${var.project}/${local.prefix}"
+    PILOTLIGHT_MODE     = "advise"
+  }
+  left_out = {
+    PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_BILLS   = "billing exports are named when there are some: functions run without"
+    PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
+    PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
+    PILOTLIGHT_POOLS   = "each cluster's are in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
+    PILOTLIGHT_WORLD   = "a deployment has a real cluster"
+  }
+}
+
+locals {
+  functions = {
+    for function, route in local.routes : function => {
+      name        = "${local.prefix}-${replace(function, "_", "-")}"
+      account     = "${local.prefix}-${route.slug}"
+      invoker     = "${local.prefix}-${route.slug}-push"
+      timeout_s   = var.timeout_s
+      environment = local.environment
+      secrets     = route.reaches_clusters ? merge(values(local.cluster_secrets)...) : var.channel_secrets
+      publishes   = ["alerts", "capacity", "dead-letter"]
+      subscriptions = {
+        for topic, to in route.listens : topic => {
+          name           = "${local.prefix}-${topic}-${route.slug}"
+          filter         = to.filter
+          attempts       = local.attempts[tostring(to.tries_for_s)]
+          ack_deadline_s = local.ack_deadline_s
+          # Pub/Sub keeps a message for at least ten minutes.
+          retention_s = max(600, 2 * to.tries_for_s)
+        }
+      }
+    }
+  }
+
+  schedules = merge([
+    for name, c in var.clusters : {
+      "${name}-reconcile" = { name = "${local.prefix}-${name}-reconcile", cron = c.reconcile, cluster = name, tick = "reconcile" }
+      "${name}-billing"   = { name = "${local.prefix}-${name}-billing", cron = c.billing, cluster = name, tick = "billing" }
+    }
+  ]...)
+
+  # Log sinks of GKE clusters. Public filters disagree on resource.type, so none is asked for.
+  gke = { for name, c in var.clusters : name => c.gke if c.gke != null }
+  where = {
+    for name, c in local.gke : name => join(" AND ", [
+      "resource.labels.cluster_name=\"${c.cluster}\"", "resource.labels.location=\"${c.location}\""
+    ])
+  }
+  sinks = merge(
+    {
+      for name, place in local.where : "${name}-failed-scheduling" => {
+        name   = "${local.prefix}-${name}-failed-scheduling", topic = "pod-events"
+        filter = "log_id(\"events\") AND jsonPayload.reason=\"FailedScheduling\" AND ${place}"
+      }
+    },
+    {
+      for name, place in local.where : "${name}-scale-up-errors" => {
+        name = "${local.prefix}-${name}-scale-up-errors", topic = "capacity-failures"
+        filter = join(" AND ", [
+          "log_id(\"container.googleapis.com/cluster-autoscaler-visibility\")",
+          "jsonPayload.resultInfo.results.errorMsg.messageId=~\"^scale\\.up\\.error\\.\"", place,
+        ])
+      }
+    },
+    length(local.gke) == 0 ? {} : {
+      preemptions = {
+        name   = "${local.prefix}-preemptions", topic = "interruptions"
+        filter = "log_id(\"cloudaudit.googleapis.com/system_event\") AND protoPayload.methodName=\"compute.instances.preempted\""
+      }
+    },
+  )
+}

@@ -1,0 +1,44 @@
+output "prefix" {
+  description = "What every name begins with."
+  value       = local.prefix
+}
+
+output "functions" {
+  description = "Per function: name, accounts, environment, secrets, what it publishes, subscriptions with their numbers."
+  value       = local.functions
+}
+
+output "topics" {
+  description = "Per topic: whether undelivered messages go to a dead-letter topic, and whether a copy is kept for people."
+  value       = local.topics
+}
+
+output "schedules" {
+  description = "Per cluster and kind of tick: name, cron, and what the tick says."
+  value       = local.schedules
+}
+
+output "sinks" {
+  description = "Log sinks of the GKE clusters: name, filter, and the topic they feed."
+  value       = local.sinks
+}
+
+output "cluster_secrets" {
+  description = "Per cluster: environment variable to the name of the secret that must exist before deploying."
+  value       = local.cluster_secrets
+}
+
+output "reaches_gke" {
+  description = "The functions that talk to GKE clusters; none where there are no such clusters."
+  value       = length(local.gke) == 0 ? [] : [for function, route in local.routes : function if route.reaches_clusters]
+}
+
+output "left_out" {
+  description = "Variables that functions know and that are not set, each with the reason."
+  value       = local.left_out
+}
+
+output "name_of_ticks_schema" {
+  description = "The name of the schema of ticks."
+  value       = "${local.prefix}-tick"
+}

@@ -1,0 +1,173 @@
+variables {
+  project     = "acme-pilotlight"
+  name        = "pilotlight"
+  environment = "dev"
+  policy_uri  = "gs://acme/policy.yaml"
+  state_uri   = "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
+  clusters = {
+    ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
+    batch = { gke = { location = "europe-west1", cluster = "batch" }, mode = "act", reconcile = "*/2 * * * *" }
+    edge  = {}
+  }
+  channel_secrets = { SLACK_URL = "pilotlight-slack" }
+}
+
+run "a_cluster_has_its_own_credential_mode_and_address" {
+  command = plan
+  assert {
+    condition = jsondecode(output.functions["pod_pending"].environment.PILOTLIGHT_CLUSTERS) == {
+      ml    = { api = "kubeconfig-env:KUBECONFIG_ML", mode = "advise", pools = "civo:LON1/c-1", token_env = "CIVO_TOKEN_ML" }
+      batch = { api = "gke:projects/acme-pilotlight/locations/europe-west1/clusters/batch?dns", mode = "act", pools = "advisor" }
+      edge  = { api = "kubeconfig-env:KUBECONFIG_EDGE", mode = "advise", pools = "advisor" }
+    }
+    error_message = "PILOTLIGHT_CLUSTERS must say of each cluster how it is reached, who sells nodes, and its mode"
+  }
+  assert {
+    condition     = output.cluster_secrets["ml"] == tomap({ KUBECONFIG_ML = "pilotlight-dev-ml-kubeconfig", CIVO_TOKEN_ML = "pilotlight-dev-ml-civo-token" })
+    error_message = "a Civo cluster has a secret for its kubeconfig and one for its token"
+  }
+  assert {
+    condition     = length(output.cluster_secrets["batch"]) == 0
+    error_message = "a GKE cluster needs no secret: the function's own account is let in"
+  }
+}
+
+run "each_function_gets_the_secrets_it_uses" {
+  command = plan
+  assert {
+    condition     = output.functions["alert_fanout"].secrets == tomap({ SLACK_URL = "pilotlight-slack" })
+    error_message = "alert_fanout gets the channels' secrets and no cluster's"
+  }
+  assert {
+    condition     = toset(keys(output.functions["pod_pending"].secrets)) == toset(["CIVO_TOKEN_ML", "KUBECONFIG_EDGE", "KUBECONFIG_ML"])
+    error_message = "pod_pending gets the clusters' secrets and no channel's"
+  }
+}
+
+run "an_event_is_tried_for_as_long_as_it_is_worth" {
+  command = plan
+  # Waits of 10, 20, 40, 80, 160 s come to 310 >= 300: five waits, six attempts.
+  assert {
+    condition     = output.functions["capacity_reconcile"].subscriptions["ticks"].attempts == 6
+    error_message = "a tick is tried for 5 minutes"
+  }
+  # 10 + 20 + 40 + 80 + 160 + 320 = 630 >= 600.
+  assert {
+    condition     = output.functions["spot_interruption"].subscriptions["interruptions"].attempts == 7
+    error_message = "an interruption is tried for 10 minutes"
+  }
+  # 630, then 600 each: 630 + 5 x 600 = 3630 >= 3600.
+  assert {
+    condition     = output.functions["pod_pending"].subscriptions["pod-events"].attempts == 12
+    error_message = "a pending pod is tried for an hour"
+  }
+  assert {
+    condition = alltrue(flatten([
+      for f in values(output.functions) : [for s in values(f.subscriptions) : s.ack_deadline_s > f.timeout_s && s.retention_s >= 600]
+    ]))
+    error_message = "Pub/Sub must wait longer than the function may take, and keep what is tried again"
+  }
+}
+
+run "attempts_stay_within_what_pubsub_takes" {
+  command = plan
+  variables { backoff_s = { min = 1, max = 1 } }
+  assert {
+    condition     = alltrue(flatten([for f in values(output.functions) : [for s in values(f.subscriptions) : s.attempts == 100]]))
+    error_message = "Pub/Sub takes at most 100 attempts"
+  }
+}
+
+run "ticks_go_to_who_wants_them" {
+  command = plan
+  assert {
+    condition     = output.functions["capacity_reconcile"].subscriptions["ticks"].filter == "attributes.tick = \"reconcile\""
+    error_message = "capacity_reconcile takes the minute's ticks only"
+  }
+  assert {
+    condition     = output.functions["billing_tick"].subscriptions["ticks"].filter == "attributes.tick = \"billing\""
+    error_message = "billing_tick takes the hour's ticks only"
+  }
+  assert {
+    condition     = output.schedules["batch-reconcile"].cron == "*/2 * * * *" && output.schedules["ml-reconcile"].cron == "* * * * *"
+    error_message = "each cluster has a schedule of its own"
+  }
+}
+
+run "only_gke_has_log_sinks" {
+  command = plan
+  assert {
+    condition     = toset(keys(output.sinks)) == toset(["batch-failed-scheduling", "batch-scale-up-errors", "preemptions"])
+    error_message = "one sink of each kind for a GKE cluster, one for preemptions, none for others"
+  }
+  assert {
+    condition     = strcontains(output.sinks["batch-failed-scheduling"].filter, "jsonPayload.reason=\"FailedScheduling\"") && !strcontains(output.sinks["batch-failed-scheduling"].filter, "resource.type")
+    error_message = "the filter asks for the reason, and for no resource type"
+  }
+  assert {
+    condition     = output.sinks["preemptions"].topic == "interruptions"
+    error_message = "preemptions are interruptions"
+  }
+}
+
+run "names_fit" {
+  command = plan
+  variables {
+    name        = "pilotlight"
+    environment = "prod"
+  }
+  assert {
+    condition     = alltrue([for f in values(output.functions) : length(f.account) <= 30 && length(f.invoker) <= 30])
+    error_message = "an account's name is at most 30 long"
+  }
+}
+
+run "refuses_a_cluster_with_a_bad_name" {
+  command = plan
+  variables { clusters = { "ML_prod" = {} } }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_a_cluster_of_two_clouds" {
+  command = plan
+  variables {
+    clusters = { ml = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "c" } } }
+  }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_an_unknown_mode" {
+  command = plan
+  variables { clusters = { ml = { mode = "full" } } }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_a_schedule_that_is_none" {
+  command = plan
+  variables { clusters = { ml = { reconcile = "every minute" } } }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_no_cluster" {
+  command = plan
+  variables { clusters = {} }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_a_first_wait_longer_than_the_longest" {
+  command = plan
+  variables { backoff_s = { min = 60, max = 10 } }
+  expect_failures = [var.backoff_s]
+}
+
+run "refuses_a_delivery_longer_than_pubsub_waits" {
+  command = plan
+  variables { timeout_s = 900 }
+  expect_failures = [var.timeout_s]
+}
+
+run "refuses_a_secret_under_one_of_our_names" {
+  command = plan
+  variables { channel_secrets = { PILOTLIGHT_MODE = "x" } }
+  expect_failures = [var.channel_secrets]
+}

@@ -1,0 +1,46 @@
+locals {
+  # In-cluster, functions and what calls them run there; state is made here.
+  hosted   = var.network.path != "in-cluster"
+  uses_aws = var.aws != null
+
+  bucket     = "${var.project}-${module.plan.prefix}"
+  policy     = "policy/${filesha256(var.policy_file)}.yaml"
+  policy_uri = "gs://${var.project}-${var.name}-${var.environment}/${local.policy}"
+
+  pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+  functions    = local.hosted ? module.plan.functions : {}
+  topics       = { for name, topic in module.topic : name => { id = topic.id, name = topic.name, dead_id = topic.dead_id } }
+
+  apis = toset(local.hosted ? [
+    "artifactregistry.googleapis.com", "cloudbuild.googleapis.com", "cloudfunctions.googleapis.com",
+    "cloudscheduler.googleapis.com", "compute.googleapis.com", "firestore.googleapis.com", "iam.googleapis.com",
+    "monitoring.googleapis.com", "pubsub.googleapis.com", "run.googleapis.com", "secretmanager.googleapis.com",
+    "storage.googleapis.com", "sts.googleapis.com",
+  ] : var.state.dynamodb == null ? ["firestore.googleapis.com"] : [])
+}
+
+module "plan" {
+  source = "./modules/plan"
+
+  project         = var.project
+  name            = var.name
+  environment     = var.environment
+  clusters        = var.clusters
+  policy_uri      = local.policy_uri
+  state_uri       = module.state.uri
+  channel_secrets = var.alerts.secrets
+  timeout_s       = var.functions.timeout_s
+  backoff_s       = var.functions.backoff_s
+}
+
+data "google_project" "this" {
+  project_id = var.project
+}
+
+resource "google_project_service" "this" {
+  for_each = local.apis
+
+  project            = var.project
+  service            = each.key
+  disable_on_destroy = false
+}

@@ -1,0 +1,23 @@
+# One tick a minute for each cluster, and one an hour to count money.
+
+resource "google_cloud_scheduler_job" "tick" {
+  for_each = local.hosted ? module.plan.schedules : {}
+
+  project   = var.project
+  region    = var.region
+  name      = each.value.name
+  schedule  = each.value.cron
+  time_zone = "Etc/UTC"
+
+  pubsub_target {
+    topic_name = module.topic["ticks"].id
+    data       = base64encode(jsonencode({ tick = each.value.tick, cluster = each.value.cluster }))
+    attributes = { tick = each.value.tick, cluster = each.value.cluster }
+  }
+
+  retry_config {
+    retry_count = 1
+  }
+
+  depends_on = [google_project_service.this]
+}

@@ -1,0 +1,10 @@
+module "state" {
+  source = "./modules/state"
+
+  project   = var.project
+  name      = "${var.name}-${var.environment}"
+  protected = var.state.protected
+  accounts  = { for function, made in module.function : function => made.runtime }
+  dynamodb  = var.state.dynamodb
+  firestore = var.state.dynamodb != null ? null : { location = coalesce(try(var.state.firestore.location, null), var.region) }
+}

@@ -1,0 +1,180 @@
+# The whole setup on mocks: who may do what, where messages go, and how requests leave.
+
+mock_provider "google" {
+  mock_data "google_project" {
+    defaults = { number = "123456789" }
+  }
+  mock_resource "google_compute_address" {
+    defaults = { address = "203.0.113.7" }
+  }
+  mock_resource "google_logging_project_sink" {
+    defaults = { writer_identity = "serviceAccount:sink@logging.example" }
+  }
+}
+mock_provider "aws" {
+  mock_resource "aws_lambda_function" {
+    defaults = { arn = "arn:aws:lambda:eu-west-1:123456789012:function:bridge" }
+  }
+  mock_resource "aws_sqs_queue" {
+    defaults = { arn = "arn:aws:sqs:eu-west-1:123456789012:dead", url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead" }
+  }
+}
+
+variables {
+  project     = "acme-pilotlight"
+  region      = "europe-west1"
+  policy_file = "./examples/civo/policy.yaml"
+  clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
+  alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+  functions   = { bundles = "./tests/bundles" }
+}
+
+run "seven_values_deploy_all_of_it" {
+  command = apply
+  assert {
+    condition     = toset(keys(module.function)) == toset(["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"])
+    error_message = "five functions"
+  }
+  assert {
+    condition     = output.secrets_to_make == tolist(["pilotlight-dev-ml-civo-token", "pilotlight-dev-ml-kubeconfig", "pilotlight-slack"])
+    error_message = "the secrets that must exist are named"
+  }
+  assert {
+    condition     = output.outbox == "pubsub:acme-pilotlight/pilotlight-dev" && output.topics["alerts"] == "pilotlight-dev-alerts"
+    error_message = "the outbox's prefix, a hyphen and the topic make the topic's name"
+  }
+  assert {
+    condition     = output.state == "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
+    error_message = "state is a database of its own"
+  }
+  assert {
+    condition     = google_storage_bucket_object.policy[0].source == "./examples/civo/policy.yaml" && google_storage_bucket.this[0].public_access_prevention == "enforced"
+    error_message = "the policy is uploaded to a bucket that is never public"
+  }
+}
+
+run "requests_leave_from_addresses_that_are_printed" {
+  command = apply
+  assert {
+    condition     = output.allow_list == ["203.0.113.7"]
+    error_message = "the addresses must be printed"
+  }
+  assert {
+    condition     = length(module.network) == 1
+    error_message = "static addresses need the network"
+  }
+}
+
+run "gke_by_dns_needs_no_network" {
+  command = apply
+  variables {
+    clusters = { ml = { gke = { location = "europe-west1", cluster = "ml" } } }
+    network  = { path = "dns-endpoint" }
+  }
+  assert {
+    condition     = length(module.network) == 0 && output.allow_list == []
+    error_message = "no network with the DNS endpoint"
+  }
+  assert {
+    condition     = length(google_project_iam_member.gke) == 4 && alltrue([for m in google_project_iam_member.gke : m.role == "roles/container.clusterViewer"])
+    error_message = "the four functions that reach clusters may see GKE clusters, and no more"
+  }
+}
+
+run "in_cluster_makes_state_and_nothing_that_runs" {
+  command = apply
+  variables { network = { path = "in-cluster" } }
+  assert {
+    condition     = length(module.function) == 0 && length(module.topic) == 0 && length(google_cloud_scheduler_job.tick) == 0 && length(google_storage_bucket.this) == 0
+    error_message = "functions, topics and schedules are the cluster's"
+  }
+}
+
+run "in_cluster_on_aws_keeps_state_in_a_table" {
+  command = apply
+  variables {
+    network = { path = "in-cluster" }
+    state   = { dynamodb = {} }
+    aws     = { account_id = "123456789012", region = "eu-west-1" }
+  }
+  assert {
+    condition     = output.state == "dynamodb:pilotlight-dev"
+    error_message = "state is the table"
+  }
+}
+
+run "ticks_say_which_cluster_and_what_for" {
+  command = apply
+  assert {
+    condition     = jsondecode(base64decode(google_cloud_scheduler_job.tick["ml-reconcile"].pubsub_target[0].data)) == { tick = "reconcile", cluster = "ml" }
+    error_message = "the tick's message"
+  }
+  assert {
+    condition     = google_cloud_scheduler_job.tick["ml-billing"].pubsub_target[0].attributes == tomap({ tick = "billing", cluster = "ml" })
+    error_message = "subscriptions choose by attributes"
+  }
+}
+
+run "nobody_is_everybody" {
+  command = apply
+  assert {
+    condition     = alltrue([for m in concat(values(google_project_iam_member.builder), values(google_project_iam_member.gke)) : !strcontains(m.member, "allUsers") && !strcontains(m.member, "allAuthenticatedUsers")])
+    error_message = "no right for everybody"
+  }
+  assert {
+    condition     = toset([for m in google_project_iam_member.builder : m.role]) == toset(["roles/artifactregistry.writer", "roles/logging.logWriter"])
+    error_message = "who builds may push an image and log, no more"
+  }
+}
+
+run "failure_and_silence_are_told" {
+  command = apply
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.dead_letters[0].conditions[0].condition_threshold[0].filter, "pilotlight-dev-pod-events-dead")
+    error_message = "every dead-letter subscription is watched"
+  }
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.failing[0].conditions[0].condition_threshold[0].filter, "5xx")
+    error_message = "failing functions are watched"
+  }
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.silent[0].conditions[0].condition_absent[0].filter, "pilotlight-dev-capacity-reconcile")
+    error_message = "the heartbeat is watched"
+  }
+}
+
+run "aws_events_come_over_a_bridge" {
+  command = apply
+  variables { aws = { account_id = "123456789012", region = "eu-west-1" } }
+  assert {
+    condition     = length(module.aws_bridge) == 1
+    error_message = "with an AWS account there is a bridge"
+  }
+}
+
+run "own_cost_is_watched" {
+  command = apply
+  variables { budget = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 } }
+  assert {
+    condition     = google_billing_budget.own[0].amount[0].specified_amount[0].units == "20"
+    error_message = "the budget is in whole dollars"
+  }
+}
+
+run "a_bundle_is_rolled_back_to_by_its_hash" {
+  command = apply
+  variables {
+    functions = {
+      bundles     = "./tests/bundles"
+      rollback_to = { pod_pending = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" }
+    }
+  }
+  assert {
+    condition     = output.bundles["pod_pending"] == "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    error_message = "the named bundle is deployed"
+  }
+  assert {
+    condition     = output.bundles["alert_fanout"] == filesha256("./tests/bundles/alert_fanout.zip")
+    error_message = "the others stay as they are"
+  }
+}
