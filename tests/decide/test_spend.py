@@ -1,0 +1,132 @@
+"""What is spent of a budget, what its period will end with, and where bill and meter are apart."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight.decide.budget import meters
+from pilotlight.decide.forecast import forecast
+from pilotlight.decide.meter import day_start
+from pilotlight.decide.spend import books, drift, spent
+from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.budget import Meter
+from pilotlight.facts.policy import Budget, BudgetScope
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MONTH = Budget(name="b", usd=Decimal(1000), period="month")
+
+
+def metered(day: int, usd: str, team: str = "red", pool: str = "a100", **fields: Any) -> MeterDay:
+    """A day of November with one line of the meter."""
+    on = date(2026, 11, day)
+    line = CostLine(
+        kind="used",
+        pool=pool,
+        node="n",
+        instance_type="x",
+        capacity_type="spot",
+        team=team,
+        workload_class="batch",
+        usd=Decimal(usd),
+        gpu_hours=Decimal(usd) / 2,
+        **{"begin": day_start(on), **fields},
+    )
+    return MeterDay(day=on, until=day_start(on), lines=(line,))
+
+
+def billed(day: int, *rows: tuple[str, str, str], source: str = "focus") -> BillDay:
+    """A billed day of November: dollars, pool and team of each row."""
+    on = date(2026, 11, day)
+    return BillDay(
+        day=on,
+        source=source,
+        rows=tuple(BilledDay(day=on, usd=Decimal(usd), pool=pool, team=team) for usd, pool, team in rows),
+    )
+
+
+def meter_of(**fields: Any) -> Meter:
+    """The meter of a month's budget."""
+    (found,) = meters([Budget(**{"name": "b", "usd": Decimal(1000), "period": "month", **fields})], NOW)
+    return found
+
+
+DAYS = [metered(18, "10"), metered(19, "12"), metered(20, "5")]
+BILLS = [billed(18, ("11", "a100", ""), ("2", "", "")), billed(19, ("9", "a100", "red"))]
+
+SPENT: dict[str, tuple[dict[str, Any], list[BillDay], tuple[str, str]]] = {
+    "with no bill all is metered": ({}, [], ("0", "27")),
+    "billed up to the horizon, metered since": ({}, BILLS, ("22", "5")),
+    "a pool by the bill's rows of it": ({"scope": BudgetScope(pool="a100")}, BILLS, ("20", "5")),
+    "another pool": ({"scope": BudgetScope(pool="t4")}, BILLS, ("0", "0")),
+    "a team where the export names it, else by the meter": ({"scope": BudgetScope(team="red")}, BILLS, ("9", "15")),
+    "a class is never in a bill": ({"scope": BudgetScope(workload_class="batch")}, BILLS, ("0", "27")),
+    "GPU-hours are metered": ({"usd": None, "gpu_hours": Decimal(99)}, BILLS, ("0", "13.5")),
+    "a day that one of two sources lacks is metered": (
+        {},
+        [*BILLS, billed(18, ("1", "t4", ""), source="civo")],
+        ("14", "17"),
+    ),
+    "a day billed at nothing costs nothing": ({}, [billed(18)], ("0", "17")),
+}
+
+
+@pytest.mark.parametrize(("fields", "bills", "expected"), SPENT.values(), ids=SPENT.keys())
+def test_spent_is_billed_and_metered(fields: dict[str, Any], bills: list[BillDay], expected: tuple[str, str]) -> None:
+    """No day is counted twice, and none is left out."""
+    found = spent(meter_of(**fields), books(DAYS, bills), Decimal(0), NOW)
+    assert (found.billed, found.metered) == tuple(map(Decimal, expected))
+
+
+def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:
+    """A day in New York begins at 05:00 UTC: what was before counts to the day before, bill or not."""
+    early, late = metered(20, "3"), metered(20, "5", begin=datetime(2026, 11, 20, 5, tzinfo=UTC))
+    both = MeterDay(day=early.day, until=early.until, lines=(*early.lines, *late.lines))
+    day = meter_of(period="day", timezone="America/New_York")
+    assert spent(day, books([both], [billed(20, ("8", "", ""))]), Decimal(0), NOW).total == Decimal(5)
+
+
+def test_a_forecast_has_a_band_and_a_day_it_runs_out() -> None:
+    """Ten days of $10 to $14 and ten days left: $120 more, give or take what the textbook says."""
+    days = [Decimal(12 + 2 * (-1) ** n) for n in range(10)]
+    found = forecast(Decimal(300), Decimal(360), days, NOW, NOW + timedelta(days=10), Decimal(0))
+    assert found.likely == Decimal(420)
+    # t(0.90, 9) = 1.383, s = 2.1082, sqrt(10 + 100 / 10) = 4.4721: 13.04.
+    assert found.low is not None
+    assert found.high is not None
+    assert (round(found.low, 2), round(found.high, 2)) == (Decimal("406.96"), Decimal("433.04"))
+    assert found.runs_out == NOW + timedelta(days=5)
+
+
+def test_a_forecast_from_nothing_has_no_band() -> None:
+    """On the first day it is today's pace."""
+    found = forecast(Decimal(6), Decimal(100), [], NOW, NOW + timedelta(days=2), Decimal(12))
+    assert (found.likely, found.low, found.high, found.runs_out) == (Decimal(30), None, None, None)
+
+
+amounts = st.lists(st.integers(0, 500).map(Decimal), max_size=20)
+
+
+@given(days=amounts, already=st.integers(0, 900).map(Decimal), left=st.integers(1, 31))
+def test_a_forecast_is_in_its_band_and_never_less_than_what_is_spent(
+    days: list[Decimal], already: Decimal, left: int
+) -> None:
+    """Money that is spent does not come back."""
+    found = forecast(already, Decimal(1000), days, NOW, NOW + timedelta(days=left), Decimal(1))
+    assert found.likely >= already
+    if found.low is not None and found.high is not None:
+        assert already <= found.low <= found.likely + Decimal("0.00001")
+        assert found.likely <= found.high + Decimal("0.00001")
+    assert found.runs_out is None or NOW <= found.runs_out < NOW + timedelta(days=left)
+
+
+def test_drift_is_told_by_day_and_pool_above_both_thresholds() -> None:
+    """A dollar, and five in a hundred, may be apart; what a bill has and the meter has not is unexplained."""
+    days = [metered(17, "100"), metered(18, "100"), metered(19, "0.50")]
+    bills = [billed(17, ("104", "a100", "")), billed(18, ("130", "a100", ""), ("7", "", "")), billed(19)]
+    found = drift(books(days, bills))
+    assert [f.subject for f in found] == ["2026-11-18 no pool", "2026-11-18 pool a100"]
+    assert "billed $130.00, metered $100.00: $30.00 more than was metered is unexplained" in found[1].message
