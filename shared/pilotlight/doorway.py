@@ -88,8 +88,8 @@ class House(Protocol):
         ...
 
     @property
-    def deps(self) -> Deps:
-        """The one cluster's ports and policy; of many, only ``at`` one has them."""
+    def late(self) -> Deps:
+        """The one cluster's ports and policy, opened as they are used; of many, only ``at`` one has them."""
         ...
 
     @property
@@ -143,7 +143,7 @@ class _Request:
     @property
     def deps(self) -> Deps:
         """The ports and policy of the one cluster it is about."""
-        return self.house.deps
+        return self.house.late
 
 
 def receive(
@@ -173,7 +173,7 @@ def receive(
 
 def _check(house: House, function: Function) -> None:
     """Raises what is wrong with the whole deployment; one of many clusters answers for itself when its turn comes."""
-    _ = (house.state, house.outbox, house.policy) if len(house.clusters) > 1 else house.at(house.clusters[0]).deps
+    _ = house.late if len(house.clusters) == 1 else (house.state, house.outbox, house.policy)
     if function == "alert_fanout":
         _ = house.channels
 
@@ -233,7 +233,7 @@ def _at(request: _Request, message: Message, cluster: str) -> Response:
     with bound(cluster=cluster):
         try:
             site = request.house.at(cluster)
-            _ = site.deps
+            _ = site.late
         except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
             return _failed(error, "not set up: ")
         return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))

@@ -17,7 +17,7 @@ from pilotlight.adapters import logs
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
-from pilotlight.flow.deps import Deps
+from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, default_file, read
 
@@ -100,6 +100,17 @@ class App:
         """The one cluster's ports, its policy, and the offerings that it and the catalogue make."""
         with self._lock:
             return self._deps
+
+    @property
+    def late(self) -> LateDeps:
+        """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
+        with self._lock:
+            return self._late
+
+    @cached_property
+    def _late(self) -> LateDeps:
+        name, clock = self.settings.cluster_name, self.clock
+        return LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
 
     @cached_property
     def _deps(self) -> Deps:

@@ -1,11 +1,13 @@
 """What a flow works with: one cluster's ports and policy, and what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from pilotlight.errors import Failed, Reject
 from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
@@ -36,6 +38,30 @@ class Deps:
         """What may be done to a pool: its own mode, else the deployment's."""
         rules = self.policy.pools.get(pool)
         return (rules.mode if rules is not None else None) or self.mode
+
+
+class LateDeps(Deps):
+    """Deps of which only these four are there at once; with the first other one that is used, all are opened.
+
+    An event that is known needs no more: it costs neither policy, catalogue, cluster nor cloud. A deployment that is
+    set up wrongly raises ``Failed``: that is no fault of the event.
+    """
+
+    def __init__(self, open: Callable[[], Deps], *, name: str, state: State, outbox: Outbox, clock: Clock) -> None:
+        known = {"name": name, "state": state, "outbox": outbox, "clock": clock}
+        for field_name, value in {**known, "_open": open}.items():
+            object.__setattr__(self, field_name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """A field that is not there yet."""
+        if name not in Deps.__slots__:
+            raise AttributeError(name)
+        try:
+            opened = object.__getattribute__(self, "_open")()
+        except Reject as error:
+            raise Failed(f"not set up: {error}") from error
+        object.__setattr__(self, name, getattr(opened, name))
+        return getattr(opened, name)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,6 @@ from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.walk import AT_WORK, NOTHING, walk
-from pilotlight.flow.walk import dry_run as _dry_run
 
 CLAIM_S = 3600.0
 """An event that was handled is known for so long: its second delivery costs one read."""
@@ -13,28 +11,45 @@ CLAIM_S = 3600.0
 
 def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer:
     """What one pod-pending event leads to. A pod whose capacity is on its way needs no look at the cluster."""
+    claim = f"event/{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
+    if not dry_run and (known := _handled(deps, claim) or _on_its_way(deps, event)):
+        return known
+    # What is known costs a cold start nothing of this.
+    from pilotlight.flow import walk
+
     if dry_run:
-        return _dry_run(deps, releases=False)
-    claim = f"event/{deps.name}/{_identity(deps, event)}"
-    handled = deps.state.get(claim)
-    if handled is not None:
-        return Answer(decision=MARK.read(claim, handled.value).note, did=(), why="this event was handled already")
-    pod = f"{event.namespace}/{event.name}"
-    now = deps.clock.now()
-    for _, entry in ledger.in_flight(deps.state, deps.name):
-        if event.uid and event.uid in entry.demands and now < entry.ready_by:
-            why = f"capacity for {pod} is on its way: {entry.offering}, by {entry.ready_by:%H:%M:%S}"
-            return Answer(decision=entry.decision, did=(), why=why)
-    answer = walk(deps, "provision", f"{pod} {event.identity or event.uid}".strip(), releases=False)
+        return walk.dry_run(deps, releases=False)
+    late = _late(deps, event)
+    if late and (known := _handled(deps, late)):
+        return known
+    trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
+    answer = walk.walk(deps, "provision", trigger, releases=False)
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
-    if answer.why not in (NOTHING, AT_WORK):
-        deps.state.put(claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
+    if answer.why not in (walk.NOTHING, walk.AT_WORK):
+        deps.state.put(late or claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
     return answer
 
 
-def _identity(deps: Deps, event: PodPending) -> str:
-    """What makes two deliveries one event. All events too old to trust are one a minute: a hint to look."""
+def _handled(deps: Deps, claim: str) -> Answer | None:
+    stored = deps.state.get(claim)
+    if stored is None:
+        return None
+    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why="this event was handled already")
+
+
+def _on_its_way(deps: Deps, event: PodPending) -> Answer | None:
     now = deps.clock.now()
-    if event.at is not None and (now - event.at).total_seconds() > deps.policy.max_event_age:
-        return f"late-{now:%Y%m%d%H%M}"
-    return event.identity or f"{event.namespace}/{event.name}/{event.uid}/{event.at}"
+    for _, entry in ledger.in_flight(deps.state, deps.name):
+        if event.uid and event.uid in entry.demands and now < entry.ready_by:
+            until = f"{entry.offering}, by {entry.ready_by:%H:%M:%S}"
+            why = f"capacity for {event.namespace}/{event.name} is on its way: {until}"
+            return Answer(decision=entry.decision, did=(), why=why)
+    return None
+
+
+def _late(deps: Deps, event: PodPending) -> str:
+    """The claim of all events that are too old to trust: together they are one hint a minute to look."""
+    now = deps.clock.now()
+    if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:
+        return ""
+    return f"event/{deps.name}/late-{now:%Y%m%d%H%M}"

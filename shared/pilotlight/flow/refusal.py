@@ -6,10 +6,9 @@ from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.policy import Policy
-from pilotlight.flow import lease, ledger, memorise
+from pilotlight.flow import lease, ledger
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.provision import CLAIM_S
-from pilotlight.flow.reconcile import reconcile
 from pilotlight.units import human
 
 DENIALS: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
@@ -19,12 +18,17 @@ _log = logging.getLogger("pilotlight")
 
 def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
     """What one refusal leads to. One that is known, too old, or of a group that is none of ours changes nothing."""
-    pool = pool_of(deps.policy, failed.group)
     claim = f"event/{deps.name}/{failed.identity}"
-    why = _nothing_new(deps, failed, pool, claim)
+    if failed.identity and deps.state.get(claim) is not None:
+        return Answer(decision="", did=(), why="this refusal was handled already")
+    pool = pool_of(deps.policy, failed.group)
+    why = _of_no_use(deps, failed, pool)
     if why:
         _log.info("refusal of no use", extra={"data": {"group": failed.group, "why": why}})
         return Answer(decision="", did=(), why=why)
+    # What is known costs a cold start nothing of this.
+    from pilotlight.flow.reconcile import reconcile
+
     tick = Tick(cluster=deps.name, identity=failed.identity, at=failed.at)
     if dry_run:
         return reconcile(deps, tick, dry_run=True)
@@ -46,19 +50,19 @@ def pool_of(policy: Policy, group: str) -> str:
     return names[max(made, key=len)] if made else ""
 
 
-def _nothing_new(deps: Deps, failed: CapacityFailed, pool: str, claim: str) -> str:
+def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
     if not pool:
         return f"no pool of the policy is called {failed.group} at its cloud"
     age_s = (deps.clock.now() - failed.at).total_seconds() if failed.at else 0.0
     if age_s > deps.policy.max_event_age:
         return f"pool {pool} was refused {human(age_s)} ago: too long to still hold"
-    if failed.identity and deps.state.get(claim) is not None:
-        return "this refusal was handled already"
     return ""
 
 
 def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
+    from pilotlight.flow import memorise
+
     held = lease.acquire(deps.state, deps.clock, deps.name, f"refusal of {failed.group}")
     if held is None:
         raise Busy("another delivery is at work on this cluster; the refusal is remembered after it")
