@@ -46,7 +46,12 @@ def figures(spent: Spent) -> str:
 
 def rule(step: LadderStep) -> str:
     """What a step means: "only spot is bought from 80 % on"."""
-    return f"{_RULES[step.do]} from {step.at * 100:.3g} % on"
+    return f"{_RULES[step.do]} from {percent(step)} on"
+
+
+def percent(step: LadderStep) -> str:
+    """The share of a step: "80 %"."""
+    return f"{float(step.at) * 100:.3g} %"
 
 
 _RULES = {"notify": "people are told", "spot-only": "only spot is bought", "no-new-buys": "nothing more is bought"}

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.codec.records import Format
 from pilotlight.decide.budget import amount, who
-from pilotlight.decide.ladder import climbed, figures, rule
+from pilotlight.decide.ladder import climbed, figures, percent, rule
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, Step
 from pilotlight.facts.messages import Alert
@@ -103,13 +103,12 @@ def _changes(deps: Deps, before: Rung | None, after: Rung, spent: Spent, now: da
 def _alert(deps: Deps, step: LadderStep, spent: Spent, start: datetime, now: datetime, *, resolved: bool) -> Alert:
     """A step reached, or left, in the period that began at ``start``."""
     budget = spent.meter.budget
-    percent = f"{step.at * 100:.3g} %"
     return Alert(
         cluster=deps.name,
         kind=f"budget-{step.do}",
         severity="info" if resolved else _SEVERITY[step.do],
         fingerprint=f"budget/{budget.name}/{start:%Y%m%dT%H%M}/{step.at}",
-        what=f"{who(spent.meter)} is {'below' if resolved else 'at'} {percent} of its budget",
+        what=f"{who(spent.meter)} is {'below' if resolved else 'at'} {percent(step)} of its budget",
         why=f"{figures(spent)}; {outlook(spent)}",
         next=_next(budget, step, resolved),
         how=f"pilotlight budget status; budgets.{budget.name} in the policy sets limit and ladder",

@@ -1,0 +1,287 @@
+"""billing_tick over the world: the meter, bills, budgets and their ladder, each told once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from stage import START, Stage
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.decide.meter import day_start
+from pilotlight.errors import Unavailable
+from pilotlight.facts.bill import Bill, BilledDay
+from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
+from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, PoolPolicy
+from pilotlight.facts.workload import Finding
+from pilotlight.flow import bill, ladder, rooms
+from pilotlight.flow.billing import billing, standing
+from pilotlight.flow.deps import Answer
+from pilotlight.units import HOUR
+
+TICK = Tick(cluster="c", what="billing")
+DAY = timedelta(days=1)
+
+
+LOW = (
+    LadderStep(at=Decimal("0.05"), do="notify"),
+    LadderStep(at=Decimal("0.08"), do="spot-only"),
+    LadderStep(at=Decimal("0.1"), do="no-new-buys"),
+)
+"""A ladder far below what holds refuse."""
+
+
+def day(usd: str, **fields: Any) -> Budget:
+    """A budget in dollars a day whose ladder acts."""
+    return Budget(
+        **{"name": "b", "usd": Decimal(usd), "period": "day", "hard": False, "ladder_dry_run": False, **fields}
+    )
+
+
+def tick(on: Stage) -> Answer:
+    """One billing tick."""
+    return billing(on.deps, TICK)
+
+
+def hours(on: Stage, count: int) -> None:
+    """So many hours with a tick of everything every ten minutes."""
+    for _ in range(count * 6):
+        on.minutes(10)
+        tick(on)
+
+
+def told(on: Stage, kind: str = "budget") -> list[tuple[str, str, bool]]:
+    """Alerts of a kind, by what they say, their severity, and whether they resolve."""
+    return [(a.what, a.severity, a.resolved) for a in on.alerts if a.kind.startswith(kind)]
+
+
+def test_each_step_is_told_once_on_the_way_up_and_acts() -> None:
+    """First people are told, then only spot is bought, then nothing; what runs is left alone."""
+    pools = {"one": PoolPolicy(instance_type="one", max=20)}
+    on = Stage(pools=pools, budgets=(day("40", ladder=LOW),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    hours(on, 5)
+    assert told(on) == [
+        ("budget b is at 5 % of its budget", "info", False),
+        ("budget b is at 8 % of its budget", "warning", False),
+        ("budget b is at 10 % of its budget", "critical", False),
+    ]
+    late = on.submit("late")
+    on.event(late)
+    assert on.nodes("one") == 1
+    (refused,) = [a for a in on.alerts if a.kind == "refused"]
+    assert refused.why == "budget b: $5.00 of $40.00 a day is spent: nothing more is bought from 10 % on"
+    (alert,) = [a for a in on.alerts if a.kind == "budget-spot-only"]
+    assert alert.usd == "3.33"
+    assert alert.why.startswith("budget b: $3.33 of $40.00 a day is spent; the day will end with about ")
+
+
+def test_a_new_period_takes_the_steps_back_and_buys_again() -> None:
+    """After midnight the pod that was refused gets its node, and people hear that it is over."""
+    on = Stage(budgets=(day("4", hard=True, ladder=(LadderStep(at=Decimal("0.2"), do="no-new-buys"),)),))
+    on.event(on.submit("a", run_s=HOUR))
+    hours(on, 2)
+    on.event(on.submit("late", run_s=HOUR))
+    assert on.nodes("one") == 0
+    hours(on, 12)
+    assert [(severity, resolved) for _, severity, resolved in told(on)][:2] == [("critical", False), ("info", True)]
+    assert [job.id for job in on.world.finished] == ["uid-a", "uid-late"]
+
+
+def test_a_dry_run_says_would_and_changes_nothing() -> None:
+    """The alert is there; the pod gets its node."""
+    on = Stage(budgets=(day("40", ladder=LOW, ladder_dry_run=True),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    hours(on, 5)
+    assert on.alerts[-1].next == (
+        "would: nothing more is bought from 10 % on (ladder_dry_run); serving and what runs are left alone"
+    )
+    on.event(on.submit("late"))
+    assert on.nodes("one") == 2
+
+
+def test_serving_is_bought_under_every_step() -> None:
+    """A serving pod gets its node although its team has spent all."""
+    on = Stage(budgets=(day("40", ladder=LOW, scope=BudgetScope(team="red")),))
+    on.event(on.submit("a", run_s=6 * HOUR, team="red"))
+    hours(on, 5)
+    on.event(on.submit("web", team="red", workload_class="serving", gpu_models=("T4",)))
+    on.event(on.submit("more", team="red"))
+    assert on.nodes("one") == 2
+
+
+def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
+    """The hold is where a race between a plan and a step ends."""
+    from pilotlight.decide.budget import terms
+    from pilotlight.flow import holds
+
+    on = Stage(budgets=(day("40", ladder=LOW),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    hours(on, 5)
+    own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
+    assert "nothing more is bought" in holds.reserve(on.deps, "d", 0, [own], on.world.clock.now())
+    assert not on.deps.state.scan("hold/c/d").items
+
+
+def test_ticks_twice_and_crashed_tell_once() -> None:
+    """A tick that dies after the ladder moved and before its alert was sent: the next one sends it, and only once."""
+    on = Stage(budgets=(day("4"),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    hours(on, 1)
+    on.wait(2 * HOUR)
+    sending = on.outbox.publish
+
+    def lost(messages: Any) -> None:
+        raise Unavailable("the topic is gone")
+
+    on.outbox.publish = lost  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        tick(on)
+    on.outbox.publish = sending  # type: ignore[method-assign]
+    for _ in range(3):
+        tick(on)
+    assert told(on) == [("budget b is at 50 % of its budget", "info", False)]
+
+
+class Exports:
+    """A bill as its export has it by now."""
+
+    def __init__(self, *rows: tuple[int, str], reaches: int, findings: tuple[Finding, ...] = ()) -> None:
+        days = tuple(BilledDay(day=(START + n * DAY).date(), usd=Decimal(usd), pool="one") for n, usd in rows)
+        horizon = day_start((START + reaches * DAY).date())
+        self.bill = Bill(source="focus", days=days, horizon=horizon, findings=findings)
+
+    def read(self, start: datetime, end: datetime) -> Bill:
+        """The whole export."""
+        return self.bill
+
+
+def exported(on: Stage, exports: Exports) -> None:
+    """An export arrives, twice."""
+    on.deps = replace(on.deps, bills=exports)
+    for _ in range(2):
+        billing(on.deps, BillExported(cluster="c", uri="focus.csv"))
+
+
+def month(on: Stage) -> tuple[Decimal, Decimal]:
+    """What the month's budget says is billed and metered."""
+    (found,) = standing(on.deps, on.world.clock.now())
+    return round(found.billed, 2), round(found.metered, 2)
+
+
+def test_exports_corrections_and_partial_files_count_once() -> None:
+    """A day is what the last export that covers it says; from its horizon on the meter counts."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    hours(on, 36)
+    assert month(on) == (0, 36)
+    exported(on, Exports((0, "12.50"), (1, "3"), reaches=1))
+    assert month(on) == (Decimal("12.50"), 24)
+    hours(on, 12)
+    exported(on, Exports((0, "12"), (1, "25"), reaches=2))
+    assert month(on) == (37, 12)
+    exported(on, Exports((0, "11"), reaches=1))
+    assert month(on) == (36, 12)
+
+
+def test_a_bill_that_is_odd_or_apart_from_the_meter_is_told_once() -> None:
+    """Lines that could not be counted, and dollars the meter cannot explain, are alerts; not again tomorrow."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    hours(on, 36)
+    odd = Finding(subject="row 7", code="nan", message="BilledCost is NaN")
+    exported(on, Exports((0, "50"), reaches=1, findings=(odd,)))
+    assert told(on, "bill") == [
+        ("1 lines of the bill focus could not be counted", "warning", False),
+        ("bill and meter are apart on 1 days and pools", "warning", False),
+    ]
+    (apart,) = [a for a in on.alerts if a.kind == "bill-drift"]
+    assert "2026-11-20 pool one: billed $50.00, metered $12.00: $38.00 more" in apart.why
+
+
+def test_a_bill_that_cannot_be_read_stops_neither_meter_nor_ladder() -> None:
+    """It is told of, and tried again later, not every minute."""
+
+    class Gone:
+        calls = 0
+
+        def read(self, start: datetime, end: datetime) -> Bill:
+            self.calls += 1
+            raise Unavailable("the bucket does not answer")
+
+    on, gone = Stage(budgets=(day("4"),)), Gone()
+    on.deps = replace(on.deps, bills=gone)
+    on.event(on.submit("a", run_s=6 * HOUR))
+    for _ in range(15):
+        on.minutes(10)
+        tick(on)
+    assert told(on)[0][0] == "budget b is at 50 % of its budget"
+    assert told(on, "bill-unread") == [("the bill could not be read", "warning", False)]
+    assert gone.calls <= 15
+
+
+def notice(**fields: Any) -> BudgetNotice:
+    """Google's budget, as it tells several times a day."""
+    usual = {
+        "cluster": "c",
+        "since": datetime(2026, 11, 1, tzinfo=UTC),
+        "budget": "b-1",
+        "cost": "82.10",
+        "limit": "100",
+        "currency": "USD",
+        "threshold": 0.8,
+    }
+    return BudgetNotice(**{**usual, **fields})
+
+
+def test_a_clouds_budget_is_told_once_a_threshold_and_caps_nothing() -> None:
+    """The same threshold again is silent; the next one, a forecast, and the next month are news."""
+    on = Stage(budgets=(day("100"),))
+    for cost in ("82.10", "83", "84"):
+        billing(on.deps, notice(cost=cost))
+    billing(on.deps, notice(threshold=1.0, forecast=True))
+    billing(on.deps, notice(threshold=None))
+    billing(on.deps, notice(since=datetime(2026, 12, 1, tzinfo=UTC)))
+    assert [a.what for a in on.alerts] == [
+        "the cloud's budget b-1 has passed 80 %",
+        "the cloud's budget b-1 is forecast to pass 100 %",
+        "the cloud's budget b-1 has passed 80 %",
+    ]
+    assert ladder.steps(on.deps.state, "c") == ()
+
+
+def test_a_node_of_unknown_price_is_an_alert() -> None:
+    """It is named, and never $0."""
+    on = Stage()
+    on.event(on.submit("a", run_s=6 * HOUR))
+    on.deps = replace(on.deps, offerings=())
+    for _ in range(3):
+        on.wait(600)
+        tick(on)
+    (alert,) = [a for a in on.alerts if a.kind == "unpriced"]
+    assert alert.what.startswith("1 nodes have no known price: ")
+
+
+def test_a_dry_run_counts_and_tells_nothing() -> None:
+    """It says where the budgets stand."""
+    on = Stage(budgets=(day("4"),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    before = dict(on.deps.state.scan("").items)
+    answer = billing(on.deps, TICK, dry_run=True)
+    assert answer.why == "budget b: $0.00 of $4.00 a day is spent"
+    assert dict(on.deps.state.scan("").items) == before
+
+
+def test_every_record_is_in_a_room_that_reads_it() -> None:
+    """What the meter, the bill and the ladder leave behind is known to `pilotlight state`."""
+    on = Stage(budgets=(day("4"),))
+    assert isinstance(on.deps.state, MemoryState)
+    on.event(on.submit("a", run_s=2 * HOUR))
+    hours(on, 14)
+    exported(on, Exports((0, "50"), reaches=1))
+    found = {}
+    for key, stored in on.deps.state.scan("").items:
+        found[key.partition("/")[0]] = rooms.read(key, stored.value)
+    assert found.keys() >= {"metering", "meter", "metered", "life", "bill", "bill-read", "ladder", "noticed"}
+    assert bill.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50
