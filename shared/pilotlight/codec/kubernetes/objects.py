@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Taint
 from pilotlight.units import EPOCH
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A part of an object: unknown fields are skipped."""
 
 

@@ -22,7 +22,7 @@ from pilotlight.codec.kubernetes.companions import (
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
-from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.facts.policy import Policy
 
 T = TypeVar("T")
@@ -85,19 +85,24 @@ class Reads:
         """Pods that wait, GPU nodes with their pods, and the objects that those refer to."""
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
-        nodes = self.all(NODES, _NODE_LIST, lambda node: is_gpu_node(node, self._policy))
+        nodes = self.all(NODES, _NODE_LIST, lambda node: node if is_gpu_node(node, self._policy) else None)
         bound = self._bound({node.metadata.name for node in nodes}, gangs)
         seen = {pod.metadata.uid for pod in bound}
         pods = [*(pod for pod in waiting if pod.metadata.uid not in seen), *bound]
         return Found(pods, nodes, self._objects(pods, gangs=bool(gangs)))
 
+    def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
+        """The pods of the whole cluster that are wanted; the others go with their page."""
+        share = _Sharing()
+        return self.all(PODS, _POD_LIST, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
+
     def waiting(self) -> list[Pod]:
         """The pods on no node, chosen by the server."""
-        return self.all(PODS, _POD_LIST, fieldSelector="spec.nodeName=")
+        return self.everywhere(selector="spec.nodeName=")
 
     def on_node(self, node: str) -> list[Pod]:
         """The pods bound to a node now."""
-        return self.all(PODS, _POD_LIST, fieldSelector=f"spec.nodeName={node}")
+        return self.everywhere(selector=f"spec.nodeName={node}")
 
     def node(self, name: str) -> KubeNode:
         """One node. Raises ``Missing``."""
@@ -111,10 +116,10 @@ class Reads:
         self,
         path: str,
         decoder: msgspec.json.Decoder[ListOf[T]],
-        keep: Callable[[T], bool] = lambda item: True,
+        keep: Callable[[T], T | None] = lambda item: item,
         **query: str,
     ) -> list[T]:
-        """Every object of a list that is to be kept; the others go with their page."""
+        """Every object of a list as ``keep`` makes it, page by page; None is left out."""
         for _ in range(RESTARTS):
             try:
                 return self._pages(path, decoder, keep, query)
@@ -123,13 +128,13 @@ class Reads:
         raise last
 
     def _pages(
-        self, path: str, decoder: msgspec.json.Decoder[ListOf[T]], keep: Callable[[T], bool], query: dict[str, str]
+        self, path: str, decoder: msgspec.json.Decoder[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
     ) -> list[T]:
         found: list[T] = []
         after = ""
         while True:
             page = self._api.get(path, decoder, limit=str(PAGE), **{"continue": after}, **query)
-            found += (item for item in page.items or () if keep(item))
+            found += (kept for item in page.items or () if (kept := keep(item)) is not None)
             after = page.metadata.next
             if not after:
                 return found
@@ -138,12 +143,7 @@ class Reads:
         """The pods on these nodes, and wherever else members of these gangs are."""
         if not gangs and len(nodes) <= FEW_NODES:
             return [pod for node in sorted(nodes) for pod in self.on_node(node)]
-        return self.all(
-            PODS,
-            _POD_LIST,
-            lambda pod: pod.spec.node_name in nodes or gang_key(pod) in gangs,
-            fieldSelector="spec.nodeName!=",
-        )
+        return self.everywhere(lambda p: p.spec.node_name in nodes or gang_key(p) in gangs, "spec.nodeName!=")
 
     def _objects(self, pods: Iterable[Pod], *, gangs: bool) -> Objects:
         """The objects beside them: of a kind only where some pod can refer to it, and the API serves it."""
@@ -168,6 +168,27 @@ class Reads:
         except Missing:
             return {}
         return {f"{o.metadata.namespace}/{o.metadata.name}" if scoped else o.metadata.name: o for o in found}
+
+
+class _Sharing:
+    """Pods of one owner are alike: what its template gives to all of them is kept once, whatever their number.
+
+    Of a pod on a node its conditions go too: they only tell why a pod waits.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str, str], PodSpec] = {}
+
+    def __call__(self, pod: Pod) -> Pod:
+        """The same pod, in less room."""
+        spec, status, owner = pod.spec, pod.status, pod.metadata.owner
+        if spec.node_name:
+            status = msgspec.structs.replace(status, conditions=())
+        if owner is not None:
+            like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
+            if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
+                spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
+        return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
 def pod_path(namespace: str, name: str) -> str:
