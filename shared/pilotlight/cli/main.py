@@ -26,6 +26,7 @@ COMMANDS = {
     "state_commands": ("state",),
     "chaos_command": ("chaos",),
     "brake_commands": ("pause", "resume", "approve"),
+    "alert_commands": ("alerts",),
 }
 """Which module of this package registers which commands."""
 

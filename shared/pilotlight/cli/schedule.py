@@ -94,8 +94,15 @@ def _tick(app: "App", what: Ticked) -> None:
 
 
 def _drain(app: "App") -> None:
-    """Hand the outbox's alerts to alert_fanout; those it wants again stay."""
+    """Hand the outbox's alerts to alert_fanout, those it wants again stay; then let it tell what waited until now."""
     from pilotlight.adapters.outbox.local import LocalOutbox
+    from pilotlight.codec.events import encode
+    from pilotlight.facts.messages import Tick
+    from pilotlight.flow.flush import anything_due
 
     if isinstance(app.outbox, LocalOutbox):
-        app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status != 503)
+        app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status < 500)
+    now = app.clock.now()
+    if anything_due(app.state, now):
+        tick = Tick(cluster=app.clusters[0], what="alerts", at=now)
+        app.receive("alert_fanout", encode(tick, id=f"alerts-{now:%Y%m%dT%H%M%S}"), {})

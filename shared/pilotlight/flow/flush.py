@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -75,6 +75,11 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
     waits = f"{len(later)} alert{'s' if len(later) > 1 else ''} wait" if later else "nothing waits"
     said = tuple(f"{name}: {word}" for name, word in words.items() if word)
     return Answer(decision="", did=said, why=waits, look_again_at=min(later, default=None))
+
+
+def anything_due(state: State, now: datetime) -> bool:
+    """Whether a flush would find something."""
+    return any(entry.telling.due is None or entry.telling.due <= now for entry in entries(state, "waiting"))
 
 
 def flush_now_and_then(desk: Desk) -> None:

@@ -1,0 +1,80 @@
+"""``pilotlight alerts``: channels are tried, tellings listed, dead letters redelivered; secrets never show."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput, Failed
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = str(ROOT / "events" / "samples" / "pilotlight" / "alert.json")
+SECRET = "s3cr3t-path"
+
+POLICY = """
+version: 1
+alerts:
+  channels:
+    screen: {kind: console}
+    ops: {kind: webhook, url_env: OPS_URL, timeout: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deployment of its own, whose web hook leads inside."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPS_URL", f"http://127.0.0.1:9/{SECRET}")
+
+
+def _run(*words: str) -> str:
+    result = CliRunner().invoke(build(list(words)), list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_a_dry_run_shows_what_would_be_sent() -> None:
+    """Every part of the alert is shown, nothing is sent, and the URL stays secret."""
+    said = _run("alerts", "test", "--channel", "ops", "--dry-run")
+    assert said.startswith("would send to ops, a webhook:\nINFO: this is a test")
+    assert SECRET not in said
+
+
+def test_a_channel_can_be_tried() -> None:
+    """A console takes the alert; as JSON the outcome says that it was sent."""
+    said = _run("alerts", "test", "--channel", "screen", "--json")
+    assert json.loads(said.splitlines()[-1])["sent"] is True
+
+
+def test_a_channel_that_fails_says_why_without_its_url() -> None:
+    """A web hook that leads inside is a failed run whose reason names host and cure."""
+    with pytest.raises(Failed, match=r"channel ops: web hook at 127\.0\.0\.1 .* allow_private") as caught:
+        _run("alerts", "test", "--channel", "ops")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [("--channel", "nope"), ("--channel", "screen", "--severity", "loud")])
+def test_what_is_not_known_is_bad_input(words: tuple[str, ...]) -> None:
+    """A channel that the policy does not have, and a severity there is not."""
+    with pytest.raises(BadInput):
+        _run("alerts", "test", *words)
+
+
+def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
+    """An alert reaches one channel and is given up on the other; redelivering tries it and says what came of it."""
+    assert _run("alerts", "list").strip() == "no alert was told lately, and none waits"
+    _run("send", SAMPLE)
+    told = {entry["channel"]: entry["status"] for entry in json.loads(_run("alerts", "list", "--json"))}
+    assert told == {"screen": "told", "ops": "gave up"}
+    assert "would try again 1 alerts" in _run("alerts", "redeliver", "--dry-run")
+    said = json.loads(_run("alerts", "redeliver", "--json").splitlines()[-1])
+    assert said == {"dry_run": False, "tried": 1, "told": 0}
+    assert SECRET not in _run("alerts", "list", "--json")
+    table = _run("alerts", "list", "--channel", "ops")
+    assert "gave up" in table
+    assert "screen" not in table
