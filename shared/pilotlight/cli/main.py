@@ -25,6 +25,8 @@ COMMANDS = {
     "why_command": ("why",),
     "state_commands": ("state",),
     "chaos_command": ("chaos",),
+    "doctor_command": ("doctor",),
+    "reconcile_command": ("reconcile",),
     "brake_commands": ("pause", "resume", "approve"),
     "alert_commands": ("alerts",),
 }

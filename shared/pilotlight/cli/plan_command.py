@@ -1,4 +1,4 @@
-"""``pilotlight plan``: a dry run on a real cluster's objects, through the flow that a deployment runs."""
+"""``pilotlight plan``: a dry run on a real cluster, or on its objects in files, through the flow of a deployment."""
 
 import os
 import sys
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pilotlight.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, read
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.cluster.files import File, FileCluster
-    from pilotlight.wiring import App
+    from pilotlight.adapters.cluster.files import File
+    from pilotlight.wiring import App, Seams
 
 
 def register(app: typer.Typer) -> None:
@@ -24,12 +25,14 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")],
-    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")],
+    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
     objects: Annotated[
         list[str] | None,
         typer.Option(help="Lists of pvc, pv, storageclass, pdb, podgroups or namespaces. May be given many times."),
     ] = None,
+    context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
+    kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
     catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
     at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
@@ -37,28 +40,48 @@ def plan(
 ) -> None:
     """Say what would be bought, kept and released on your cluster, and why. Changes nothing.
 
-    Example: [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
+    From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
+    [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
     """
-    from pilotlight.adapters.cluster.files import FileCluster
     from pilotlight.wiring import App
 
-    settings = Settings.of(os.environ)
-    settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
-    files = _read([pods, nodes, *(objects or [])])
-    app = App(settings)
-    cluster = FileCluster(files[0], files[1], files[2:], app.policy)
-    now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
-    decided = _decide(app, cluster, now)
+    if context or kubeconfig:
+        if pods or nodes or objects:
+            raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
+        app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
+        seams: Seams = {}  # Its own adapters.
+        now = _moment(at) if at else datetime.now(UTC)
+    else:
+        app = App(_settings(policy, catalog))
+        seams, now = _from_files(app, pods, nodes, objects or [], at)
+    decided = _decide(app, seams, now)
     if as_json:
         _print_json(decided, now)
     else:
-        _print_text(decided, now, f"policy {settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}")
+        policy = app.settings.policy or "examples/policy.yaml"
+        _print_text(decided, now, f"policy {policy}, catalogue {app.catalog.name}")
 
 
-def _decide(app: "App", cluster: "FileCluster", now: datetime) -> Plan:
-    """The dry run of a reconcile over the files, with nothing remembered; and what is wrong with pools and prices."""
+def _settings(policy: str, catalog: str) -> Settings:
+    settings = Settings.of(os.environ)
+    return msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
+
+
+def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: str) -> "tuple[Seams, datetime]":
+    """The cluster that files show, and the moment to plan for."""
+    from pilotlight.adapters.cluster.files import FileCluster, FilePools
+
+    if not (pods and nodes):
+        raise BadInput("name two files by --pods and --nodes, or a cluster by --context")
+    files = _read([pods, nodes, *objects])
+    cluster = FileCluster(files[0], files[1], files[2:], app.policy)
+    now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
+    return {"cluster": cluster, "pools": FilePools(cluster)}, now
+
+
+def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
+    """The dry run of a reconcile with nothing remembered; and what is wrong with pools and prices."""
     from pilotlight.adapters.clock import StoppedClock
-    from pilotlight.adapters.cluster.files import FilePools
     from pilotlight.adapters.outbox.memory import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.decide.offer import offerings
@@ -66,16 +89,15 @@ def _decide(app: "App", cluster: "FileCluster", now: datetime) -> Plan:
     from pilotlight.wiring import App
 
     clock = StoppedClock(now)
-    seamed = App(
-        app.settings,
-        policy=app.policy,
-        catalog=app.catalog,
-        cluster=cluster,
-        pools=FilePools(cluster),
-        clock=clock,
-        state=MemoryState(clock),
-        outbox=MemoryOutbox(),
-    )
+    given: Seams = {
+        **seams,
+        "policy": app.policy,
+        "catalog": app.catalog,
+        "clock": clock,
+        "state": MemoryState(clock),
+        "outbox": MemoryOutbox(),
+    }
+    seamed = App(app.settings, **given)
     decided = dry_run(seamed.deps, releases=True).plan or Plan()
     _, unbuyable = offerings(app.policy, app.catalog)
     return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))

@@ -1,0 +1,99 @@
+"""``pilotlight doctor``: what is wrong between a policy, a cluster and this account, one line each with its fix."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.facts.checkup import LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, Survey
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The checks as JSON.")] = False,
+) -> None:
+    """Say what is wrong on a cluster: rights, pools, labels, device plugin, other autoscalers, prices. Changes nothing.
+
+    It ends with 1 where something is at fault. Example: [bold]pilotlight doctor --context prod[/bold]
+    """
+    from pilotlight.flow.abreast import abreast
+    from pilotlight.wiring import App
+
+    app = App(settings_for(context, kubeconfig, policy=policy))
+    sites = {name: app.at(name) for name in app.clusters}
+    found = abreast({name: partial(examine, site) for name, site in sites.items()}, app.settings.wait_s)
+    checks: dict[str, Sequence[Check]] = {}
+    for name, each in found.items():
+        if isinstance(each, Exception) and not isinstance(each, Retry | Denied):
+            raise each
+        checks[name] = [_unreached(name, each)] if isinstance(each, Exception) else each
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(checks)).decode())
+    else:
+        _print_text(checks)
+    if any(check.verdict == "fault" for each in checks.values() for check in each):
+        raise typer.Exit(1)
+
+
+def examine(site: "App") -> Sequence[Check]:
+    """All checks of one cluster. Raises what reaching it raises."""
+    from pilotlight.decide.checkup import checkup
+    from pilotlight.decide.offer import offerings, stale_prices
+
+    now = datetime.now(UTC)
+    offered, unbuyable = offerings(site.policy, site.catalog)
+    prices = (*unbuyable, *stale_prices(site.policy, offered, now))
+    seen = look(site, now)
+    clouds, silent = None, []
+    if site.settings.pools and site.settings.pools != "advisor":
+        try:
+            clouds = {state.name: state for state in site.deps.pools.describe()}
+        except PilotlightError as error:
+            silent = [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
+    mode = site.settings.mode
+    return (*checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices), *silent)
+
+
+def look(site: "App", now: datetime) -> Survey:
+    """The survey of the cluster that the settings name."""
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.survey import survey
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+    source = source_of(site.settings.api, site.settings.environ or os.environ)
+    return survey(source, Api(source), site.policy, (*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH), now)
+
+
+_CLOUD = "check the token and the address in PILOTLIGHT_POOLS"
+
+
+def _unreached(cluster: str, error: Exception) -> Check:
+    fix = "check the address, the network and the credential; kubectl get --raw /version tells the same"
+    return Check(code="reach", subject=cluster, verdict="fault", what=str(error), fix=fix)
+
+
+def _print_text(checks: dict[str, Sequence[Check]]) -> None:
+    from rich.console import Console
+
+    from pilotlight.report.checkup_text import lines
+
+    console = Console(highlight=False, soft_wrap=True)
+    for cluster, each in checks.items():
+        for line in lines(cluster, each):
+            console.print(line)

@@ -1,0 +1,46 @@
+"""Which real cluster a command means: ``--context`` and ``--kubeconfig``, else what the environment names."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.settings import Settings
+
+Context = Annotated[str, typer.Option(help="A context of your kubeconfig; left out: its current one.")]
+Kubeconfig = Annotated[str, typer.Option(help="A kubeconfig file; left out: KUBECONFIG, or ~/.kube/config.")]
+USUAL = Path("~/.kube/config")
+
+
+def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: str = "") -> Settings:
+    """The environment's settings for one real cluster; advice alone unless it says who sells the nodes.
+
+    A context or kubeconfig that is named goes before PILOTLIGHT_API and PILOTLIGHT_CLUSTERS. Raises ``BadInput`` where
+    no cluster is named at all.
+    """
+    settings = Settings.of(os.environ)
+    settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
+    if not (context or kubeconfig) and (settings.api or settings.clusters):
+        return settings
+    file = _file(kubeconfig, context)
+    return msgspec.structs.replace(
+        settings,
+        cluster=settings.cluster or context or file.stem,
+        clusters={},
+        api=f"kubeconfig:{file}" + (f"#{context}" if context else ""),
+        pools=settings.pools or "advisor",
+        mode=settings.mode if os.environ.get("PILOTLIGHT_MODE") else "advise",
+    )
+
+
+def _file(named: str, context: str) -> Path:
+    """The kubeconfig: the one named, or of KUBECONFIG's files the first that has the context."""
+    paths = [named] if named else [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    files = [Path(path).expanduser() for path in paths] or [USUAL.expanduser()]
+    there = [file for file in files if file.is_file()]
+    if not there:
+        raise BadInput(f"{files[0]}: no such kubeconfig; name a cluster by --kubeconfig, --context or PILOTLIGHT_API")
+    return next((file for file in there if not context or context in file.read_text("utf-8", "replace")), there[0])

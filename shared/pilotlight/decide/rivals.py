@@ -1,0 +1,189 @@
+"""Who else scales these pools, and what is upside down in how they do: two owners of one pool fight.
+
+Sources: cluster-autoscaler's FAQ and its priority expander's readme (the highest value wins, what no expression matches
+is never expanded), Karpenter's NodePool and KEDA's ScaledObject references.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey
+from pilotlight.facts.policy import Policy
+
+_AUTOSCALER = "cluster-autoscaler"
+_SPOT, _ON_DEMAND = re.compile(r"spot|preempt", re.IGNORECASE), re.compile(r"on.?demand|\bod\b", re.IGNORECASE)
+_GROUP = re.compile(r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)", re.MULTILINE)
+_PRIORITY = re.compile(r"^\s*(\d+):\s*$")
+_EXPRESSION = re.compile(r"^\s*-\s*(.+?)\s*$")
+
+
+def rival_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
+    """Other owners of nodes, and the known faults of their settings."""
+    found = [
+        *_autoscaler(survey, policy),
+        *_priorities(survey),
+        *_karpenter(survey, policy),
+        *_scaled(survey, policy, offered),
+    ]
+    yield from found
+    if not found:
+        unseen = {"apps/deployments", "karpenter.sh/nodepools"} & survey.hidden.keys()
+        yield Check(
+            code="rival",
+            subject="other autoscalers",
+            verdict="unknown" if unseen else "ok",
+            what=f"not looked for: {', '.join(sorted(unseen))} cannot be listed" if unseen else "none is in sight",
+        )
+
+
+def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
+    """By what its Deployment is told, and by the status it writes (on GKE and AKS that is all there is to see)."""
+    running = [d for d in survey.deployments if _is_autoscaler(d)]
+    if not running and not survey.autoscaler_status:
+        return
+    groups = set(_GROUP.findall(survey.autoscaler_status))
+    for deployment in running:
+        told = [word.rpartition("=")[2] for word in deployment.command if word.startswith("--nodes=")]
+        groups |= {text.split(":", 2)[-1] for text in told}
+    shared = [n for n, pool in policy.pools.items() if any(_same(pool.cluster_pool or n, group) for group in groups)]
+    subject = running[0].full_name if running else _AUTOSCALER
+    for name in shared:
+        yield Check(
+            code="rival",
+            subject=f"pool {name}",
+            verdict="fault",
+            what=f"is scaled by cluster-autoscaler ({subject}) too: two owners undo each other's work",
+            fix="take it out of the autoscaler's groups, or out of the policy's pools",
+        )
+    if not shared:
+        yield Check(
+            code="rival",
+            subject=subject,
+            verdict="warning",
+            what="cluster-autoscaler runs" + (f" over {', '.join(sorted(groups))}" if groups else ""),
+            fix="see that none of its groups is a pool of the policy",
+        )
+
+
+def _is_autoscaler(deployment: SeenSet) -> bool:
+    names = (deployment.name, *(image.rpartition("/")[2] for image in deployment.images))
+    return any(_AUTOSCALER in name and "proportional" not in name for name in names)
+
+
+def _same(pool: str, group: str) -> bool:
+    """Whether a group is a pool: its name, or a part of it between dashes ("gke-c1-t4-0f3a-grp"), slashes or dots."""
+    return re.search(rf"(^|[-_/.:]){re.escape(pool)}($|[-_/.:])", group) is not None
+
+
+def _priorities(survey: Survey) -> Iterator[Check]:
+    """The highest number wins: with on-demand at 10 and spot at 50, spot comes first for everything."""
+    ranks = read_priorities(survey.autoscaler_priorities)
+    if not ranks:
+        return
+    spot = [rank for rank, names in ranks.items() if any(_SPOT.search(name) for name in names)]
+    steady = [rank for rank, names in ranks.items() if any(_ON_DEMAND.search(name) for name in names)]
+    if spot and steady and max(spot) > max(steady):
+        yield Check(
+            code="priority-expander",
+            subject="cluster-autoscaler-priority-expander",
+            verdict="fault",
+            what=f"the highest number wins: spot ({max(spot)}) comes before on-demand ({max(steady)}), for serving too",
+            fix="give on-demand the higher number, or a group of its own to what must not be interrupted",
+        )
+    if not any(name in (".*", ".+") for names in ranks.values() for name in names):
+        yield Check(
+            code="priority-expander",
+            subject="cluster-autoscaler-priority-expander",
+            verdict="warning",
+            what="a group that no expression matches is never expanded",
+            fix="add a lowest priority with .*",
+        )
+
+
+def read_priorities(text: str) -> Mapping[int, Sequence[str]]:
+    """The expressions by priority, of the ConfigMap's YAML: a number, a colon, and a list below it."""
+    ranks: dict[int, list[str]] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        if rank := _PRIORITY.match(line):
+            names = ranks.setdefault(int(rank.group(1)), [])
+        elif name := _EXPRESSION.match(line):
+            names.append(name.group(1).strip("\"'"))
+    return ranks
+
+
+def _karpenter(survey: Survey, policy: Policy) -> Iterator[Check]:
+    called = {pool.cluster_pool or name for name, pool in policy.pools.items()}
+    for pool in survey.nodepools:
+        subject = f"nodepool {pool.name}"
+        if pool.name in called and pool.replicas is None:
+            yield Check(
+                code="rival",
+                subject=subject,
+                verdict="fault",
+                what="Karpenter scales it by itself, and it is a pool of the policy: two owners undo each other's work",
+                fix="make it a static NodePool (spec.replicas), or take it out of the policy",
+            )
+        elif pool.gpu and pool.replicas is None:
+            yield Check(
+                code="rival",
+                subject=subject,
+                verdict="warning",
+                what="Karpenter may buy GPU nodes for the same pods",
+                fix="keep GPUs out of its requirements, or give its pods a label and taint of their own",
+            )
+        if pool.gpu and not pool.limited:
+            yield Check(
+                code="gpu-limit",
+                subject=subject,
+                verdict="fault",
+                what="may buy GPU nodes without a limit",
+                fix="set spec.limits to the most GPUs: nvidia.com/gpu: 16",
+            )
+
+
+def _scaled(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
+    """KEDA's most replicas against what the pools can hold at all, and a least that never lets a node go."""
+    room = sum(pool.max * gpus for name, pool in policy.pools.items() if (gpus := _gpus(name, offered)))
+    deployments = {deployment.full_name: deployment for deployment in survey.deployments}
+    for scaled in survey.scaled_objects:
+        target = deployments.get(scaled.target)
+        if target is None or not target.gpus or scaled.paused:
+            continue
+        yield from _replicas(scaled, target.gpus, room)
+    static = {s.target for s in survey.scaled_objects}
+    for deployment in survey.deployments:
+        wants = deployment.replicas * deployment.gpus
+        if deployment.full_name not in static and wants > room and policy.pools:
+            yield Check(
+                code="replicas",
+                subject=f"deployment {deployment.full_name}",
+                verdict="fault",
+                what=f"{deployment.replicas} replicas want {wants} GPUs; the pools hold {room} at most",
+                fix="lower spec.replicas, or raise a pool's max",
+            )
+
+
+def _replicas(scaled: SeenScaledObject, gpus: int, room: int) -> Iterator[Check]:
+    subject = f"scaledobject {scaled.namespace}/{scaled.name}"
+    if scaled.most * gpus > room:
+        yield Check(
+            code="replicas",
+            subject=subject,
+            verdict="fault",
+            what=f"maxReplicaCount {scaled.most} wants {scaled.most * gpus} GPUs; the pools hold {room} at most",
+            fix=f"set maxReplicaCount to {room // gpus} or less, or raise a pool's max",
+        )
+    if scaled.least:
+        yield Check(
+            code="replicas-min",
+            subject=subject,
+            verdict="warning",
+            what=f"minReplicaCount {scaled.least} keeps {scaled.least * gpus} GPUs lit around the clock",
+            fix="set minReplicaCount to 0 where the first request may wait",
+        )
+
+
+def _gpus(pool: str, offered: Sequence[Offering]) -> int:
+    return max((offering.gpus for offering in offered if offering.pool == pool), default=0)

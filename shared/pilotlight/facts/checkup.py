@@ -1,0 +1,187 @@
+"""What a check-up reads of a cluster, and what it says: one line a thing, with the fix."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType, Mode, Taint
+from pilotlight.units import Seconds
+
+Verdict = Literal["ok", "warning", "fault", "unknown"]
+"""``unknown`` is what could not be looked at; only a ``fault`` fails a check-up."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at. ``code`` is stable; ``fix`` says what to do, and is empty where all is well."""
+
+    code: str
+    subject: str
+    verdict: Verdict
+    what: str
+    fix: str = ""
+
+
+class Right(msgspec.Struct, frozen=True, kw_only=True):
+    """Leave to do one thing in every namespace, as RBAC writes it; ``resource`` with its subresource after a slash.
+
+    ``name`` is the one object it is about, in ``namespace``; empty for all.
+    """
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """As people say it: "list nodes", "list apps/deployments"."""
+        what = f"{self.group}/{self.resource}" if self.group else self.resource
+        return f"{self.verb} {what}" + (f" {self.name}" if self.name else "")
+
+
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
+AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"
+
+LOOK: tuple[Right, ...] = (
+    *(Right(verb="list", resource=what) for what in ("pods", "nodes", "namespaces")),
+    *(Right(verb="list", resource=what) for what in ("persistentvolumes", "persistentvolumeclaims")),
+    Right(verb="get", resource="pods"),
+    Right(verb="get", resource="nodes"),
+    Right(verb="list", resource="poddisruptionbudgets", group="policy"),
+    Right(verb="list", resource="storageclasses", group="storage.k8s.io"),
+)
+"""What every mode needs."""
+
+TELL: tuple[Right, ...] = (Right(verb="create", resource="events"),)
+"""What the modes that buy need besides: a pod's owner is told."""
+
+TAKE: tuple[Right, ...] = (
+    Right(verb="patch", resource="nodes"),
+    Right(verb="create", resource="pods/eviction"),
+)
+"""What ``act`` needs besides."""
+
+GANGS: tuple[Right, ...] = (
+    Right(verb="list", resource="podgroups", group="scheduling.volcano.sh"),
+    Right(verb="list", resource="podgroups", group="scheduling.x-k8s.io"),
+)
+"""What a look lists where the cluster serves it and some pod is of a gang."""
+
+SURVEY: tuple[Right, ...] = (
+    Right(verb="list", resource="daemonsets", group="apps"),
+    Right(verb="list", resource="deployments", group="apps"),
+    Right(verb="list", resource="nodepools", group="karpenter.sh"),
+    Right(verb="list", resource="scaledobjects", group="keda.sh"),
+    *(
+        Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=name)
+        for name in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES)
+    ),
+)
+"""What a check-up reads besides; without one of them it says what it could not see."""
+
+ANNOTATING: tuple[Right, ...] = (Right(verb="patch", resource="pods"),)
+"""Only where annotations are opted in."""
+
+TOO_MUCH: tuple[Right, ...] = (Right(verb="get", resource="secrets"), Right(verb="delete", resource="pods"))
+"""What Pilotlight's account never needs."""
+
+
+def needed(mode: Mode) -> tuple[Right, ...]:
+    """The rights a mode needs."""
+    match mode:
+        case "observe" | "advise":
+            return LOOK
+        case "scale-up":
+            return LOOK + TELL
+        case "act":
+            return LOOK + TELL + TAKE
+
+
+class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of a pool, or one with GPUs. ``gpus`` are allocatable; ``capacity_type`` None where no label says."""
+
+    name: str
+    pool: str
+    gpus: int
+    created_at: datetime
+    ready: bool
+    instance_type: str = ""
+    capacity_type: CapacityType | None = None
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+
+class SeenSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A DaemonSet or Deployment. ``gpus`` is what each pod of it asks for; ``command`` is all its containers' words."""
+
+    namespace: str
+    name: str
+    images: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    replicas: int = 0
+    ready: int = 0
+    gpus: int = 0
+
+    @property
+    def full_name(self) -> str:
+        """As kubectl takes it: "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+
+class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):
+    """A Karpenter NodePool. ``gpu`` says whether its nodes may have GPUs, ``limited`` whether it caps them."""
+
+    name: str
+    gpu: bool
+    limited: bool
+    replicas: int | None = None
+
+
+class SeenScaledObject(msgspec.Struct, frozen=True, kw_only=True):
+    """A KEDA ScaledObject and what it scales: "namespace/name" of a Deployment, where it is one."""
+
+    namespace: str
+    name: str
+    target: str
+    least: int = 0
+    most: int = 100
+    paused: bool = False
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service account's token says of itself: whose it is, when it was made and when it ends, where it does."""
+
+    subject: str = ""
+    made: datetime | None = None
+    ends: datetime | None = None
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
+
+    ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
+    tells of itself.
+    """
+
+    server: str
+    version: str
+    at: datetime
+    allowed: Mapping[Right, bool] = {}
+    nodes: tuple[SeenNode, ...] = ()
+    daemonsets: tuple[SeenSet, ...] = ()
+    deployments: tuple[SeenSet, ...] = ()
+    nodepools: tuple[SeenNodePool, ...] = ()
+    scaled_objects: tuple[SeenScaledObject, ...] = ()
+    autoscaler_status: str = ""
+    autoscaler_priorities: str = ""
+    hidden: Mapping[str, str] = {}
+    token: Token | None = None
+
+
+TOKEN_WARNING_S: Seconds = 7 * 86_400.0
+"""A credential that ends sooner is told of."""
+SHORT_LIVED_S: Seconds = 2 * 86_400.0
+"""One that was made for no longer is renewed by where it comes from: a mounted account, a plugin."""

@@ -1,0 +1,241 @@
+"""The commands that look at a real cluster, over a stand-in for its API server."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from api_server import Access, ApiServer, api_server
+from api_store import CUSTOM
+from typer.testing import CliRunner
+
+from pilotlight.cli import doctor_command, plan_command, reconcile_command
+from pilotlight.errors import BadInput
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    """An API server with the recorded cluster, named by a kubeconfig in KUBECONFIG."""
+    for name in ("POLICY", "CATALOG", "CLUSTER", "CLUSTERS", "MODE", "API", "POOLS", "STATE", "OUTBOX"):
+        monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
+    with api_server() as server:
+        server.add_samples()
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+        yield server
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and output; raises what the command raises."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    for command in (doctor_command, plan_command, reconcile_command):
+        command.register(app)
+    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    return done.exit_code, done.stdout
+
+
+def checks(*words: str) -> tuple[int, list[dict[str, str]]]:
+    """Exit code and checks of the only cluster."""
+    code, text = run("doctor", "--json", *words)
+    [found] = json.loads(text).values()
+    return code, found
+
+
+def changes(api: ApiServer) -> list[str]:
+    """What was written, but for questions about rights."""
+    return api.lines(r"^(PATCH|PUT|DELETE|POST) (?!.*selfsubjectaccessreviews)")
+
+
+def test_a_plan_of_a_cluster_is_that_of_its_files(api: ApiServer) -> None:
+    """What the API server answers and what kubectl printed of it lead to the same plan."""
+    samples = Path(__file__).parents[2] / "examples" / "cluster"
+    at = ("--at", "2026-11-21T01:00:00Z", "--json")
+    of_files = run("plan", "--pods", str(samples / "pods.json"), "--nodes", str(samples / "nodes.json"), *at)
+    assert run("plan", "--context", "test", *at) == of_files
+    assert changes(api) == []
+
+
+def test_a_plan_is_of_files_or_of_a_cluster(api: ApiServer) -> None:
+    """Both at once, and neither, are refused with what to name."""
+    with pytest.raises(BadInput, match="name one of them"):
+        run("plan", "--context", "test", "--pods", "pods.json", "--nodes", "nodes.json")
+    with pytest.raises(BadInput, match="or a cluster by --context"):
+        run("plan")
+
+
+def test_a_dry_reconcile_changes_nothing(api: ApiServer, tmp_path: Path) -> None:
+    """It says what a tick would do; neither the cluster nor the state is written."""
+    code, text = run("reconcile", "--context", "test", "--dry-run", "--json")
+    assert (code, json.loads(text)["why"][:12]) == (0, "dry run: buy")
+    assert changes(api) == []
+    assert not list((tmp_path / "home").glob("outbox/**/*.json"))
+
+
+def test_a_reconcile_only_advises_until_told_otherwise(api: ApiServer) -> None:
+    """Without a mode and without who sells nodes, a real tick says what it would do."""
+    _, text = run("reconcile", "--context", "test")
+    assert "advised, the mode is advise" in text
+    assert changes(api) == []
+
+
+def test_the_doctor_finds_the_recorded_clusters_faults(api: ApiServer) -> None:
+    """The a100 node lacks the policy's label and has a taint of its own: exit 1, each with its fix."""
+    code, found = checks("--context", "test")
+    assert code == 1
+    faults = {check["what"] for check in found if check["verdict"] == "fault"}
+    assert faults == {
+        "node gpu-a100-idle has no label gpu, the policy says on-demand",
+        "node gpu-a100-idle has taint team=production:NoSchedule, which the policy does not know",
+    }
+    assert changes(api) == []
+
+
+def test_the_doctor_reads_as_lines(api: ApiServer) -> None:
+    """A line a check, with its fix, and a sum at the end."""
+    code, text = run("doctor", "--context", "test")
+    assert code == 1
+    assert "FAULT    pool a100: node gpu-a100-idle has no label gpu, the policy says on-demand; fix: set it" in text
+    assert text.rstrip().splitlines()[-1].startswith("  2 at fault, ")
+
+
+def test_a_sound_cluster_ends_with_zero(api: ApiServer, tmp_path: Path) -> None:
+    """Nothing at fault is exit 0, warnings or not."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\npools:\n  t4: {instance_type: g4dn.xlarge, labels: {gpu: on-demand}, "
+        "taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]}\nprices: {max_age_days: 3650}\n"
+    )
+    assert checks("--context", "test", "--policy", str(policy))[0] == 0
+
+
+def test_each_missing_right_is_named(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server is asked verb by verb; what mode act lacks is one line each, with the file that grants it."""
+    monkeypatch.setenv("PILOTLIGHT_MODE", "act")
+    api.allow = lambda access: access.verb in ("list", "get") and access.resource != "secrets"
+    _, found = checks("--context", "test")
+    assert {(check["what"], check["fix"]) for check in found if check["code"] == "right"} == {
+        ("may not patch nodes, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
+        ("may not create pods/eviction, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
+        ("may not create events, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
+    }
+
+
+def test_what_may_not_be_read_is_unseen(api: ApiServer) -> None:
+    """Without the right to list Deployments nobody claims that no autoscaler runs."""
+    api.allow = lambda access: access.group != "apps"
+    _, found = checks("--context", "test")
+    assert {check["subject"] for check in found if check["code"] == "hidden"} == {"apps/daemonsets", "apps/deployments"}
+    [rival] = [check for check in found if check["code"] == "rival"]
+    assert (rival["verdict"], rival["what"]) == ("unknown", "not looked for: apps/deployments cannot be listed")
+
+
+def test_others_that_scale_are_found_by_their_objects(api: ApiServer) -> None:
+    """A cluster-autoscaler told of a pool, a NodePool without a limit, and more replicas than GPUs, from the API."""
+    for name in ("karpenter", "keda"):
+        api.store.resources[(CUSTOM[name].group_version, CUSTOM[name].plural)] = CUSTOM[name]
+    gpu = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    api.add(
+        _deployment("kube-system", "cluster-autoscaler", {"command": ["./cluster-autoscaler", "--nodes=0:9:t4"]}),
+        _deployment("ml", "speech", gpu),
+        {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledObject",
+            "metadata": {"name": "speech", "namespace": "ml"},
+            "spec": {"scaleTargetRef": {"name": "speech"}, "maxReplicaCount": 500, "triggers": []},
+        },
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": "gpus"},
+            "spec": {"template": {"spec": {"requirements": [{"key": "karpenter.k8s.aws/instance-gpu-count"}]}}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"},
+            "data": {"priorities": "10:\n  - .*on-demand.*\n50:\n  - .*spot.*\n"},
+        },
+    )
+    _, found = checks("--context", "test")
+    faults = {(check["code"], check["subject"]) for check in found if check["verdict"] == "fault"}
+    assert faults >= {
+        ("rival", "pool t4"),
+        ("gpu-limit", "nodepool gpus"),
+        ("replicas", "scaledobject ml/speech"),
+        ("priority-expander", "cluster-autoscaler-priority-expander"),
+    }
+
+
+def _deployment(namespace: str, name: str, container: dict[str, object]) -> dict[str, object]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "x", **container}]}}},
+    }
+
+
+def test_a_token_that_ends_soon_is_told(api: ApiServer, tmp_path: Path) -> None:
+    """A service account's token of 30 days with three left is a warning with the way out."""
+    now = time.time()
+    claims = json.dumps({"iat": now - 27 * 86_400, "exp": now + 3 * 86_400 + 60, "sub": "system:serviceaccount:a:b"})
+    token = f"h.{base64.urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.s"
+    (tmp_path / "kubeconfig").write_text(api.kubeconfig(token=token))
+    _, found = checks("--context", "test")
+    [credential] = [check for check in found if check["code"] == "token"]
+    assert (credential["verdict"], credential["what"][-11:]) == ("warning", "in 3.0 days")
+    assert token not in json.dumps(found)
+
+
+def test_a_cluster_that_does_not_answer_is_at_fault(api: ApiServer) -> None:
+    """Nothing is looked at further; one line says what was tried."""
+    api.fail(503, times=100)
+    code, found = checks("--context", "test")
+    assert code == 1
+    assert [(check["code"], check["verdict"]) for check in found] == [("reach", "fault")]
+
+
+def test_a_cluster_that_refuses_us_is_at_fault(api: ApiServer) -> None:
+    """A token that the server does not take is a fault, and is not shown."""
+    api.tokens = {"another"}
+    code, found = checks("--context", "test")
+    assert (code, found[0]["code"]) == (1, "reach")
+    assert "planted-token" not in json.dumps(found)
+
+
+def test_many_clusters_are_looked_at_side_by_side(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of PILOTLIGHT_CLUSTERS has its own checks; one that cannot be reached stops no other."""
+    kubeconfig = f"kubeconfig:{Path('kubeconfig').resolve()}"
+    clusters = {"a": {"api": kubeconfig, "pools": "advisor"}, "b": {"api": kubeconfig + "#test", "pools": "advisor"}}
+    monkeypatch.setenv("PILOTLIGHT_CLUSTERS", json.dumps(clusters))
+    code, text = run("doctor", "--json")
+    found = json.loads(text)
+    assert (code, list(found)) == (1, ["a", "b"])
+    assert all(len(each) > 5 for each in found.values())
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Bad input says which file was looked for."""
+    for name in ("API", "CLUSTERS", "CLUSTER"):
+        monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
+    with pytest.raises(BadInput, match=r"no/such: no such kubeconfig"):
+        run("doctor", "--kubeconfig", str(tmp_path / "no" / "such"))
+
+
+def test_rights_are_asked_one_by_one(api: ApiServer) -> None:
+    """Rights are asked as SelfSubjectAccessReviews with the subresource apart."""
+    asked: list[Access] = []
+
+    def allow(access: Access) -> bool:
+        asked.append(access)
+        return True
+
+    api.allow = allow
+    checks("--context", "test")
+    assert Access("create", "", "pods", "eviction") in asked
