@@ -1,0 +1,201 @@
+"""What one look at a cluster asks for and keeps: few requests, no pod lost between two lists, only what is served."""
+
+from collections.abc import Iterator
+
+import pytest
+from api_server import ApiServer, api_server
+from api_store import Json
+
+from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.errors import Forbidden
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.world.clock import VirtualClock
+
+NOW = "2026-11-20T12:00:00Z"
+POLICY = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", cluster_pool="9f3a-pool-id")})
+
+
+def pod(name: str, node: str = "", gpus: int = 1, **meta: object) -> Json:
+    """A pod, waiting or on a node."""
+    conditions = [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {"cpu": "1"}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml", "uid": f"uid-{name}", "creationTimestamp": NOW, **meta},
+        "spec": {
+            "containers": [{"name": "c", "resources": {"limits": limits}}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": "Running" if node else "Pending", "conditions": conditions},
+    }
+
+
+def node(name: str, gpus: int = 2, **labels: str) -> Json:
+    """A ready node."""
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "creationTimestamp": NOW, "labels": labels},
+        "spec": {"providerID": f"civo://{name}-id"},
+        "status": {
+            "allocatable": room,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": NOW}],
+        },
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """An empty cluster."""
+    with api_server() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(server: ApiServer, clock: VirtualClock) -> KubernetesCluster:
+    """The adapter over it."""
+    return KubernetesCluster(Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()})), POLICY, clock)
+
+
+def lists(server: ApiServer) -> list[str]:
+    """The pod lists asked for, by their field selector."""
+    return [asked.query.get("fieldSelector", "") for asked in server.requests if asked.path == "/api/v1/pods"]
+
+
+def names(view: ClusterView) -> tuple[list[str], dict[str, list[str]]]:
+    """Who waits, and who is where."""
+    return [p.name for p in view.pending], {n.name: sorted(p.name for p in n.pods) for n in view.nodes}
+
+
+def test_the_recorded_cluster_is_seen_as_in_its_files(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """Nine pods wait, one GPU node works, one idles: as the file adapter reads the same objects."""
+    server.add_samples()
+    waiting, nodes = names(cluster.observe())
+    assert len(waiting) == 9
+    assert nodes == {"gpu-a100-idle": [], "gpu-t4-1": ["llm-api-59bd599549-bt52z"]}
+
+
+def test_a_big_cluster_with_few_gpu_nodes_is_not_read_whole(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """The pods of nodes without GPUs stay unread, and who waits is chosen by the server."""
+    server.add(node("gpu-1"), node("cpu-1", gpus=0), pod("a"), pod("b", "gpu-1"))
+    server.add(*(pod(f"web-{n}", "cpu-1", gpus=0) for n in range(50)))
+    assert names(cluster.observe()) == (["a"], {"gpu-1": ["b"]})
+    assert lists(server) == ["spec.nodeName=", "spec.nodeName=gpu-1"]
+
+
+def test_many_gpu_nodes_are_one_list(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """From nine GPU nodes on it is one list of what is bound."""
+    server.add(*(node(f"gpu-{n}") for n in range(9)), *(pod(f"p{n}", f"gpu-{n}") for n in range(9)))
+    assert names(cluster.observe())[1] == {f"gpu-{n}": [f"p{n}"] for n in range(9)}
+    assert lists(server) == ["spec.nodeName=", "spec.nodeName!="]
+
+
+def test_a_gangs_members_are_found_wherever_they_run(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A launcher on a node without GPUs counts: of five declared pods four hold GPUs."""
+    gang = {"annotations": {"pilotlight.dev/gang": "train", "pilotlight.dev/gang-size": "5"}}
+    server.add(node("cpu-1", gpus=0), pod("launcher", "cpu-1", gpus=0, **gang), pod("other", "cpu-1", gpus=0))
+    server.add(*(pod(f"worker-{n}", **gang) for n in range(4)))
+    view = cluster.observe()
+    assert {p.shape.gang.size for p in view.pending if p.shape.gang} == {4}
+
+
+def test_pod_groups_are_read_only_where_they_are_served(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """Without Volcano's CRD a gang is as large as its pods; with it, as its PodGroup says."""
+    member = {"annotations": {"scheduling.k8s.io/group-name": "mpi"}}
+    server.add(pod("w-0", **member), pod("w-1", **member))
+    (alone,) = {p.shape.gang.size for p in cluster.observe().pending if p.shape.gang}
+    server.store.serve("volcano")
+    group = {"metadata": {"name": "mpi", "namespace": "ml"}, "spec": {"minMember": 16}}
+    server.add({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", **group})
+    (grouped,) = {p.shape.gang.size for p in cluster.observe().pending if p.shape.gang}
+    assert (alone, grouped) == (2, 16)
+
+
+def test_a_quiet_cluster_costs_two_requests(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """No GPU node and nothing that waits: nothing else is asked."""
+    cluster.observe()
+    assert server.lines() == ["GET /api/v1/pods", "GET /api/v1/nodes"]
+
+
+def test_a_pod_bound_between_two_lists_is_seen_where_it_is(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """It was in the list of those that wait, and is in the list of its node: it counts once, and there."""
+    server.add(node("gpu-1"), pod("a"))
+    server.before("GET /api/v1/nodes", lambda: server.store.bind("ml", "a", "gpu-1"))
+    assert names(cluster.observe()) == ([], {"gpu-1": ["a"]})
+
+
+def test_storage_is_read_where_a_pod_has_any(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A claim that does not exist is a finding; without claims nobody asks for storage."""
+    claiming = pod("a")
+    claiming["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]
+    server.add(claiming)
+    assert [f.code for f in cluster.observe().findings] == ["pvc-missing"]
+    assert "GET /api/v1/persistentvolumeclaims" in server.lines()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"kubernetes.civo.com/civo-node-pool": "9f3a-pool-id"},
+        {"cloud.google.com/gke-nodepool": "9f3a-pool-id"},
+        {"eks.amazonaws.com/nodegroup": "9f3a-pool-id"},
+        {"karpenter.sh/nodepool": "9f3a-pool-id"},
+        {"pilotlight.dev/pool": "t4"},
+    ],
+    ids=lambda labels: next(iter(labels)),
+)
+def test_a_nodes_pool_is_the_policys(server: ApiServer, cluster: KubernetesCluster, labels: dict[str, str]) -> None:
+    """Each cloud's label names its own pool, which ``cluster_pool`` maps; the instance is the cloud's id."""
+    server.add(node("n1", **labels))
+    (seen,) = cluster.observe().nodes
+    assert (seen.pool, seen.instance, seen.instance_type) == ("t4", "n1-id", "g4dn.xlarge")
+
+
+def test_without_a_right_nothing_is_guessed(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A list that is forbidden is no empty list."""
+    server.add(node("gpu-1"), pod("a", "gpu-1"))
+    server.allow = lambda access: access.resource != "poddisruptionbudgets"
+    with pytest.raises(Forbidden, match="poddisruptionbudgets"):
+        cluster.observe()
+
+
+def test_an_owner_is_told_once(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A core/v1 Event on the pod by its uid, as `kubectl describe pod` looks for it; the same words make no second."""
+    server.add(pod("a"))
+    for _ in range(2):
+        cluster.tell("ml", "a", "NoGpuNode", "no pool has an A100")
+    cluster.tell("ml", "gone", "NoGpuNode", "nobody reads this")
+    events = server.store.list(server.store.resource("events"), "ml", "involvedObject.uid=uid-a", "")
+    assert [(e["reason"], e["message"], e["source"]) for e in events] == [
+        ("NoGpuNode", "no pool has an A100", {"component": "pilotlight"})
+    ]
+    assert server.lines("PATCH") == []
+
+
+def test_an_annotation_only_where_the_pod_asks_for_it(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """Opted in, its owner reads it on the pod; without the right to write it the Event is all, and no error."""
+    server.add(pod("a", annotations={"pilotlight.dev/annotate": "true"}))
+    cluster.tell("ml", "a", "NoGpuNode", "no pool has an A100")
+    kept = server.store.get("pods", "a", "ml")["metadata"]["annotations"]
+    assert kept["pilotlight.dev/status"] == "NoGpuNode: no pool has an A100"
+    server.allow = lambda access: access.verb != "patch"
+    cluster.tell("ml", "a", "NoGpuNode", "other words")
+    assert len(server.lines("POST .*/events")) == 2
+
+
+@pytest.mark.parametrize(
+    ("uid", "there"),
+    [
+        pytest.param("uid-a", False, id="the pod that was meant goes"),
+        pytest.param("uid-of-before", True, id="another of its name stays"),
+    ],
+)
+def test_an_eviction_means_one_pod(server: ApiServer, cluster: KubernetesCluster, uid: str, there: bool) -> None:
+    """By name and uid, and repeating it is harmless."""
+    server.add(pod("a", "gpu-1"))
+    for _ in range(2):
+        cluster.evict("ml", "a", uid)
+    assert server.store.has(server.store.resource("pods"), ("ml", "a")) is there
