@@ -106,11 +106,17 @@ def _pending(identity: str) -> dict[str, Any]:
 REFUSED = _message("capacity.failed", group="t4-pool-id", reason="no-capacity", message="none left", identity="r")
 TOLD = _message("alert", kind="k", severity="info", fingerprint="f", what="w", why="y")
 TICK = _message("tick", identity="t")
+TAKEN = _message("interruption.notice", instance="i-1", kind="state-change", cloud="aws", identity="i-1/state-change")
+SPENT = _message(
+    "budget.notice", budget="b", cost="80", limit="100", currency="USD", since="2026-11-01T07:00:00Z", threshold=0.8
+)
 CASES = (
     Case("pod_pending", "an event that was handled", NEEDS_NOTHING, _pending("1"), _pending("1")),
     Case("pod_pending", "a pod whose node boots", NEEDS_NOTHING, _pending("2"), _pending("1")),
     Case("capacity_reconcile", "a refusal that was handled", NEEDS_NOTHING, REFUSED, REFUSED),
     Case("alert_fanout", "an alert that was told", NEEDS_NOTHING, TOLD, TOLD),
+    Case("spot_interruption", "a notice that was dealt with", NEEDS_NOTHING, TAKEN, TAKEN),
+    Case("billing_tick", "a budget that was told", NEEDS_NOTHING, SPENT, SPENT),
     Case("capacity_reconcile", "a tick with nothing to do", None, TICK, TICK),
     Case("pod_pending", "buys a node and publishes it", BUYS, _pending("1"), None),
 )

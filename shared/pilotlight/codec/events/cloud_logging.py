@@ -12,8 +12,6 @@ from pilotlight.codec.events import compute, gke_autoscaler, kubernetes
 from pilotlight.codec.events.envelope import Envelope, Found, Ignored, shaped
 from pilotlight.facts.messages import Moment
 
-WRITTEN = "google.cloud.audit.log.v1.written"
-
 _VISIBILITY = {"resultInfo", "decision", "noDecisionStatus"}
 
 

@@ -24,11 +24,6 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
-def sends(event_type: str) -> bool:
-    """Whether a CloudEvent type is one of Knative's that are read here."""
-    return event_type == PING or event_type.startswith((RESOURCE, REFERENCE))
-
-
 def read(envelope: Envelope) -> PodPending | Tick | Ignored:
     """A tick, an Event or Pod in full, or the name of a Pod to look at."""
     if envelope.type == PING:
@@ -37,6 +32,8 @@ def read(envelope: Envelope) -> PodPending | Tick | Ignored:
         return Ignored(reason="an object was deleted")
     if envelope.type.startswith(REFERENCE):
         return _reference(envelope)
+    if not envelope.type.startswith(RESOURCE):
+        return Ignored(reason=f"{envelope.type:.80} asks for nothing here")
     match shaped(envelope.data, _Object, envelope.path).kind:
         case "Event":
             return kubernetes.read_event(envelope)

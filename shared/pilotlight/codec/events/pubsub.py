@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.codec.events import scheduler, storage
+from pilotlight.codec.events import scheduler
 from pilotlight.codec.events.envelope import Envelope, Found, Ignored, carried, shaped
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Moment
@@ -74,6 +74,8 @@ def read_attributes(event: Envelope) -> Found:
     """A message whose attributes say it all: a tick, or an object that was written. Its data may be words."""
     if scheduler.ticks(event.attributes):
         return scheduler.read_attributes(event)
+    from pilotlight.codec.events import storage
+
     if storage.notifies(event.attributes):
         return storage.read_attributes(event)
     about = str(event.attributes.get("type_url", "")).rpartition(".")[2]

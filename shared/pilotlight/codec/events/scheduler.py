@@ -1,16 +1,19 @@
-"""Cloud Scheduler: it sends exactly what it was told to, ``{"tick": "reconcile"}`` or ``{"tick": "billing"}``.
+"""Cloud Scheduler: it sends exactly what it was told to, as ``{"tick": "reconcile"}`` or ``{"tick": "billing"}``.
 
 Through Pub/Sub neither the job's name nor its time is in the message; over HTTP both are in headers. The same body
 does for any other scheduler.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, get_args
 
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
 from pilotlight.facts.messages import Moment, Tick
+
+PURPOSES: tuple[str, ...] = get_args(Tick.__annotations__["what"])
+"""What a tick may be for."""
 
 TIME = "x-cloudscheduler-scheduletime"
 
@@ -35,18 +38,17 @@ def called(event: Envelope, head: Mapping[str, str]) -> Envelope:
 
 def read(event: Envelope) -> Tick | Ignored:
     """A body that says what the tick is for."""
-    match event.data["tick"]:
-        case "reconcile":
-            return _tick(event, "reconcile")
-        case "billing":
-            return _tick(event, "billing")
-    return Ignored(reason=f"tick {event.data['tick']!r:.80} asks for nothing here")
+    what = event.data["tick"]
+    if what not in PURPOSES:
+        return Ignored(reason=f"tick {what!r:.80} asks for nothing here")
+    return _tick(event, what)
 
 
 def read_attributes(event: Envelope) -> Tick:
     """An attribute ``tick`` says what it is for; ``kind: tick`` alone means a look at the cluster."""
-    return _tick(event, "billing" if event.attributes.get("tick") == "billing" else "reconcile")
+    what = event.attributes.get("tick")
+    return _tick(event, what if what in PURPOSES else "reconcile")
 
 
-def _tick(event: Envelope, what: Literal["reconcile", "billing"]) -> Tick:
+def _tick(event: Envelope, what: Any) -> Tick:
     return Tick(cluster=event.cluster, what=what, identity=event.id, at=event.at)

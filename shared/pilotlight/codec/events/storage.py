@@ -13,8 +13,6 @@ import msgspec
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
 from pilotlight.facts.messages import BillExported, Moment
 
-FINALIZED = "google.cloud.storage.object.v1.finalized"
-
 _Full = Annotated[str, msgspec.Meta(min_length=1)]
 
 
