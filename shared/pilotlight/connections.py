@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Clock, Cluster, Outbox, Pools, State
-from pilotlight.settings import Settings
+from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
+from pilotlight.settings import Settings, beside, read
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.civo_api import CivoApi
 
 
 def state_at(address: str, clock: Clock, environ: Mapping[str, str]) -> State:
@@ -98,15 +102,11 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
     kind, _, where = settings.pools.partition(":")
     match kind:
         case "civo" if where.count("/") == 1 and all(where.split("/")):
-            from pilotlight.adapters.civo_api import URL as CIVO
-            from pilotlight.adapters.civo_api import CivoApi
             from pilotlight.adapters.pools.civo import CivoPools
 
             region, cluster_id = where.split("/")
             names = {name: pool.cluster_pool or name for name, pool in policy.pools.items()}
-            url = settings.environ.get("CIVO_API_URL", "") or CIVO
-            api = CivoApi(settings.secret(settings.token_env), region, url=url)
-            return cluster, CivoPools(api, cluster_id, names, clock)
+            return cluster, CivoPools(_civo(settings, region), cluster_id, names, clock)
         case "advisor" if not where:
             from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
 
@@ -115,6 +115,29 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
     raise BadInput(
         f"PILOTLIGHT_POOLS is {settings.pools!r}: use civo:REGION/CLUSTER_ID, or advisor to be told what would be done"
     )
+
+
+def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -> Bills | None:
+    """What a cloud bills, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
+    kind, _, where = settings.bills.partition(":")
+    match kind:
+        case "":
+            return None
+        case "civo" if where:
+            from pilotlight.adapters.bills.civo import CivoBills
+            from pilotlight.codec.bills.rates import read_rates
+
+            files = [beside(policy_at, name) for name in policy.prices.charges]
+            rates = {key: rate for file in files for key, rate in read_rates(read(file), file).items()}
+            return CivoBills(_civo(settings, where), rates, clock)
+    raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
+
+
+def _civo(settings: Settings, region: str) -> "CivoApi":
+    from pilotlight.adapters.civo_api import URL, CivoApi
+
+    url = settings.environ.get("CIVO_API_URL", "") or URL
+    return CivoApi(settings.secret(settings.token_env), region, url=url)
 
 
 def advised(policy: Policy) -> Policy:

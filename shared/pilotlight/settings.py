@@ -14,6 +14,7 @@ PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slo
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER`` or ``pubsub:PROJECT/PREFIX``
+PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
 PILOTLIGHT_HOME        folder of the default state and outbox
 =====================  ==================================================================================
@@ -22,10 +23,11 @@ What a cluster of many leaves out is the deployment's. With none of them set thi
 the wall clock, which acts. As soon as a cluster is named the mode is ``advise`` until it is set.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -35,6 +37,9 @@ from pilotlight.units import Seconds
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
+
+GS = "https://storage.googleapis.com"
+GS_WAIT_S: Seconds = 10
 
 EMBEDDED_CLUSTER = "local"
 EVERY_CLUSTER = "*"
@@ -71,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     world: str = ""
     state: str = "sqlite:.pilotlight/state.db"
     outbox: str = "local:.pilotlight/outbox"
+    bills: str = ""
     mode: Mode = "act"
     max_body: int = MAX_BODY
     environ: Mapping[str, str] = {}
@@ -93,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
+            bills=environ.get("PILOTLIGHT_BILLS", ""),
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),
             environ=environ,
         )
@@ -198,16 +205,29 @@ def _s3(bucket: str, key: str, where: str) -> bytes:
 
 
 def _gs(bucket: str, name: str, where: str) -> bytes:
+    # Over REST, as the state in Firestore is (ADR 6): Google's library would be most of a cold start.
+    import urllib3
+
+    from pilotlight.adapters.google_token import GoogleToken
+
+    http = urllib3.PoolManager(timeout=GS_WAIT_S)
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
+    file = bool(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+    headers = {} if emulator else GoogleToken(http, file=file).header()
+    url = f"{emulator or GS}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
     try:
-        from google.api_core.exceptions import ClientError, GoogleAPIError
-        from google.auth.exceptions import GoogleAuthError
-        from google.cloud import storage
-    except ImportError:
-        raise BadInput(f"{where}: needs the package google-cloud-storage; install it beside pilotlight") from None
-    try:
-        body: bytes = storage.Client().bucket(bucket).blob(name).download_as_bytes()
-    except ClientError as error:
-        raise BadInput(f"{where}: {error.message}; check the address and its rights") from None
-    except (GoogleAPIError, GoogleAuthError) as error:
+        answer = http.request("GET", url, headers=headers)
+    except urllib3.exceptions.HTTPError as error:
         raise Unavailable(f"{where}: {error}") from None
-    return body
+    if answer.status >= 500 or answer.status == 429:
+        raise Unavailable(f"{where}: Cloud Storage answers {answer.status}")
+    if answer.status != 200:
+        raise BadInput(f"{where}: Cloud Storage answers {answer.status}; check the address and its rights")
+    return answer.data
+
+
+def beside(where: str, name: str) -> str:
+    """The address of a file in the same folder as another, be it a path or ``scheme://``."""
+    if urlsplit(where).scheme in ("s3", "gs"):
+        return f"{where.rpartition('/')[0]}/{name}"
+    return str(Path(where).parent / name)

@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -19,7 +18,7 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
-from pilotlight.settings import Settings, default_file, read
+from pilotlight.settings import Settings, beside, default_file, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
@@ -120,6 +119,9 @@ class App:
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         cluster, pools = self._cluster_and_pools()
+        from pilotlight.connections import bills_at
+
+        policy_at = self.settings.policy or str(default_file(DEFAULT_POLICY))
         policy, mode = self.policy, self.settings.mode
         if self.settings.pools == ADVISOR:
             from pilotlight.connections import advised
@@ -136,6 +138,7 @@ class App:
             offerings=offered,
             throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
             mode=mode,
+            bills=bills_at(self.settings, policy, policy_at, self.clock),
         )
 
     @cached_property
@@ -155,9 +158,9 @@ class App:
             return self._seams["catalog"]
         from pilotlight.adapters.prices.files import FilePrices
 
-        first = Path(self.settings.catalog) if self.settings.catalog else default_file(DEFAULT_CATALOG)
-        beside = Path(self.settings.policy or default_file(DEFAULT_POLICY)).parent
-        return FilePrices([first, *(beside / name for name in self.policy.prices.files)]).catalog()
+        first = self.settings.catalog or str(default_file(DEFAULT_CATALOG))
+        policy = self.settings.policy or str(default_file(DEFAULT_POLICY))
+        return FilePrices([first, *(beside(policy, name) for name in self.policy.prices.files)], read).catalog()
 
     @cached_property
     def clock(self) -> Clock:

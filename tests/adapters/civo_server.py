@@ -44,6 +44,7 @@ class Civo:
         self.world, self.last_node_stays, self.decrements = world, last_node_stays, decrements
         self.calls: list[tuple[str, str, Any]] = []
         self.faults: list[Fault] = []
+        self.charges: Any = []
         self.marks = {
             name: {"labels": {"gpu": "on-demand"}, "taints": [{"key": "gpu", "value": name, "effect": "NoSchedule"}]}
             for name in world.fleet.pools
@@ -66,6 +67,8 @@ class Civo:
                     return self._delete(pool, instance)
                 case "GET", ["sizes"]:
                     return 200, [{"type": "Kubernetes", "name": "g4g.kube.small", "gpu_count": 1, "ram_mb": 98304}]
+                case "GET", ["charges"]:
+                    return 200, self.charges
                 case "GET", ["quota"]:
                     return 200, {"id": "q", "ram_mb_limit": 65536, "ram_mb_usage": 4096, "instance_count_limit": 16}
             return 404, {"code": "database_kubernetes_cluster_not_found", "reason": "not found"}

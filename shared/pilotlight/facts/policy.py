@@ -190,9 +190,13 @@ class Schedule(_Keys, frozen=True, kw_only=True):
 
 
 class Prices(_Keys, frozen=True, kw_only=True):
-    """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h)."""
+    """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h).
+
+    ``charges`` are files of what a bill's codes cost, for clouds that bill hours without money.
+    """
 
     files: tuple[str, ...] = ()
+    charges: tuple[str, ...] = ()
     overrides: dict[str, Money] = {}
     max_age_days: int = 30
     throughput: dict[str, dict[str, float]] = {}

@@ -1,0 +1,1 @@
+"""The Bills port: what clouds have billed."""
