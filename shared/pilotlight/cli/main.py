@@ -25,9 +25,11 @@ COMMANDS = {
     "why_command": ("why",),
     "state_commands": ("state",),
     "chaos_command": ("chaos",),
+    "interruption_commands": ("interruptions", "drill"),
     "doctor_command": ("doctor",),
     "reconcile_command": ("reconcile",),
     "brake_commands": ("pause", "resume", "approve"),
+    "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
 }
 """Which module of this package registers which commands."""

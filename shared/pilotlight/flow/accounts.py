@@ -10,7 +10,7 @@ from pilotlight.codec.records import Format
 from pilotlight.decide.holds import Claim
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Hold, Meter, Runs
-from pilotlight.flow.deps import Deps
+from pilotlight.flow.deps import Deps, Kept
 from pilotlight.ports import ABSENT
 from pilotlight.units import HOUR
 
@@ -19,7 +19,7 @@ KEEP_ACCOUNTS_S = 400 * 24 * HOUR
 ACCOUNT, HOLD, RUNS = Format(Account), Format(Hold), Format(Runs)
 
 
-def account(deps: Deps, meter: Meter) -> Account:
+def account(deps: Kept, meter: Meter) -> Account:
     """What counts against a meter."""
     return _read(deps, meter)[0]
 
@@ -77,12 +77,12 @@ def write_runs(deps: Deps, seen: Runs) -> None:
     deps.state.put(_runs_key(deps), RUNS.write(seen))
 
 
-def _read(deps: Deps, meter: Meter) -> tuple[Account, int]:
+def _read(deps: Kept, meter: Meter) -> tuple[Account, int]:
     stored = deps.state.get(_cap_key(deps, meter))
     return (ACCOUNT.read(_cap_key(deps, meter), stored.value), stored.version) if stored else (Account(), ABSENT)
 
 
-def _cap_key(deps: Deps, meter: Meter) -> str:
+def _cap_key(deps: Kept, meter: Meter) -> str:
     return f"cap/{deps.name}/{meter.key}"
 
 

@@ -18,7 +18,7 @@ from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import accounts, bill, ladder, meter
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Answer, Deps, Kept
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills
 from pilotlight.units import HOUR, Seconds, cents
@@ -60,17 +60,17 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     return _answer(did, stands, today)
 
 
-def standing(deps: Deps, now: datetime) -> tuple[Spent, ...]:
+def standing(deps: Kept, now: datetime) -> tuple[Spent, ...]:
     """Where every budget with a period stands, from what the state knows. Reads only the state."""
     return _standing(deps, _books(deps, now), now)
 
 
-def _standing(deps: Deps, known: Books, now: datetime) -> tuple[Spent, ...]:
+def _standing(deps: Kept, known: Books, now: datetime) -> tuple[Spent, ...]:
     found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
     return tuple(spent(m, known, accounts.account(deps, m).total, now) for m in found)
 
 
-def _books(deps: Deps, now: datetime) -> Books:
+def _books(deps: Kept, now: datetime) -> Books:
     first, last = (now - LOOK_BACK).date(), now.date()
     return books(
         meter.days(deps.state, deps.name, first, last),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -12,6 +12,25 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
+
+
+class Kept(Protocol):
+    """What reading a cluster's books takes: its name, the state, and the policy with its budgets. ``Deps`` is one."""
+
+    @property
+    def name(self) -> str:
+        """The cluster's, as in keys."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What survives between events."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """The budgets are in it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

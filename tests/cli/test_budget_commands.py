@@ -1,0 +1,77 @@
+"""pilotlight budget status, as a person runs it on a deployment's state."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.main import build
+from pilotlight.facts.bill import CostLine, MeterDay
+from pilotlight.flow import meter
+from pilotlight.units import EPOCH
+
+POLICY = """
+version: 1
+pools: {t4: {instance_type: g4dn.xlarge}}
+budgets:
+  - {name: research, scope: {team: research}, usd: 200, period: month}
+  - {name: rate, usd_per_hour: 50}
+"""
+
+
+def run(*words: str) -> Result:
+    """The command's outcome; what it raises goes on to the test."""
+    return CliRunner().invoke(build(["budget"]), ["budget", "status", *words], catch_exceptions=False)
+
+
+@pytest.fixture
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteState:
+    """A store and a policy with two budgets."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
+    return SqliteState(tmp_path / "state.db", SystemClock())
+
+
+def metered(state: SqliteState, day: date, usd: str) -> None:
+    """A day that the meter closed, with one line of team research."""
+    fields = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "on-demand"}
+    begin = datetime(day.year, day.month, day.day, tzinfo=EPOCH.tzinfo)
+    line = CostLine(kind="used", team="research", usd=Decimal(usd), begin=begin, **fields)
+    made = MeterDay(day=day, until=begin + timedelta(days=1), lines=(line,))
+    state.put(f"meter/local/{day}", meter.METER.write(made))
+
+
+def test_an_empty_deployment_has_a_table(deployment: SqliteState) -> None:
+    """Budgets that nothing was spent of are shown too, a rate with what is held of it."""
+    shown = run().stdout
+    assert "research (team research)" in shown
+    assert "$200.00 a month" in shown
+    assert "$50.00 an hour" in shown
+    assert "0 %" in shown
+
+
+def test_what_was_metered_is_spent(deployment: SqliteState) -> None:
+    """The figures are those of the state, as JSON too."""
+    today = datetime.now(UTC).date()
+    metered(deployment, today.replace(day=1), "170")
+    (research, rate) = json.loads(run("--json").stdout)
+    assert (research["metered"], research["billed"], research["used"]) == ("170", "0", "0.85")
+    assert (rate["measure"], rate["limit"], rate["period"]) == ("usd_per_hour", "50", None)
+    assert "85 %" in run().stdout
+
+
+def test_without_budgets_it_says_where_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table, no error."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    assert "no budgets" in run().stdout
+
+
+def test_help_has_an_example() -> None:
+    """As every command's."""
+    assert "pilotlight budget status --json" in run("--help").stdout
