@@ -268,7 +268,10 @@ class ApiServer:
             raise Refused(400, "BadRequest", "the namespace of the provided object does not match the namespace sent")
         if self.store.has(resource, (namespace, meta["name"])):
             raise Refused(409, "AlreadyExists", f'{resource.plural} "{meta["name"]}" already exists')
-        return self.store.write(resource, value)
+        made = self.store.write(resource, value)
+        if resource.plural == "poddisruptionbudgets" and "status" not in made:
+            self.store.count(made)
+        return made
 
     def _sub_call(self, resource: Resource, key: tuple[str, str], sub: str, asked: Asked) -> tuple[int, Json]:
         body = asked.json()
@@ -283,6 +286,8 @@ class ApiServer:
                 return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             case ("serviceaccounts", "token"):
                 return 201, self._token(key, body)
+            case (_, "status") if asked.method == "PATCH":
+                return 200, self.store.patch(resource, key, {"status": body.get("status", {})})
             case (_, "status"):
                 return 200, self.store.read(resource, key)
         raise Refused(404, "NotFound", "the server could not find the requested resource")

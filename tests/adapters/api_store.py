@@ -206,6 +206,13 @@ class Store:
         if not dry:
             self.drop(pods, key)
 
+    def count(self, budget: Json) -> None:
+        """What the disruption controller does."""
+        pods = self.list(self.resource("pods"), budget["metadata"]["namespace"], "status.phase=Running", "")
+        healthy = sum(_covers(budget, pod) for pod in pods)
+        allowed = max(0, healthy - int(budget["spec"].get("minAvailable", 0)))
+        budget["status"] = {"currentHealthy": healthy, "disruptionsAllowed": allowed}
+
     def _of(self, resource: Resource) -> dict[Key, Json]:
         return self._kept.setdefault(resource, {})
 
