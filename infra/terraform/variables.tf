@@ -61,7 +61,7 @@ variable "policy_file" {
 }
 
 variable "clusters" {
-  description = <<-E
+  description = <<-EOT
     The clusters to look after, each by the name that alerts will use:
       civo       {region, cluster_id} of a Civo cluster, as `civo kubernetes show` prints them
       gke        {location, cluster} of a GKE cluster; dns = false reaches its address instead of its DNS name
@@ -70,7 +70,7 @@ variable "clusters" {
       reconcile  when to look, as cron: every minute
       billing    when to count money, as cron: every hour
     Secrets are never given here; the output `secrets_to_make` names those that must exist.
-  E
+  EOT
   type = map(object({
     civo      = optional(object({ region = string, cluster_id = string }))
     gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true) }))
@@ -81,11 +81,11 @@ variable "clusters" {
 }
 
 variable "alerts" {
-  description = <<-E
+  description = <<-EOT
     email    who is told when Pilotlight itself fails: dead letters, failing functions, silence
     secrets  of the policy's channels: variable (url_env, token_env) to the name of the secret that holds it,
              as {SLACK_URL = "pilotlight-slack"}
-  E
+  EOT
   type = object({
     email   = string
     secrets = optional(map(string), {})
@@ -98,12 +98,12 @@ variable "alerts" {
 }
 
 variable "state" {
-  description = <<-E
+  description = <<-EOT
     Where state lies: one of
       firestore  {location}: a database in the functions' region unless it says another (the default)
       dynamodb   {}: a table, for functions that run inside a cluster on AWS (network.path = "in-cluster")
     protected    whether deleting it is refused
-  E
+  EOT
   type = object({
     firestore = optional(object({ location = optional(string) }))
     dynamodb  = optional(object({}))
@@ -126,12 +126,12 @@ variable "state" {
 }
 
 variable "network" {
-  description = <<-E
+  description = <<-EOT
     How functions reach API servers:
       path = "static-addresses"  from fixed addresses, printed for the cluster's firewall (the default)
       path = "dns-endpoint"      GKE's DNS endpoint, with no network at all; every cluster is GKE's
       path = "in-cluster"        they run inside the cluster (infra/kubernetes/home); only state is made here
-  E
+  EOT
   type = object({
     path      = optional(string, "static-addresses")
     addresses = optional(number, 1)

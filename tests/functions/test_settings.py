@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,11 @@ import pytest
 from pilotlight.adapters.channels.webhook import WebhookChannel
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.errors import BadInput, BadPolicy
+from pilotlight.errors import BadInput, BadPolicy, Unavailable
 from pilotlight.settings import Settings, read
 from pilotlight.wiring import App, app
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_embedded_default_acts() -> None:
@@ -162,8 +163,46 @@ def test_an_object_that_is_not_there_is_named(s3: None) -> None:
         read("s3://policies/other.yaml")
 
 
-@pytest.mark.skipif(find_spec("google.cloud.storage") is not None, reason="google-cloud-storage is installed")
-def test_gs_says_which_package_it_needs() -> None:
-    """Without Google's client a gs:// address is refused with the package to install."""
-    with pytest.raises(BadInput, match=r"gs://b/p\.yaml: needs the package google-cloud-storage"):
-        read("gs://b/p.yaml")
+class _GoogleBucket(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """Hold a policy with a price file beside it, as Cloud Storage's REST interface shows them."""
+        prefix = "/storage/v1/b/acme/o/policy%2F1%2F"
+        bodies = {
+            f"{prefix}policy.yaml?alt=media": b"version: 1\nprices: {files: [prices.yaml]}\n",
+            f"{prefix}prices.yaml?alt=media": (ROOT / "infra/terraform/examples/civo/prices.yaml").read_bytes(),
+        }
+        body = bodies.get(self.path)
+        self.send_response(200 if body else 503 if "busy" in self.path else 404)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture
+def gs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Cloud Storage with one policy, on a local port."""
+    server = HTTPServer(("127.0.0.1", 0), _GoogleBucket)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_policy_is_read_from_gs_with_the_prices_beside_it(gs: None) -> None:
+    """gs://bucket/object is the object's bytes, and the policy's price files are in the same folder."""
+    app = App(Settings.of({"PILOTLIGHT_POLICY": "gs://acme/policy/1/policy.yaml"}))
+    assert "g4g.40.kube.small" in app.catalog.instance_types
+
+
+def test_gs_tells_missing_from_later(gs: None) -> None:
+    """An object that is not there is bad input; a busy Cloud Storage is for later."""
+    with pytest.raises(BadInput, match=r"gs://acme/other\.yaml: Cloud Storage answers 404"):
+        read("gs://acme/other.yaml")
+    with pytest.raises(Unavailable, match="503"):
+        read("gs://acme/busy")

@@ -1,23 +1,21 @@
 """Prices from catalogue files."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 
 
 class FilePrices:
-    """Catalogue files in order: a later one adds to the earlier, and replaces its entries."""
+    """Catalogue files in order: a later one adds to the earlier, and replaces its entries. ``read`` knows addresses."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = files
+    def __init__(self, files: Sequence[str], read: Callable[[str], bytes]) -> None:
+        self._files, self._read = files, read
 
     def catalog(self) -> Catalog:
-        catalogs = [read_catalog(_text(path), str(path)) for path in self._files]
+        catalogs = [read_catalog(self._read(path), path) for path in self._files]
         merged = catalogs[0]
         for later in catalogs[1:]:
             merged = msgspec.structs.replace(
@@ -26,10 +24,3 @@ class FilePrices:
                 throughput={**merged.throughput, **later.throughput},
             )
         return merged
-
-
-def _text(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}; name a catalogue file that can be read") from None
