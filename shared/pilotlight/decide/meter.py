@@ -9,19 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from itertools import pairwise
-from math import lcm
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from pilotlight.decide.economics import billed_seconds
+from pilotlight.decide.holdings import holdings
 from pilotlight.decide.holds import Lit
-from pilotlight.facts.bill import CostLine, Holder, Life, LineKind, MeteredNode, MeterPart, Stretch
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.workload import MIG_PREFIX, SHARED
-from pilotlight.units import EPOCH, MILLI_PER_GPU
+from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.units import EPOCH
 
 MICRO = timedelta(microseconds=1)
 MICROS_PER_HOUR = 3_600_000_000
@@ -93,49 +91,6 @@ def stopped(life: Life, offering: Offering | None) -> MeteredNode:
 
 def _same(node: Node, offering: Offering) -> bool:
     return node.instance_type in ("", offering.instance_type) and node.capacity_type == offering.capacity_type
-
-
-def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
-    """Who holds how many parts of a node's GPUs, and how many parts there are.
-
-    A whole device is one GPU, or less where a GPU is advertised several times. Slices share the GPUs that are no whole
-    devices: a MIG profile by its compute slices ("2g" is twice "1g"), a time-sliced share like every other.
-    """
-    if gpus <= 0:
-        return (), 1
-    owned: dict[tuple[str, str, str], Fraction] = {}
-    weights = _slice_weights(node, gpus)
-    for pod in node.gpu_pods:
-        key = pod.team, pod.namespace, pod.workload_class
-        owned[key] = owned.get(key, Fraction(0)) + _held(pod, node, gpus, weights)
-    whole = max(Fraction(gpus), sum(owned.values(), Fraction(0)))
-    scale = lcm(whole.denominator, *(share.denominator for share in owned.values()))
-    return tuple(Holder(*key, int(share * scale)) for key, share in sorted(owned.items())), int(whole * scale)
-
-
-def _held(pod: BoundPod, node: Node, gpus: int, weights: Mapping[str, Fraction]) -> Fraction:
-    gpu = pod.gpu
-    assert gpu is not None
-    if gpu.resource in weights:
-        return gpu.count * weights[gpu.resource]
-    return Fraction(gpu.total_milli, MILLI_PER_GPU) * min(Fraction(1), Fraction(gpus, max(1, node.gpus)))
-
-
-def _slice_weights(node: Node, gpus: int) -> dict[str, Fraction]:
-    """GPUs that one slice of each resource stands for."""
-    counts = dict(node.slices)
-    for pod in node.gpu_pods:
-        if pod.gpu and (pod.gpu.resource == SHARED or pod.gpu.resource.startswith(MIG_PREFIX)):
-            counts[pod.gpu.resource] = counts.get(pod.gpu.resource, 0) + pod.gpu.count
-    total = sum(count * _compute_slices(name) for name, count in counts.items())
-    sliced = gpus - node.gpus if gpus > node.gpus else gpus
-    return {name: Fraction(sliced * _compute_slices(name), total) for name, count in counts.items() if count}
-
-
-def _compute_slices(resource: str) -> int:
-    """The 2 of "nvidia.com/mig-2g.20gb"; 1 of anything else."""
-    digits = resource.removeprefix(MIG_PREFIX).partition("g.")[0] if resource.startswith(MIG_PREFIX) else ""
-    return int(digits) if digits.isdigit() and int(digits) else 1
 
 
 def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.decide.budget import meters
+from pilotlight.decide.ladder import figures
 from pilotlight.decide.meter import day_start
 from pilotlight.decide.spend import Books, books, drift, spent
 from pilotlight.errors import BadEvent, PilotlightError
@@ -40,13 +41,15 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     """What one message leads to. A dry run only says where the budgets stand."""
     if dry_run:
         return _answer((), standing(deps, deps.clock.now()), None)
+    today: MeterDay | None = None
+    did: tuple[str, ...]
     match message:
         case BudgetNotice():
             return _notice(deps, message)
         case BillExported():
             if deps.bills is None:
                 return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
-            today, did = None, (_read_bill(deps, deps.bills),)
+            did = (_read_bill(deps, deps.bills),)
         case Tick():
             today = meter.count(deps)
             did = _read_if_due(deps)
@@ -79,7 +82,7 @@ def _books(deps: Kept, now: datetime) -> Books:
 
 
 def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | None) -> Answer:
-    said = [ladder.figures(one) for one in stands]
+    said = [figures(one) for one in stands]
     if today is not None:
         said.insert(0, f"{cents(sum((line.usd for line in today.lines), Decimal(0)))} metered today")
     return Answer(decision="", did=did, why="; ".join(said) or "no budgets with a period")

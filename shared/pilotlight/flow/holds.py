@@ -13,23 +13,25 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide import holds as rules
-from pilotlight.decide.budget import applies, life, meters, opened
+from pilotlight.decide.budget import applies, balance, life, meters, opened
 from pilotlight.decide.holds import TICK, Claim, Lit
 from pilotlight.decide.ladder import refuses
 from pilotlight.decide.runs import learned, typical
 from pilotlight.errors import Denied
-from pilotlight.facts.budget import NO_BUDGETS, Account, Balance, Hold, Meter, Money, Runs, Terms
+from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import accounts, ladder
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
+from pilotlight.units import Seconds
 
 
 def balances(deps: Deps, now: datetime) -> Money:
     """How far each budget is used now."""
     found = meters(deps.policy.budgets, now)
-    totals = tuple(Balance(meter=m, total=accounts.account(deps, m).total) for m in found)
+    holds = accounts.holds(deps) if found else []
+    totals = tuple(balance(m, accounts.account(deps, m).total, holds, now, _boot_s(deps)) for m in found)
     return Money(balances=totals, typical=typical(_runs(deps)), steps=ladder.steps(deps.state, deps.name))
 
 
@@ -41,8 +43,8 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     if not deps.policy.budgets:
         return ""
     steps = ladder.steps(deps.state, deps.name)
-    for own in nodes if steps else ():
-        if stopped := refuses(steps, own.pool, own.workload_class, own.team, now):
+    for each in nodes if steps else ():
+        if stopped := refuses(steps, each.pool, each.workload_class, each.team, now):
             return stopped
     fresh = [opened(_hold_id(decision, index, n), decision, terms, now) for n, terms in enumerate(nodes)]
     for hold in fresh:
@@ -132,6 +134,7 @@ class _Keeper:
         self.findings: list[Finding] = []
         self.refused: dict[str, list[tuple[str, Claim]]] = {m.key: [] for m in self.meters}
         self.due: list[datetime] = []
+        self.live: list[Hold] = []
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -163,7 +166,9 @@ class _Keeper:
         if not refused:
             self.due.append(after.binds_until - TICK)
         self.due += [meter.end for meter in concerned if meter.end is not None]
-        self._cordon(hold, after, one)
+        self.live.append(after)
+        if self._cordon(hold, after, one) and one and not one.pods:
+            self._let_go(has, concerned)
         if after != before:
             accounts.write(self.deps, after)
 
@@ -179,21 +184,27 @@ class _Keeper:
             self.refused[meter.key].append((name, claim))
         return not claim.refused
 
-    def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
-        """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
+    def _let_go(self, hold: Hold, concerned: Iterable[Meter]) -> None:
+        """Nothing can bind to a frozen node: what it was held for is free for the others, which may then serve."""
+        for meter in concerned:
+            claim = accounts.claim(self.deps, meter, partial(rules.let_go, meter, hold=hold, now=self.now))
+            self.accounts[meter.key] = claim.account
+
+    def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> bool:
+        """Whether the node takes nothing new: frozen. The cordon comes before the record of it, and may be repeated."""
         node = one.node if one else None
         if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
-            return
+            return False
+        self.frozen |= {one.instance: after.frozen} if one and (after.frozen or before.frozen) else {}
         try:
             if after.frozen and node.schedulable:
                 self.deps.cluster.cordon(node.name)
             elif before.frozen and not after.frozen:
                 self.deps.cluster.uncordon(node.name)
-            else:
-                return
         except Denied as no:
             self.findings.append(Finding(subject=f"node {node.name}", code="budget-cordon", message=str(no)))
-        self.frozen[one.instance if one else ""] = after.frozen
+            return False
+        return after.frozen
 
     def reports(self) -> tuple[Finding, ...]:
         """One finding for each meter that people should know of, and what went wrong."""
@@ -207,7 +218,9 @@ class _Keeper:
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""
-        found = tuple(Balance(meter=m, total=self.accounts[m.key].total) for m in self.meters)
+        found = tuple(
+            balance(m, self.accounts[m.key].total, self.live, self.now, _boot_s(self.deps)) for m in self.meters
+        )
         again = min((d for d in self.due if d > self.now), default=None)
         steps = ladder.steps(self.deps.state, self.deps.name)
         return Money(balances=found, look_again_at=again, typical=typical(self._learn()), steps=steps)
@@ -219,6 +232,10 @@ class _Keeper:
         if runs != known:
             accounts.write_runs(self.deps, runs)
         return runs
+
+
+def _boot_s(deps: Deps) -> Seconds:
+    return max((offering.boot_s for offering in deps.offerings), default=0.0)
 
 
 def _soft(deps: Deps) -> bool:
