@@ -1,14 +1,17 @@
 """What a budget allows: its window, what a node takes of it, and the figures of a refusal.
 
 A node is bought only when price x (boot + longest run + one idle timeout), cut at the end of the budget's period, fits
-beside all that is settled and held. So whatever it was bought for can run to its end without passing the cap.
+beside all that is settled and held. So whatever it was bought for can run to its end without passing the cap. A node
+that will not be ready before the period ends has to fit in the next period too: nothing of it is used before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
@@ -59,6 +62,28 @@ def _meters(budget: Budget, at: datetime) -> Iterator[Meter]:
         yield Meter(budget=budget, measure="gpu_hours", limit=budget.gpu_hours, start=start, end=end)
     if budget.usd_per_hour is not None:
         yield Meter(budget=budget, measure="usd_per_hour", limit=budget.usd_per_hour, start=EPOCH)
+
+
+def following(meter: Meter, end: datetime) -> Meter:
+    """The same limit over the period that begins when a meter's ends."""
+    start, then = window(meter.budget, end)
+    return msgspec.structs.replace(meter, start=start, end=then)
+
+
+def ends_within(meter: Meter, now: datetime, boot_s: Seconds) -> datetime | None:
+    """When a meter's period ends, if that is before a node bought now is ready."""
+    return meter.end if meter.end is not None and now + timedelta(seconds=boot_s) >= meter.end else None
+
+
+def balance(meter: Meter, total: Decimal, holds: Iterable[Hold], now: datetime, boot_s: Seconds) -> Balance:
+    """How far a meter is used, and near its end the next one by these holds. ``boot_s`` is the longest boot."""
+    end = ends_within(meter, now, boot_s)
+    if end is None:
+        return Balance(meter=meter, total=total)
+    then = following(meter, end)
+    return Balance(
+        meter=meter, total=total, ahead=sum((held(then, h) for h in holds if applies(then, h.terms)), Decimal(0))
+    )
 
 
 def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter, ...]:
@@ -211,27 +236,32 @@ class Purse:
     def room(self, terms_: Terms) -> list[tuple[int, str]]:
         """How many more nodes each meter allows, and why not one more."""
         hold = opened("", "", terms_, self.now)
-        return [self._room(b, held(b.meter, hold), terms_) for b in self._concerning(terms_)]
+        return [self._room(meter, before, held(meter, hold), terms_) for meter, before in self._at_stake(terms_)]
 
     def take(self, terms_: Terms, nodes: int) -> None:
         """Count nodes as held."""
         hold = opened("", "", terms_, self.now)
-        for balance in self._concerning(terms_):
-            key = balance.meter.key
-            self.taken[key] = self.taken.get(key, Decimal(0)) + nodes * held(balance.meter, hold)
+        for meter, _ in self._at_stake(terms_):
+            self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * held(meter, hold)
 
     def frees_at(self) -> list[datetime]:
         """When windows in which something is used end: the next ones begin empty."""
-        return [b.meter.end for b in self.money.balances if b.total and b.meter.end is not None]
+        return [b.meter.end for b in self.money.balances if (b.total or b.ahead) and b.meter.end]
 
     def saved(self) -> "Purse":
         """A copy that later changes leave alone."""
         return Purse(self.money, self.now, dict(self.taken))
 
-    def _concerning(self, terms_: Terms) -> list[Balance]:
-        return [b for b in self.money.balances if applies(b.meter, terms_)]
+    def _at_stake(self, terms_: Terms) -> Iterator[tuple[Meter, Decimal]]:
+        """The meters that a node bought now has to fit in, and how far each is used."""
+        for found in self.money.balances:
+            if applies(found.meter, terms_):
+                yield found.meter, found.total
+                end = ends_within(found.meter, self.now, terms_.boot_s)
+                if end is not None:
+                    yield following(found.meter, end), found.ahead
 
-    def _room(self, balance: Balance, each: Decimal, terms_: Terms) -> tuple[int, str]:
-        before = balance.total + self.taken.get(balance.meter.key, Decimal(0))
-        left = int((balance.meter.limit - before) // each) if each > 0 else MANY
-        return left, refusal(balance.meter, before + each, terms_)
+    def _room(self, meter: Meter, before: Decimal, each: Decimal, terms_: Terms) -> tuple[int, str]:
+        before += self.taken.get(meter.key, Decimal(0))
+        left = int((meter.limit - before) // each) if each > 0 else MANY
+        return left, refusal(meter, before + each, terms_)

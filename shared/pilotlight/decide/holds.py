@@ -168,6 +168,14 @@ def claim_more(meter: Meter, account: Account, has: Hold, wants: Hold, now: date
     return Claim(msgspec.structs.replace(account, held={**account.held, has.id: grant}), refused, short)
 
 
+def let_go(meter: Meter, account: Account, hold: Hold, now: datetime) -> Claim:
+    """What a node still takes that nothing runs on and nothing can bind to: its cost until it is put out."""
+    needs = used(meter, hold, now + TICK + timedelta(seconds=hold.terms.idle_s))
+    if account.held.get(hold.id, Decimal(0)) <= needs:
+        return Claim(account)
+    return Claim(msgspec.structs.replace(account, held={**account.held, hold.id: needs}))
+
+
 def report(meter: Meter, account: Account, refused: Sequence[tuple[str, Claim]]) -> str:
     """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed.
 

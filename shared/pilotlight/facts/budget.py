@@ -79,10 +79,14 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a meter is used: settled and held."""
+    """How far a meter is used: settled and held. ``ahead`` is what holds will take of the period after it.
+
+    That is worked out once a node bought now could not be ready before the period ends.
+    """
 
     meter: Meter
     total: Decimal
+    ahead: Decimal = Decimal(0)
 
 
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
