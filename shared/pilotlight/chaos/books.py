@@ -22,6 +22,9 @@ from pilotlight.world.world import World
 EVE_S: Seconds = 300
 """A decision of a period's last moments is held for in that period, and may buy so long after its end."""
 
+SKEW_S: Seconds = 5
+"""Workers' clocks are wrong by less."""
+
 SLACK_S: Seconds = 70
 """A node may be charged for so much more than it lived: the least that clouds bill, and clocks that are wrong."""
 
@@ -119,17 +122,20 @@ class Books:
                 entry = self._nodes[self._holds[key]]
                 entry.charged_s = (entry.charged_s[0], now_s)
 
-    def over(self, nodes: Sequence[str], world: World) -> Iterator[str]:
-        """Every budget that nodes just launched take above its limit: what is spent, and what runs to its end."""
+    def over(self, nodes: Sequence[str], world: World, looked_s: Seconds) -> Iterator[str]:
+        """Every budget that nodes just launched take above its limit: what is spent, and what runs to its end.
+
+        What bound after the look that the purchase rests on may pass a limit.
+        """
         with self._lock:
             for budget in self._budgets:
                 if not any(_counts(budget, self._nodes[id]) for id in nodes):
                     continue
-                total, limit = self._committed(budget, world)
+                total, limit = self._committed(budget, world, looked_s)
                 if total > limit:
                     yield f"{total:.2f} of {limit} of {budget.name} are spent or will be"
 
-    def _committed(self, budget: Budget, world: World) -> tuple[Decimal, Decimal]:
+    def _committed(self, budget: Budget, world: World, looked_s: Seconds) -> tuple[Decimal, Decimal]:
         ours = {id: entry for id, entry in self._nodes.items() if _counts(budget, entry)}
         if budget.usd_per_hour is not None:
             return sum((e.price for e in ours.values() if e.ended_s is None), Decimal(0)), budget.usd_per_hour
@@ -137,7 +143,9 @@ class Books:
         if world.now_s < day.start_s + EVE_S:
             return total, _limit(budget)
         for id, entry in ours.items():
-            end_s = entry.ended_s if entry.ended_s is not None else _until_s(id, entry, world)
+            if entry.ended_s is not None and not entry.held:
+                continue  # It came and went between two looks: nobody could know.
+            end_s = entry.ended_s if entry.ended_s is not None else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
         return total, _limit(budget)
 
@@ -169,12 +177,12 @@ def _counts(budget: Budget, entry: _Entry) -> bool:
     return entry.known and counts(budget, entry.pool, entry.team, entry.workload_class)
 
 
-def _until_s(id: str, entry: _Entry, world: World) -> Seconds:
-    """Until when a live node is surely paid for."""
+def _until_s(id: str, entry: _Entry, world: World, looked_s: Seconds) -> Seconds:
+    """Until when a live node is surely paid for, as far as that look showed."""
     node = world.nodes.get(id)
     if node is None or not node.ready:
         return max(world.now_s, entry.due_s)
-    return max([world.now_s, *(job.due_s for job in node.jobs.values())])
+    return max([world.now_s, *(job.due_s for job in node.jobs.values() if job.start_s < looked_s - SKEW_S)])
 
 
 def _limit(budget: Budget) -> Decimal:

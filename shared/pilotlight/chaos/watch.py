@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from pilotlight.chaos.books import Books
+from pilotlight.chaos.scene import START
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.messages import TYPES, CapacityChanged, Outgoing
@@ -165,8 +166,10 @@ class Watch:
             self._twice(worker, buy, decision, set(waiting))
             self._part_of_gang(worker, buy, decision)
             self._bought.append(_Bought(buy, decision, nodes))
-        for line in (*_over(self._policy, self._world, pool), *self.books.over([n.id for n in nodes], self._world)):
-            self.broke("cap_overruns", f"{worker} launched {', '.join(n.id for n in nodes)}: {line}")
+        ids = [n.id for n in nodes]
+        looked_s = (self._records[purchase[0]].at - START).total_seconds() if purchase else self._world.now_s
+        for line in (*_over(self._policy, self._world, pool), *self.books.over(ids, self._world, looked_s)):
+            self.broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self._seen.get(worker, ())})
         self._too_many(worker, pool, zone, list(waiting.values()))
 
@@ -188,7 +191,8 @@ class Watch:
     def _twice(self, worker: str, buy: Buy, decision: str, waiting: set[str]) -> None:
         for earlier in self._bought:
             again = set(buy.demands) & set(earlier.buy.demands) & waiting
-            whole = len(earlier.nodes) == earlier.buy.count
+            # What still boots of a pool that lost a node may be the other purchase's.
+            whole = len(earlier.nodes) == earlier.buy.count and earlier.buy.pool not in self.lost
             if again and whole and all(n.id in self._world.nodes and not n.ready for n in earlier.nodes):
                 who = ", ".join(sorted(again))
                 self.broke(
