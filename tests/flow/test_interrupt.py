@@ -272,7 +272,7 @@ def test_a_rebalance_is_acted_on_only_where_the_risk_is_dearer() -> None:
     assert (risky.outcome, safe.outcome) == ("", "stayed")
     assert "staying risks" in next(a for a in safe.alerts if a.kind == "interruption").why
     assert not safe.world.nodes["n1"].cordoned
-    risky.until(60)
+    risky.until(200)
     assert (risky.outcome, risky.world.launches) == ("released", 2)
 
 

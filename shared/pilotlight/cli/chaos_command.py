@@ -54,7 +54,7 @@ def chaos(
             typer.echo("\n".join(outcome.lines))
         found = total([outcome])
     else:
-        found = _all(_range(seeds), deliveries, jobs, run)
+        found = _all(seed_range(seeds), deliveries, jobs, run)
     if log is not None:
         _write(log, found.broken)
     typer.echo(_json(found)) if as_json else _show(found)
@@ -62,7 +62,8 @@ def chaos(
         raise typer.Exit(1)
 
 
-def _range(text: str) -> range:
+def seed_range(text: str) -> range:
+    """The seeds that "A..B" names, both ends included. Raises ``BadInput``."""
     first, dots, last = text.partition("..")
     if not (first.isdecimal() and last.isdecimal() and dots) or int(first) > int(last):
         raise BadInput(f"--seeds is {text!r}: write A..B, as in 0..199")

@@ -28,6 +28,7 @@ COMMANDS = {
     "interruption_commands": ("interruptions", "drill"),
     "doctor_command": ("doctor",),
     "reconcile_command": ("reconcile",),
+    "connect_command": ("connect",),
     "brake_commands": ("pause", "resume", "approve"),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),

@@ -1,9 +1,10 @@
 """The rescue of an instance that goes: what to do when, so that the least is lost by its deadline.
 
-A pod that can be asked saves first and leaves once that is safe: more work on a node that goes would be done twice. A
-pod that cannot save stays as long as its grace allows: it may end by itself. A serving pod leaves when its replacement
-is ready. Pods of a gang move together, as one. Whoever loses most dollars if killed comes first: where a disruption
-budget lets only some leave, or time ends, it is the cheap ones that stay behind.
+A pod that can be asked saves first and leaves once that is safe: more work on a node that goes would be done twice;
+with a long notice it works on until its replacement is ready. A pod that cannot save stays as long as its grace allows:
+it may end by itself. A serving pod leaves when its replacement is ready. Pods of a gang move together, as one. Whoever
+loses most dollars if killed comes first: where a disruption budget lets only some leave, or time ends, it is the cheap
+ones that stay behind.
 """
 
 from collections import defaultdict
@@ -28,6 +29,12 @@ LEAD_S: Seconds = 1800.0
 
 CORDON_S: Seconds = 1800.0
 """A node that may be taken, and is emptied for that, is cordoned for so long at most."""
+
+LONG_S: Seconds = 600.0
+"""With more notice than this a pod works on until its replacement is ready; with less it saves at once."""
+
+TICK_S: Seconds = 60.0
+"""The schedule's next look may be so far off: a replacement is asked for so much earlier than it must be."""
 
 REBALANCE_SHARE = 0.3
 """The share of rebalance recommendations that an interruption follows: 9 of 30 in aws-node-termination-handler#141."""
@@ -99,12 +106,13 @@ def rescue(
     end = found.deadline - timedelta(seconds=MARGIN_S) if found.deadline else found.until or now
     leaving = groups(node, others, price, now)
     moves: list[Move] = []
-    if leaving and not found.replaced:
-        moves.append(Move(at=found.begin, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
-    if node.schedulable:
-        moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
+    if leaving and not found.replaced:
+        at = max(found.begin, min(m.at for m in moves if m.do == "evict") - timedelta(seconds=boot_s + TICK_S))
+        moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
+    if node.schedulable:
+        moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
     moves.append(_last(found, node, bool(leaving), end))
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))
 
@@ -125,13 +133,16 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
     """A checkpoint where there is time for one, and the eviction."""
     first = group.pods[0]
     asked = max((found.asked[p.uid] for p in group.pods if p.uid in found.asked), default=None)
-    safe = (asked or now) + timedelta(seconds=group.takes_s)
+    start = found.begin
+    if end - start > timedelta(seconds=LONG_S):
+        start = max(start, ready - timedelta(seconds=group.takes_s))
+    safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)
     latest = max(found.begin, end - timedelta(seconds=group.grace_s))
     moves: list[Move] = []
     if group.takes_s and safe <= end:
         at, why = _saved_at(group, asked) or safe, f"its checkpoint is safe; {cents(group.usd)} were at risk"
         moves += [
-            Move(at=found.begin, do="checkpoint", subject=p.uid, why=f"takes {human(group.takes_s)}", usd=group.usd)
+            Move(at=start, do="checkpoint", subject=p.uid, why=f"takes {human(group.takes_s)}", usd=group.usd)
             for p in group.pods
             if p.uid not in found.asked
         ]

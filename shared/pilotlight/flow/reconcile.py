@@ -1,15 +1,15 @@
 """A schedule tick: settle what booted, put out what idles, catch demand whose event was lost."""
 
-import msgspec
-
+from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.rescue import carry_on
+from pilotlight.flow.rescue import carry_on, seen
 from pilotlight.flow.tell import alert_out, send
+from pilotlight.flow.walk import Aim, aimed_walk
 from pilotlight.flow.walk import dry_run as _dry_run
-from pilotlight.flow.walk import walk
+from pilotlight.ports import Stored
 from pilotlight.units import Seconds, clock_seconds, human
 
 SILENT_S: Seconds = 600.0
@@ -24,12 +24,12 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
         try:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
-            answer = walk(deps, "reconcile", f"tick {tick.identity}".strip(), releases=True)
+            aim = Aim(releases=True, see=seen(deps))
+            answer = aimed_walk(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
     except Retry as silent:
         _silence(deps, silent)
         raise
-    if deps.state.get(_key(deps)) is not None:
-        deps.state.delete(_key(deps))
+    _answers_again(deps)
     return answer
 
 
@@ -37,14 +37,43 @@ def _key(deps: Deps) -> str:
     return f"silent/{deps.name}"
 
 
+def _since(deps: Deps, stored: Stored) -> Seconds:
+    return float(MARK.read(_key(deps), stored.value).note)
+
+
+def _answers_again(deps: Deps) -> None:
+    """Ticks work: forget since when they failed, and say so where the silence was told."""
+    stored = deps.state.get(_key(deps))
+    if stored is None:
+        return
+    since = _since(deps, stored)
+    fingerprint = f"silent/{since:.0f}"
+    if ledger.was_told(deps.state, deps.name, fingerprint):
+        now = deps.clock.now()
+        alert = Alert(
+            cluster=deps.name,
+            kind="silent",
+            severity="critical",
+            fingerprint=fingerprint,
+            what=f"cluster {deps.name} is looked at again, after {human(clock_seconds(now) - since)}",
+            why="the cluster and the cloud answer",
+            next="pods that waited meanwhile are served now",
+            how="nothing is to be done",
+            resolved=True,
+            at=now,
+        )
+        send(deps, (alert_out(alert, f"silent-{since:.0f}.over"),))
+    deps.state.delete(_key(deps))
+
+
 def _silence(deps: Deps, silent: Retry) -> None:
     """Remember since when ticks fail; tell of it once it is long. A store that is down cannot remember: it raises."""
     now = clock_seconds(deps.clock.now())
     stored = deps.state.get(_key(deps))
     if stored is None:
-        deps.state.put(_key(deps), msgspec.json.encode(now))
+        deps.state.put(_key(deps), MARK.write(Mark(note=str(now))))
         return
-    since = msgspec.json.decode(stored.value, type=float)
+    since = _since(deps, stored)
     fingerprint = f"silent/{since:.0f}"
     if now - since < SILENT_S or ledger.was_told(deps.state, deps.name, fingerprint):
         return

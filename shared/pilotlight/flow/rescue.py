@@ -5,7 +5,7 @@ and giving back go through the walk, with its lease, its budgets and its records
 first eviction; where it cannot be, the evictions wait for as long as the deadline allows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace as with_
 from datetime import datetime
 from decimal import Decimal
@@ -44,6 +44,21 @@ def carry_on(deps: Deps) -> list[Answer]:
     if failed is not None:
         raise failed
     return answers
+
+
+def seen(deps: Deps) -> Callable[[Sight], Sight] | None:
+    """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
+    it is kept until they come. None where no interruption is at work.
+    """
+    at_work = [kept.found for kept in notices.left(deps) if kept.found.replaced and not kept.found.over]
+    rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
+
+    def see(sight: Sight) -> Sight:
+        for one in rescues:
+            sight = one.see(sight, move=True)
+        return sight
+
+    return see if rescues else None
 
 
 def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
@@ -189,7 +204,7 @@ class Rescue:
 
     def _replace(self, node: Node | None) -> None:
         """Ask for the room that the pods of the node will need. Whatever the answer is, it was asked."""
-        aim = Aim(releases=False, see=partial(self._see, move=True))
+        aim = Aim(releases=False, see=partial(self.see, move=True))
         answer = self._walk(aim)
         if answer is not None and answer.why != AT_WORK:
             self._note(replaced=True, decision=answer.decision or self.found.decision)
@@ -207,7 +222,7 @@ class Rescue:
             usd_per_hour=self.price,
             registered=False,
         )
-        answer = self._walk(Aim(releases=False, see=partial(self._see, move=False), gives=(verdict,)))
+        answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
         if answer is not None and answer.why != AT_WORK and any(line.startswith("released") for line in answer.did):
             self._note(decision=self.found.decision or answer.decision)
             self._end("released")
@@ -221,7 +236,7 @@ class Rescue:
         self.did += answer.did
         return answer
 
-    def _see(self, sight: Sight, *, move: bool) -> Sight:
+    def see(self, sight: Sight, *, move: bool) -> Sight:
         """The look with the node as good as gone: its pods wait for room elsewhere, where they are to ``move``."""
         node = node_of(sight.view, self.found.instance, self.found.node)
         if node is None:

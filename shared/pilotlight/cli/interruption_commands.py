@@ -1,0 +1,178 @@
+"""`pilotlight interruptions`: nodes are taken by seed, and what must never happen is counted; `pilotlight drill`."""
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pilotlight.adapters.logs import LOGGER
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import Settings
+from pilotlight.units import Seconds, human
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.world_client import WorldClient
+    from pilotlight.chaos.interruptions import Total
+    from pilotlight.facts.interruption import Interruption
+    from pilotlight.wiring import App
+
+SHOWN = 20
+"""Violations that are printed; ``--json`` gives all."""
+
+LOOK_S: Seconds = 0.5
+"""How often a drill looks, by the wall's clock."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(interruptions)
+    app.command()(drill)
+
+
+def interruptions(
+    seeds: Annotated[str, typer.Option(help="Seeds to run, both ends included: A..B.")] = "0..499",
+    jobs: Annotated[int, typer.Option(min=1, help="Seeds at a time.")] = os.cpu_count() or 1,
+    seed: Annotated[int | None, typer.Option(help="Repeat one seed exactly and print what happened.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Take nodes in the world, by seed; count what must never happen. Exit code 1 when something did.
+
+    Example: [bold]pilotlight interruptions --seeds 0..499[/bold]
+
+    One seed again, with all that happened: [bold]pilotlight interruptions --seed 9[/bold]
+    """
+    from pilotlight.chaos.interruptions import run, sweep
+    from pilotlight.cli.chaos_command import seed_range
+
+    logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)  # Retries are what is provoked here.
+    if seed is not None:
+        outcome = run(seed)
+        typer.echo("\n".join(outcome.lines))
+        raise typer.Exit(1 if outcome.broken else 0)
+    wanted = seed_range(seeds)
+    with _bar() as bar:
+        task = bar.add_task("", total=len(wanted))
+        found = sweep(wanted, jobs, lambda: bar.advance(task))
+    typer.echo(_json(found)) if as_json else _show(found)
+    if found.broken:
+        raise typer.Exit(1)
+
+
+def drill(
+    pool: Annotated[str, typer.Option(help="The pool of the node that is interrupted.")] = "",
+    instance: Annotated[str, typer.Option(help="The instance itself.")] = "",
+    notice: Annotated[float, typer.Option(min=1, help="Seconds of notice.")] = 120,
+    as_json: Annotated[bool, typer.Option("--json", help="The interruption's record, as JSON.")] = False,
+) -> None:
+    """Interrupt a node of a served world, as a cloud would, and print what becomes of it.
+
+    Needs a running world and functions: [bold]make serve[/bold]; with PILOTLIGHT_WORLD set to its address.
+
+    Example: [bold]pilotlight drill --pool t4 --notice 120[/bold]
+    """
+    from pilotlight.wiring import app
+
+    wired = app(Settings.of(os.environ))
+    client = wired.served_world
+    if client is None:
+        raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")
+    record = _drilled(wired, client, instance or _one_of(wired, pool), notice)
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(record)).decode())
+        return
+    typer.echo("\n".join(lines_of(record)))
+
+
+def _one_of(wired: "App", pool: str) -> str:
+    """A node of the pool: one with work on it, where there is one."""
+    nodes = [n for n in wired.deps.cluster.observe().nodes if n.ready and pool in ("", n.pool)]
+    if not nodes:
+        raise BadInput(f"no ready node of pool {pool!r}: send a pod first, or name another pool")
+    return max(nodes, key=lambda n: (len(n.gpu_pods), n.name)).instance
+
+
+def _drilled(wired: "App", client: "WorldClient", instance: str, notice_s: Seconds) -> "Interruption":
+    """Interrupt, tell the function, and look until it is over or the deadline is long gone."""
+    from time import sleep
+
+    from pilotlight.codec.events import encode
+    from pilotlight.facts.messages import InterruptionNotice, Tick
+    from pilotlight.flow.notices import find
+
+    deps = wired.deps
+    doomed = client.interrupt(instance, notice_s)
+    notice = InterruptionNotice(
+        cluster=deps.name, instance=instance, kind="spot-interruption", cloud="world",
+        zone=doomed.zone, at=deps.clock.now(), deadline=doomed.deadline,
+    )  # fmt: skip
+    wired.receive("spot_interruption", encode(notice, id=f"drill-{instance}"), {})
+    while (kept := find(deps, instance)) is not None and not kept.found.over:
+        if (deps.clock.now() - doomed.deadline).total_seconds() > notice_s:
+            raise Failed(f"{instance} is still being rescued long after its deadline: see pilotlight why {instance}")
+        sleep(LOOK_S)
+        tick = Tick(cluster=deps.name, what="rescue", at=deps.clock.now())
+        wired.receive("spot_interruption", encode(tick, id=f"drill-{instance}-{tick.at}"), {})
+    if kept is None:
+        raise Failed(f"the notice of {instance} was not taken: see the log with --debug")
+    return kept.found
+
+
+def lines_of(found: "Interruption") -> list[str]:
+    """An interruption as people read it."""
+    where = f" ({found.node}, pool {found.pool})" if found.pool else ""
+    out = [f"{found.received_at:%Y-%m-%d %H:%M:%S} UTC  {found.kind} of {found.instance}{where}: {found.why}"]
+    if found.deadline:
+        out.append(
+            f"  goes at {found.deadline:%H:%M:%S}, {human((found.deadline - found.received_at).total_seconds())} on"
+        )
+    if found.replaced:
+        out.append(f"  a replacement was asked for (decision {found.decision or 'none was needed'})")
+    for uid, at in found.asked.items():
+        out.append(f"  {at:%H:%M:%S} asked {_pod(found, uid)} for a checkpoint")
+    for uid, at in found.evicted.items():
+        out.append(f"  {at:%H:%M:%S} evicted {_pod(found, uid)}")
+    for lost in found.lost.values():
+        out.append(f"  {lost.pod} lost {lost.gpu_hours:.3f} GPU-hours of work, ${lost.usd:.2f}")
+    return [*out, f"  {found.outcome or 'goes on'}; ${found.lost_usd:.2f} lost in all"]
+
+
+def _pod(found: "Interruption", uid: str) -> str:
+    return found.lost[uid].pod if uid in found.lost else uid
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("seeds"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _show(found: "Total") -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("what must never happen")
+    table.add_column("count", justify="right")
+    for kind, count in found.counts.items():
+        table.add_row(kind.replace("_", " "), f"[red]{count}[/red]" if count else "0")
+    console = Console()
+    console.print(table)
+    lines = [f"seed {outcome.seed}: {kind}: {line}" for outcome in found.broken for kind, line in outcome.broken]
+    for line in lines[:SHOWN]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items() if count)
+    console.print(f"{found.seeds} seeds: {kinds}; {found.lost_gpu_hours:,.0f} GPU-hours lost", highlight=False)
+
+
+def _json(found: "Total") -> str:
+    violations = [{"seed": o.seed, "kind": kind, "text": text} for o in found.broken for kind, text in o.broken]
+    return json.dumps({**found._asdict(), "broken": violations}, indent=2)

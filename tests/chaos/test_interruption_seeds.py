@@ -1,0 +1,75 @@
+"""Seeded interruptions find nothing, and each planted bug is found."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pilotlight.adapters.logs import LOGGER
+from pilotlight.chaos.interruptions import COUNTED, run, sweep
+from pilotlight.flow import recover
+from pilotlight.flow.rescue import Rescue
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Retries are provoked, and not logged."""
+    log = logging.getLogger(LOGGER)
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    yield
+    log.setLevel(before)
+
+
+def test_sixty_seeds_break_nothing() -> None:
+    """No lost checkpoint, no budget broken, no late or double replacement, no cordon or relaunch left behind."""
+    found = sweep(range(60), 1)
+    assert found.counts == dict.fromkeys(COUNTED, 0)
+    assert sum(count > 0 for count in found.kinds.values()) == len(found.kinds)
+
+
+def test_a_seed_repeats_exactly() -> None:
+    """The same seed has the same log to the last line."""
+    assert run(9) == run(9)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """A step that is forgotten."""
+
+
+def _at_once(self: Any, move: Any, pods: Any) -> None:
+    """A worker that gives nodes back at the notice."""
+    self._release(next(n for n in self.view.nodes if n.name == self.found.node), "hasty")
+
+
+PLANTED = {
+    "nobody asks for a checkpoint": (Rescue, "_said", None, "lost_checkpoints"),
+    "nobody asks for a replacement": (Rescue, "_replace", _nothing, "late_replacements"),
+    "nodes are given back at the notice": (Rescue, "_gently", _at_once, "broken_budgets"),
+    "nothing is given back": (Rescue, "_release", _nothing, "double_replacements"),
+    "a cordon is never taken off": (Rescue, "_last", _nothing, "cordons_past_their_ttl"),
+    "a doomed node is opened again": (recover, "_gone", None, "broken_budgets"),
+}
+
+
+def _opens(deps: Any, sight: Any, record: Any, index: int) -> bool:
+    verdict = record.plan.releases[index - len(record.plan.buys)]
+    for node in sight.view.nodes:
+        if node.name == verdict.node:
+            deps.cluster.uncordon(node.name)
+            return False
+    return True
+
+
+def _mute(self: Any) -> str:
+    self.deps.cluster.tell = _nothing
+    return ""
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the harness watches for is seen within three hundred seeds once it happens."""
+    owner, attribute, bug, counted = PLANTED[name]
+    monkeypatch.setattr(owner, attribute, bug or {"_said": _mute, "_gone": _opens}[attribute])
+    assert any(counted in (kind for kind, _ in run(seed).broken) for seed in range(300))
