@@ -8,9 +8,14 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS := 2
+ENV := dev
+TF := terraform -chdir=infra/terraform
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run test serve format lock bench bundle clean
+.PHONY: help setup check run test serve format lock bench bundle package tf checkov deploy destroy clean
+
+need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
+need_env = test -f infra/terraform/environments/$(ENV).tfvars || { echo "error: infra/terraform/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +62,40 @@ bench: $(STAMP) ## The measurements of bench/, printed
 
 bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
 	$(BIN)/python scripts/bundle.py
+
+package: bundle ## The bundles, with the hashes that a rollback names
+	@cd build && sha256sum *.zip
+
+tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
+	@$(need_terraform)
+	$(TF) fmt -check -recursive
+	@for dir in infra/terraform infra/terraform/modules/*/; do echo "== $$dir"; \
+		terraform -chdir=$$dir init -backend=false -input=false >/dev/null && \
+		terraform -chdir=$$dir validate && terraform -chdir=$$dir test || exit 1; done
+
+checkov: build/checkov/.installed ## checkov over Terraform and the Dockerfile: every failed check has a reason beside it
+	build/checkov/bin/checkov --quiet --compact --skip-download --framework terraform -d infra/terraform
+	build/checkov/bin/checkov --quiet --compact --skip-download --framework dockerfile -f infra/kubernetes/home/Dockerfile
+	build/checkov/bin/checkov --quiet --compact --skip-download --framework kubernetes -d infra/kubernetes/home
+
+# In a venv of its own: it pins boto3.
+build/checkov/.installed:
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed" >&2; exit 2; }
+	$(PYTHON) -m venv build/checkov
+	build/checkov/bin/python -m pip install --quiet --disable-pip-version-check checkov==3.3.30
+	@touch $@
+
+deploy: package ## Show the plan of infra/terraform/environments/ENV.tfvars, ask, and apply it (ENV=dev)
+	@$(need_terraform); $(need_env)
+	$(TF) init -input=false
+	$(TF) workspace select -or-create $(ENV)
+	$(TF) apply -var-file=environments/$(ENV).tfvars
+
+destroy: ## Show what would go of ENV, ask, and destroy it; state that is protected stays
+	@$(need_terraform); $(need_env)
+	$(TF) init -input=false
+	$(TF) workspace select $(ENV)
+	$(TF) destroy -var-file=environments/$(ENV).tfvars
 
 clean: ## Remove what make made
 	rm -rf .venv build dist .pilotlight .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -19,11 +19,11 @@ resource "google_storage_bucket" "this" {
 }
 
 resource "google_storage_bucket_object" "policy" {
-  count = local.hosted ? 1 : 0
+  for_each = local.hosted ? local.policy_files : {}
 
   bucket       = google_storage_bucket.this[0].name
-  name         = local.policy
-  source       = var.policy_file
+  name         = "${local.policy_folder}/${each.key}"
+  source       = each.value
   content_type = "application/yaml"
 }
 
@@ -67,6 +67,7 @@ module "function" {
   }
 
   depends_on = [
+    google_storage_bucket_object.policy,
     data.google_secret_manager_secret.needed,
     google_project_iam_member.builder,
     google_storage_bucket_iam_member.builder,

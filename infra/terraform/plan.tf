@@ -3,9 +3,15 @@ locals {
   hosted   = var.network.path != "in-cluster"
   uses_aws = var.aws != null
 
-  bucket     = "${var.project}-${module.plan.prefix}"
-  policy     = "policy/${filesha256(var.policy_file)}.yaml"
-  policy_uri = "gs://${var.project}-${var.name}-${var.environment}/${local.policy}"
+  bucket = "${var.project}-${var.name}-${var.environment}"
+
+  # The policy and the price files it names lie in one folder, named by what is in them: functions see a change at once.
+  policy_files = merge(
+    { "policy.yaml" = var.policy_file },
+    { for name in try(yamldecode(file(var.policy_file)).prices.files, []) : name => "${dirname(var.policy_file)}/${name}" },
+  )
+  policy_folder = "policy/${sha256(join("", [for path in values(local.policy_files) : filesha256(path)]))}"
+  policy_uri    = "gs://${local.bucket}/${local.policy_folder}/policy.yaml"
 
   pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
   functions    = local.hosted ? module.plan.functions : {}

@@ -48,8 +48,8 @@ run "seven_values_deploy_all_of_it" {
     error_message = "state is a database of its own"
   }
   assert {
-    condition     = google_storage_bucket_object.policy[0].source == "./examples/civo/policy.yaml" && google_storage_bucket.this[0].public_access_prevention == "enforced"
-    error_message = "the policy is uploaded to a bucket that is never public"
+    condition     = toset(keys(google_storage_bucket_object.policy)) == toset(["policy.yaml", "prices.yaml"]) && google_storage_bucket.this[0].public_access_prevention == "enforced"
+    error_message = "the policy and its price files are uploaded to a bucket that is never public"
   }
 }
 

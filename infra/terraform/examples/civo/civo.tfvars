@@ -6,7 +6,8 @@ project = "my-pilotlight-project"
 # 2. The region that functions and state are in, near your clusters.
 region = "europe-west1"
 
-# 3. The policy: which pools may be lit, for whom, and what it may cost. The path is seen from infra/terraform.
+# 3. The policy: which pools may be lit, for whom, and what it may cost. The path is seen from infra/terraform; price
+#    files that it names lie beside it.
 policy_file = "examples/civo/policy.yaml"
 
 clusters = {

@@ -99,7 +99,7 @@ locals {
   }
   left_out = {
     PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_BILLS   = "billing exports are named when there are some: functions run without"
+    PILOTLIGHT_BILLS   = "no billing export is wired here: budgets count by the meter"
     PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
     PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
     PILOTLIGHT_HOME    = "nothing is kept on the function's disk"

@@ -1,0 +1,100 @@
+"""What Terraform and the code must agree on, and what a newcomer is asked."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotlight import settings
+from pilotlight.doorway import RECEIVES
+
+ROOT = Path(__file__).resolve().parents[2]
+TERRAFORM = ROOT / "infra" / "terraform"
+PLAN = (TERRAFORM / "modules" / "plan" / "main.tf").read_text()
+ASSIGNED = re.compile(r"^ *(\w+) *= ", re.M)
+
+
+def _block(name: str, text: str = PLAN) -> str:
+    """The lines inside ``name = {``, up to the brace that closes it."""
+    _indent, body = re.findall(rf"^( *){name} *= \{{\n(.*?)^\1\}}", text, re.M | re.S)[0]
+    return str(body)
+
+
+def test_functions_read_what_the_plan_gives_and_nothing_else() -> None:
+    """Every variable of settings.py is set by the plan or left out with a reason, and the plan knows no other."""
+    known = set(re.findall(r"^(PILOTLIGHT_\w+)", settings.__doc__ or "", re.M))
+    given, left_out = set(ASSIGNED.findall(_block("environment"))), set(ASSIGNED.findall(_block("left_out")))
+    assert given & left_out == set()
+    assert given | left_out == known
+
+
+def test_what_settings_tell_of_is_what_they_read() -> None:
+    """The table of settings.py names the variables that its code asks for."""
+    source = Path(settings.__file__).read_text().partition('"""\n\n')[2]
+    told = set(re.findall(r"^(PILOTLIGHT_\w+)", settings.__doc__ or "", re.M))
+    assert set(re.findall(r'environ\.get\("(PILOTLIGHT_\w+)"', source)) <= told
+
+
+def test_a_cluster_is_told_in_the_words_that_settings_read() -> None:
+    """The keys of PILOTLIGHT_CLUSTERS are fields of a cluster's settings."""
+    told = re.search(r"^  clusters = \{\n(.*?)^  \}", PLAN, re.M | re.S)
+    assert told is not None
+    keys = set(re.findall(r"\b(\w+) += (?![>=])", told[1]))
+    assert keys == {"api", "mode", "pools", "token_env"}
+    assert keys <= set(settings.ClusterSettings.__struct_fields__)
+
+
+def test_every_function_of_the_door_is_planned() -> None:
+    """The plan's routes are the functions that doorway knows."""
+    routes = re.findall(r"^    (\w+) = \{\n      slug", PLAN, re.M)
+    assert set(routes) == set(RECEIVES)
+
+
+def test_outgoing_topics_are_those_the_code_publishes_to() -> None:
+    """Each topic named in the package's flows exists, under the outbox's prefix."""
+    sources = (ROOT / "shared" / "pilotlight" / "flow").rglob("*.py")
+    named = {topic for path in sources for topic in re.findall(r'topic="([a-z-]+)"', path.read_text())}
+    assert named <= set(re.findall(r"^    ([\w-]+) += \{ dead_letters", PLAN, re.M))
+
+
+@pytest.mark.parametrize("name", ["environments/dev.tfvars", "examples/civo/civo.tfvars"])
+def test_a_newcomer_gives_at_most_eight_values(name: str) -> None:
+    """Each value of a first deployment is explained by a numbered comment, and there are at most eight."""
+    text = (TERRAFORM / name).read_text()
+    values = list(_values(text))
+    explained = {number for line in re.findall(r"# *((?:\d\.(?: and )?)+)", text) for number in re.findall(r"\d", line)}
+    assert len(values) <= 8
+    assert explained == {str(n + 1) for n in range(len(values))}
+
+
+def _values(text: str) -> Iterator[str]:
+    """What is written in quotes outside comments, and the names given to clusters."""
+    code = "\n".join(line.partition("#")[0] for line in text.splitlines())
+    yield from re.findall(r'"[^"]*"', code)
+    yield from re.findall(r"^  (\w+) = \{$", code, re.M)
+
+
+@pytest.mark.parametrize("module", sorted(p.name for p in (TERRAFORM / "modules").iterdir()))
+def test_every_module_says_what_it_is(module: str) -> None:
+    """A module has a README, a description for every variable and output, and tests."""
+    folder = TERRAFORM / "modules" / module
+    assert (folder / "README.md").read_text().startswith("# ")
+    for name in ("variables.tf", "outputs.tf"):
+        text = (folder / name).read_text()
+        blocks = re.findall(r'^(?:variable|output) "\w+" \{\n(.*?)^\}', text, re.M | re.S)
+        assert all("description" in block for block in blocks)
+    assert list((folder / "tests").glob("*.tftest.hcl"))
+
+
+@pytest.mark.slow
+def test_terraform_holds(shelf: Path) -> None:
+    """fmt, init, validate and test pass for every directory, by the stand-ins of the providers."""
+    check = shelf / "tfcheck" / "check"
+    if not check.exists():
+        pytest.skip("../shared/tfcheck is not there")
+    run = subprocess.run([check, "--recursive", TERRAFORM], capture_output=True, text=True)
+    if run.returncode == 2:
+        pytest.skip(run.stderr.strip() or "tfcheck cannot run")
+    assert run.returncode == 0, run.stdout
