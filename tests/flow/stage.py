@@ -55,7 +55,7 @@ class Stage:
     ) -> None:
         types = {"one": _type("T4", 1, "1", boot_s), "eight": _type("A100", 8, "32", boot_s)}
         speeds: Any = {name: {"T4": 1.0, "A100": 1.0} for name in ("training", "serving", "notebook", "batch")}
-        catalog = Catalog(name="stage", as_of=START, instance_types=types, throughput=speeds)
+        self.catalog = catalog = Catalog(name="stage", as_of=START, instance_types=types, throughput=speeds)
         pools = pools or {name: PoolPolicy(instance_type=name, max=20) for name in types}
         classes = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300), **rules.pop("classes", {})}
         policy = Policy(version=1, pools=pools, classes=classes, **rules)
