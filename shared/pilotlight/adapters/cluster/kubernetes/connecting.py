@@ -1,0 +1,156 @@
+"""An account of Pilotlight's own on a cluster: its objects, a token that ends, and a kubeconfig of nothing more.
+
+Whoever connects shows their own credential once; only the server's address, its CA and the new token are written.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.codec.kubernetes.objects import Wire
+from pilotlight.errors import BadInput, Failed
+from pilotlight.units import Seconds
+
+ACCOUNT, NAMESPACE = "pilotlight", "pilotlight"
+
+_RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+_PLACES = {
+    "Namespace": NAMESPACES,
+    "ServiceAccount": f"{NAMESPACES}/{NAMESPACE}/serviceaccounts",
+    "ConfigMap": f"{NAMESPACES}/{NAMESPACE}/configmaps",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
+}
+"""Where the kinds of infra/kubernetes that are applied lie."""
+
+_ANY = msgspec.json.Decoder(dict[str, Any])
+
+Object = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """What is to be done about one object."""
+
+    verb: Literal["create", "change", "keep"]
+    kind: str
+    name: str
+
+
+class _Minted(Wire, frozen=True):
+    token: str
+    expiration_timestamp: datetime
+
+
+class _TokenRequest(Wire, frozen=True):
+    status: _Minted
+
+
+class Minted(NamedTuple):
+    """A token, and when the API server says that it ends."""
+
+    token: str
+    ends: datetime
+
+
+def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Step]:
+    """Create what is missing, change what differs, keep the rest; fields that others set stay as they are."""
+    for wanted in objects:
+        kind, name = wanted["kind"], wanted["metadata"]["name"]
+        place = _PLACES[kind]
+        try:
+            there = api.get(f"{place}/{quote(name)}", _ANY)
+        except Missing:
+            step = Step("create", kind, name)
+        else:
+            step = Step("keep" if _holds(there, wanted) else "change", kind, name)
+        if not dry_run and step.verb == "create":
+            api.ask("POST", place, NOTHING, wanted)
+        elif not dry_run and step.verb == "change":
+            api.ask("PATCH", f"{place}/{quote(name)}", NOTHING, wanted, MERGE_PATCH)
+        yield step
+
+
+def _holds(there: object, wanted: object) -> bool:
+    """Whether all that is wanted is there; the server adds defaults of its own."""
+    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+        return all(_holds(there.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(there, list):
+        return len(there) == len(wanted) and all(map(_holds, there, wanted))
+    return there == wanted
+
+
+def bound(api: Api, role: str) -> bool:
+    """Whether our account has the role of a file in rbac/."""
+    try:
+        api.get(f"{_PLACES['ClusterRoleBinding']}/{ACCOUNT}-{role}", _ANY)
+    except Missing:
+        return False
+    return True
+
+
+def mint(api: Api, seconds: Seconds) -> Minted:
+    """A new token of our account. The API server may make it shorter than asked for. Raises ``Missing``."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": int(seconds)},
+    }
+    made = api.ask("POST", f"{_PLACES['ServiceAccount']}/{ACCOUNT}/token", msgspec.json.Decoder(_TokenRequest), body)
+    return Minted(made.status.token, made.status.expiration_timestamp)
+
+
+def kubeconfig(access: Access, token: str, name: str) -> str:
+    """A kubeconfig of one context with that token, and of ``access`` only the address and whom to trust."""
+    import base64
+
+    cluster = {"server": access.server}
+    if access.ca:
+        cluster["certificate-authority-data"] = base64.b64encode(access.ca.encode()).decode()
+    if access.server_name:
+        cluster["tls-server-name"] = access.server_name
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": ACCOUNT, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": ACCOUNT, "namespace": NAMESPACE}}],
+    }
+    # JSON is YAML, and needs no package to write.
+    return msgspec.json.format(msgspec.json.encode(config)).decode() + "\n"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, in one step: what was there is whole until the new one is.
+
+    Raises ``Failed``.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        beside.replace(path)
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}; name another place with --out") from None
+
+
+def read_objects(texts: Mapping[str, bytes]) -> list[Object]:
+    """The objects of manifests by their names. Raises ``BadInput``."""
+    import yaml
+
+    try:
+        return [each for text in texts.values() for each in yaml.safe_load_all(text) if each]
+    except yaml.YAMLError as error:
+        raise BadInput(f"infra/kubernetes: {error}") from None

@@ -1,0 +1,109 @@
+"""``pilotlight connect``: an account of Pilotlight's own on a cluster, with a token that ends."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.errors import BadInput
+from pilotlight.settings import Settings, default_file, read
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.connecting import Minted, Object, Step
+
+MANIFESTS = "infra/kubernetes"
+DAY_S = 86_400
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(connect)
+
+
+def connect(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Days until the token ends, at most.")] = 30,
+    out: Annotated[str, typer.Option(help="Its kubeconfig; left out: .pilotlight/CONTEXT.kubeconfig.")] = "",
+    stdout: Annotated[bool, typer.Option("--stdout", help="Print the kubeconfig; write no file.")] = False,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Only a new token, for the account that is there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made; make nothing.")] = False,
+    policy: Annotated[str, typer.Option(help="Policy file, whose pools --act is limited to.")] = "",
+) -> None:
+    """Make Pilotlight's account on a cluster: namespace, rights and a token that ends, in a kubeconfig of its own.
+
+    It reads, and nothing else, without --act. Your own credential is used for this once and stored nowhere.
+    Example: [bold]pilotlight connect --context prod[/bold]
+    """
+    from pilotlight.adapters.cluster.kubernetes import connecting
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+    settings = settings_for(context, kubeconfig, policy=policy)
+    source = source_of(settings.api, settings.environ)
+    api = Api(source)
+    if not rotate:
+        _tell(list(connecting.apply(api, _objects(settings, act), dry_run=dry_run)), dry_run)
+        if not act and connecting.bound(api, "act"):
+            _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
+    name = settings.cluster_name
+    path = Path(out or f".pilotlight/{name}.kubeconfig")
+    if dry_run:
+        _say(f"would make a token of {days} days, in {'the output' if stdout else path}; nothing was changed")
+        return
+    minted = connecting.mint(api, days * DAY_S)
+    text = connecting.kubeconfig(source.access(), minted.token, name)
+    if stdout:
+        typer.echo(text, nl=False)
+    else:
+        connecting.write_private(path, text)
+    _explain(minted, "" if stdout else str(path), days)
+
+
+def _objects(settings: Settings, act: bool) -> "list[Object]":
+    """The manifests to apply; with ``act`` the policy that limits it to the pools too."""
+    from pilotlight.adapters.cluster.kubernetes.connecting import read_objects
+    from pilotlight.wiring import App
+
+    names = ["namespace.yaml", "rbac/observe.yaml"]
+    if act:
+        # What limits a right is there before the right is.
+        names += ["admission/nodes.yaml", "rbac/act.yaml"]
+    objects = read_objects({name: read(str(default_file(f"{MANIFESTS}/{name}"))) for name in names})
+    pools = {pool.cluster_pool or name for name, pool in App(settings).policy.pools.items()} if act else set()
+    if act and not pools:
+        raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
+    for each in objects:
+        if each["kind"] == "ConfigMap":
+            each["data"]["pools"] = ",".join(sorted(pools))
+    return objects
+
+
+def _tell(steps: "Sequence[Step]", dry_run: bool) -> None:
+    done = {"create": "create", "change": "change", "keep": "keep"} if dry_run else _DONE
+    for step in steps:
+        _say(f"{done[step.verb]} {step.kind} {step.name}")
+
+
+_DONE = {"create": "created", "change": "changed", "keep": "kept"}
+
+
+def _explain(minted: "Minted", path: str, days: int) -> None:
+    left = (minted.ends - datetime.now(UTC)).total_seconds() / DAY_S
+    shorter = f" (the cluster allows {left:.1f} days, not {days})" if left < days - 1 else ""
+    _say(f"the token ends {minted.ends:%Y-%m-%d %H:%M} UTC{shorter}; pilotlight connect --rotate makes the next")
+    _say("tokens made before stay good until they end; deleting the ServiceAccount pilotlight ends them all")
+    if path:
+        _say(f"wrote {path}, readable by you alone: PILOTLIGHT_API=kubeconfig:{path}")
+        _say("for a function: put that file into its secret store, the secret into a variable NAME, and set")
+        _say("PILOTLIGHT_API=kubeconfig-env:NAME; then delete the file")
+        _say(f"try it: pilotlight doctor --kubeconfig {path}")
+
+
+def _say(line: str) -> None:
+    """On stderr: with ``--stdout`` the output is the kubeconfig alone."""
+    typer.echo(line, err=True)

@@ -1,0 +1,137 @@
+"""The rights of infra/kubernetes/rbac are those that the code uses: no call is refused, and no grant is idle."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from api_server import Access, ApiServer, api_server
+from manifests import Json, allows, grants, role
+
+from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.survey import survey
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.errors import Busy, Forbidden
+from pilotlight.facts import checkup
+from pilotlight.facts.checkup import Right
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.clock import VirtualClock
+
+MEMBER = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "1", "pilotlight.dev/annotate": "true"}
+OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
+
+
+class Guarded:
+    """The stand-in with RBAC: only what ``roles`` grant is allowed, and what was used is kept."""
+
+    def __init__(self, api: ApiServer, folder: Path, *roles: str) -> None:
+        self.used: set[tuple[str, str, str]] = set()
+        self._roles: list[Json] = [role(name) for name in roles]
+        api.allow = self._allow
+        api.add_samples()
+        for name in ("volcano", "coscheduling", "karpenter", "keda"):
+            api.store.serve(name)
+        self.policy = App(Settings()).policy
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(api.kubeconfig())
+        self.source = of_file(kubeconfig)
+        self.api = Api(self.source, pause=lambda seconds: None)
+        clock = VirtualClock(datetime(2026, 11, 21, 1, tzinfo=UTC))
+        self.cluster = KubernetesCluster(self.api, self.policy, clock, pause=lambda seconds: None)
+
+    def _allow(self, access: Access) -> bool:
+        resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
+        # The two ConfigMaps are granted by their names, which the stand-in does not pass on.
+        name = checkup.AUTOSCALER_STATUS if access.resource == "configmaps" else ""
+        self.used.add((access.verb, access.group, resource))
+        return allows(self._roles, access.verb, access.group, resource, name)
+
+    def look(self) -> None:
+        """All reads: a look with a gang and a volume in it, what is on a node, and a check-up."""
+        self.cluster.observe()
+        self.cluster.bound("gpu-t4-1")
+        seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
+        assert seen.hidden == {}
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """The stand-in, with a pod of a gang that waits for a volume."""
+    with api_server() as server:
+        server.add(
+            {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "metadata": {"name": "member-0", "namespace": "ml", "annotations": MEMBER},
+                "spec": {
+                    "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+                    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+                },
+                "status": {"phase": "Pending"},
+            }
+        )
+        yield server
+
+
+def _granted(*roles: str) -> set[tuple[str, str, str]]:
+    return {grant[:3] for grant in grants(role(name) for name in roles)}
+
+
+def test_observe_is_what_a_look_and_a_check_up_read(api: ApiServer, tmp_path: Path) -> None:
+    """With observe alone every read goes through, and there is no grant that none of them used."""
+    guarded = Guarded(api, tmp_path, "observe")
+    guarded.look()
+    with pytest.raises(Forbidden):
+        guarded.cluster.tell("ml", "member-0", "R", "m")  # It reads the pod first.
+    assert guarded.used - {("create", "", "events")} == _granted("observe")
+
+
+@pytest.mark.parametrize("write", ["cordon", "uncordon", "tell", "evict"])
+def test_observe_writes_nothing(api: ApiServer, tmp_path: Path, write: str) -> None:
+    """Each write is refused with what to grant."""
+    guarded = Guarded(api, tmp_path, "observe")
+    if write == "uncordon":
+        marked = {"spec": {"taints": [OURS], "unschedulable": True}}
+        api.store.patch(api.store.resource("nodes"), ("", "gpu-t4-1"), marked)
+    words = {"cordon": ("gpu-t4-1",), "uncordon": ("gpu-t4-1",), "tell": ("ml", "member-0", "R", "m")}
+    with pytest.raises(Forbidden, match="grant it with infra/kubernetes/rbac"):
+        getattr(guarded.cluster, write)(*words.get(write, ("ml", "member-0", "uid")))
+
+
+def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
+    """Cordon, drain, evict and tell go through with observe and act, and use every grant of act."""
+    guarded = Guarded(api, tmp_path, "observe", "act")
+    guarded.look()
+    guarded.cluster.cordon("gpu-a100-idle")
+    guarded.cluster.cordon("gpu-t4-1")
+    with pytest.raises(Busy):
+        guarded.cluster.drain("gpu-t4-1")
+    guarded.cluster.uncordon("gpu-t4-1")
+    guarded.cluster.tell("ml", "member-0", "Bought", "a node is on its way")
+    guarded.cluster.evict("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"])
+    assert guarded.used - _granted("observe") - {("patch", "", "pods")} == _granted("act")
+
+
+def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:
+    """Without it an owner who opted in gets the Event alone; with it the annotation too."""
+    told = ("ml", "member-0", "Bought", "a node is on its way")
+    Guarded(api, tmp_path, "observe", "act").cluster.tell(*told)
+    assert "pilotlight.dev/status" not in api.store.get("pods", "member-0", "ml")["metadata"]["annotations"]
+    Guarded(api, tmp_path, "observe", "act", "annotate").cluster.tell(*told)
+    assert "pilotlight.dev/status" in api.store.get("pods", "member-0", "ml")["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rights"),
+    [
+        pytest.param("observe", (*checkup.LOOK, *checkup.GANGS, *checkup.SURVEY), id="observe"),
+        pytest.param("act", (*checkup.TELL, *checkup.TAKE), id="act"),
+        pytest.param("annotate", checkup.ANNOTATING, id="annotate"),
+    ],
+)
+def test_the_doctor_asks_for_what_the_roles_grant(name: str, rights: tuple[Right, ...]) -> None:
+    """The table of rights in the code and the manifests are the same, names of objects included."""
+    granted = {(v, g, r, names) for v, g, r, all_names in grants([role(name)]) for names in (all_names or ("",))}
+    assert granted == {(right.verb, right.group, right.resource, right.name) for right in rights}
