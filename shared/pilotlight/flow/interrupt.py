@@ -14,7 +14,6 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow import instances, notices
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.notices import Kept
-from pilotlight.flow.rescue import Rescue, advance, node_of
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
 
@@ -43,7 +42,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         if not dry_run:
             _without_store(deps, notice, now)
         raise
-    return advance(deps, kept, view)
+    return _advance(deps, kept, view)
 
 
 def news(known: Interruption, notice: InterruptionNotice) -> bool:
@@ -58,13 +57,22 @@ def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
     if known.found.over or dry_run:
         why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
         return Answer(decision=known.found.decision, did=(), why=why)
-    return advance(deps, known, deps.cluster.observe())
+    return _advance(deps, known, deps.cluster.observe())
+
+
+def _advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
+    # A notice that was dealt with costs a cold start nothing of this.
+    from pilotlight.flow.rescue import advance
+
+    return advance(deps, kept, view)
 
 
 def _opened(
     deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
+    from pilotlight.flow.rescue import node_of
+
     node = node_of(view, notice.instance)
     seen = instances.where(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
@@ -89,11 +97,13 @@ def _opened(
         replaced=known.replaced if known else False,
         decision=known.decision if known else "",
     )
-    return _told(deps, found, view, node, now)
+    return _told(deps, found, notice, view, node, now)
 
 
-def _told(deps: Deps, found: Interruption, view: ClusterView, node: Node | None, now: datetime) -> Interruption:
-    """With what is at risk, whether a mere probability is acted on, and the alert."""
+def _told(
+    deps: Deps, found: Interruption, notice: InterruptionNotice, view: ClusterView, node: Node | None, now: datetime
+) -> Interruption:
+    """With what is at risk, whether it is acted on where that is a question, and the alert."""
     offering = next((o for o in deps.offerings if o.pool == found.pool), None)
     price: UsdPerHour = offering.usd_per_hour if offering else Decimal(0)
     pods = node.gpu_pods if node else ()
@@ -105,11 +115,15 @@ def _told(deps: Deps, found: Interruption, view: ClusterView, node: Node | None,
             worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
         )
         found = msgspec.structs.replace(found, why=figures or "its node is gone", outcome="" if worth else "stayed")
+    if found.ours and notice.action == "freeze":
+        found = msgspec.structs.replace(found, why="it is frozen for seconds, and goes on", outcome="stayed")
     return msgspec.structs.replace(found, messages=(notices.opening(found, len(pods), price, now),))
 
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
+    from pilotlight.flow.rescue import Rescue, node_of
+
     node = node_of(view, found.instance)
     run = Rescue(deps, found, view)
     steps = run.steps(node) if node and not found.over and (found.deadline or found.until) else ()
@@ -119,6 +133,8 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
+    from pilotlight.flow.rescue import Rescue, node_of
+
     try:
         view = deps.cluster.observe()
         node = node_of(view, notice.instance)
