@@ -14,6 +14,8 @@ from pilotlight.facts.messages import Alert
 SLACK_HEADER, SLACK_SECTION, SLACK_FIELD = 150, 3000, 2000
 _TELEGRAM = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "how": 500, "mark": 200}
 """UTF-16 units of each part; with their names and line breaks less than 4,096 in all."""
+_MOST_DOLLARS = Decimal(10) ** 15
+"""No bill is larger: such an amount is nonsense, and left out."""
 
 
 class Words(NamedTuple):
@@ -95,7 +97,7 @@ def _dollars(amount: str) -> str:
         usd = Decimal(amount)
     except InvalidOperation:
         return ""
-    if not usd.is_finite():
+    if not usd.is_finite() or abs(usd) > _MOST_DOLLARS:
         return ""
     return f"${usd:,.2f}" if usd == usd.quantize(Decimal("0.01")) or abs(usd) >= 10 else f"${usd.normalize():f}"
 

@@ -91,6 +91,6 @@ def _sum(amounts: Sequence[str]) -> str:
     """The sum of decimal texts, those that are empty left out; empty where nothing can be added."""
     try:
         known = [Decimal(amount) for amount in amounts if amount]
+        return str(sum(known)) if known else ""
     except InvalidOperation:
         return ""
-    return str(sum(known)) if known else ""

@@ -1,0 +1,131 @@
+"""Local HTTP servers that answer as Slack, Telegram and a web hook's receiver do, and fail in every way they can."""
+
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any, Literal
+
+Kind = Literal["slack", "telegram", "webhook"]
+
+SECRET = "s3cr3t0fth3url"
+SLOW_S = 2.5
+"""Longer than the channels of a storm wait for an answer."""
+
+LATER = ("429 with a time", "429 without one", "503", "reset before")
+BREAKS = ("reset after", "slow")
+"""The provider has taken the alert, and whoever sent it cannot know."""
+NEVER = ("400", "404")
+
+
+class Provider(ThreadingHTTPServer):
+    """Takes alerts and counts what it took by fingerprint; ``broke`` are those whose sender never heard of it.
+
+    A ``share`` of requests meets one of the ``faults``; at most ``slow`` of them are slow, which takes the wall's time.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, kind: Kind, rng: Random, share: float, faults: tuple[str, ...], slow: int) -> None:
+        self.kind: Kind = kind
+        self.took: Counter[str] = Counter()
+        self.broke: Counter[str] = Counter()
+        self.met: Counter[str] = Counter()
+        self.sizes: dict[str, int] = {}
+        self._rng, self._share, self._faults, self._slow = rng, share, faults, slow
+        self._lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, *_: object) -> None:
+        """A client that has gone is what was asked for."""
+
+    @property
+    def url(self) -> str:
+        """What a policy's variable holds: the server for Telegram, the whole URL for the others."""
+        at = f"http://127.0.0.1:{self.server_port}"
+        return at if self.kind == "telegram" else f"{at}/services/{SECRET}"
+
+    def fate(self, body: dict[str, Any]) -> str:
+        """What happens to a request, which is counted; empty where it is taken and answered."""
+        fingerprint, size = _read(self.kind, body)
+        with self._lock:
+            fault = self._rng.choice(self._faults) if self._rng.random() < self._share else ""
+            if fault == "slow" and self.met["slow"] >= self._slow:
+                fault = "reset after"
+            self.met[fault or "taken"] += 1
+            if not fault or fault in BREAKS:
+                self.took[fingerprint] += 1
+                self.sizes[fingerprint] = size
+            if fault in BREAKS:
+                self.broke[fingerprint] += 1
+        return fault
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Provider
+
+    def do_POST(self) -> None:
+        """Take the alert, or meet the fault that was drawn."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        fault = self.server.fate(body)
+        if fault.startswith("reset"):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            return
+        if fault == "slow":
+            time.sleep(SLOW_S)
+        status = int(fault[:3]) if fault[:3].isdigit() else 200
+        self._answer(status, {"Retry-After": "7"} if fault == "429 with a time" else {})
+
+    def _answer(self, status: int, headers: dict[str, str]) -> None:
+        said = b"ok" if status == 200 else b"no"
+        if self.server.kind == "telegram":
+            body: dict[str, Any] = {"ok": status == 200, "result": {"message_id": 42}}
+            if status != 200:
+                body = {"ok": False, "error_code": status, "description": "no"}
+                body |= {"parameters": {"retry_after": 7}} if headers else {}
+            said, headers = json.dumps(body).encode(), {}
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
+def _read(kind: Kind, body: dict[str, Any]) -> tuple[str, int]:
+    """The fingerprint of what came, and how many alerts it tells of."""
+    if kind == "webhook":
+        fingerprint, what = body["data"]["fingerprint"], body["data"]["what"]
+    elif kind == "slack":
+        fingerprint, what = body["blocks"][-1]["elements"][0]["text"].partition(" | ")[2], body["text"]
+    else:
+        fingerprint, what = re.findall(r"<i>(.*)</i>", body["text"])[-1], body["text"].partition("\n")[0]
+    count = re.search(r"(\d+) \S+ alerts", what)
+    return fingerprint, int(count[1]) if count and fingerprint.startswith("group/") else 1
+
+
+@contextmanager
+def running(providers: list[Provider]) -> Iterator[None]:
+    """The servers, up."""
+    threads = [threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.02}) for each in providers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for each in providers:
+            each.shutdown()
+            each.server_close()
+        for thread in threads:
+            thread.join()

@@ -1,0 +1,49 @@
+"""alert_fanout through the front door: ticks tell what waited, and it starts without what it may never need."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.codec.events import encode
+from pilotlight.facts.messages import Alert, Tick
+from pilotlight.facts.policy import Alerts, Channel, Policy, QuietHours
+from pilotlight.settings import Settings
+from pilotlight.wiring import app
+from pilotlight.world.clock import VirtualClock
+
+SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples" / "pilotlight"
+
+
+def test_a_tick_for_alerts_tells_what_waited(clock: VirtualClock) -> None:
+    """What quiet hours hold back goes out with the first tick after them; a dry run counts it."""
+    quiet = QuietHours(start="11:00", end="13:00")
+    policy = Policy(version=1, alerts=Alerts(channels={"console": Channel(kind="console", quiet_hours=quiet)}))
+    house = app(Settings(), policy=policy, state=MemoryState(clock), outbox=MemoryOutbox(), clock=clock)
+    alert = Alert(cluster="local", kind="k", severity="warning", fingerprint="f", what="w", why="y")
+    answer = house.receive("alert_fanout", encode(alert, id="1"), {}).body
+    assert answer["did"] == ["console: held back: quiet hours until 13:00 UTC"]
+    assert answer["look_again_at"] == "2026-11-20T13:00:00Z"
+    clock.advance(3600)
+    tick = encode(Tick(cluster="local", what="alerts"), id="t")
+    assert house.receive("alert_fanout", tick, {}, dryrun=True).body["why"] == "dry run: would tell 1 to console"
+    assert house.receive("alert_fanout", tick, {}).body["did"] == ["console: told"]
+    assert house.receive("alert_fanout", tick, {}).body["did"] == []
+
+
+def test_a_start_imports_no_client_that_is_not_used(tmp_path: Path) -> None:
+    """An alert to the console is told without requests, urllib3, Apprise, Flask's server parts or the command line."""
+    script = f"""
+import json, sys
+from pathlib import Path
+from pilotlight.settings import Settings
+from pilotlight.wiring import app
+answer = app(Settings(state="memory:", outbox="memory:")).receive(
+    "alert_fanout", Path({str(SAMPLES / "alert.json")!r}).read_bytes(), {{}})
+print(json.dumps([answer.status, sorted(
+    {{"requests", "apprise", "urllib3", "typer", "rich", "kubernetes", "boto3", "duckdb"}} & sys.modules.keys())]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == [200, []]
