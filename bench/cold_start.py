@@ -152,13 +152,13 @@ def _measure(case: Case, times: int) -> list[tuple[Cost, Cost]]:
     pairs = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as kept:
         (Path(folder) / "empty.py").write_text(EMPTY)
-        environ = kept.enter_context(_stand_ins(Path(folder) / "home")) if case.before else None
+        environ = kept.enter_context(stand_ins(Path(folder) / "home")) if case.before else None
         if environ and case.before:
             _start(ROOT / "functions" / case.function / "main.py", case.function, case.before, environ)
         for round_ in range(times + 1):
             empty = _start(Path(folder) / "empty.py", "empty", {}, dict(os.environ))
             with ExitStack() as fresh:
-                mine = environ or fresh.enter_context(_stand_ins(Path(folder) / f"home-{round_}"))
+                mine = environ or fresh.enter_context(stand_ins(Path(folder) / f"home-{round_}"))
                 ours = _start(ROOT / "functions" / case.function / "main.py", case.function, case.event, mine)
             if round_:
                 pairs.append((empty, ours))
@@ -170,7 +170,7 @@ def _firestore() -> str:
 
 
 @contextmanager
-def _stand_ins(home: Path) -> Iterator[dict[str, str]]:
+def stand_ins(home: Path) -> Iterator[dict[str, str]]:
     """A cluster with one pod that waits, and a cloud with one pool at zero: the environment that leads to them."""
     home.mkdir()
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
