@@ -150,6 +150,14 @@ WRONG = {
         f"pools: {{t4: {{{POOL}, max: 2}}}}\nschedules: [{{{WINDOW}, warm: {{t4: 3}}}}]",
         "schedules[0].warm.t4: 3 is more than max 2",
     ),
+    "a ladder that goes down": (
+        "budgets: [{name: a, usd: 1, ladder: [{at: 0.8, do: spot-only}, {at: 0.5, do: notify}]}]",
+        "budgets[0].ladder[1].at: must be more than that of the step before it",
+    ),
+    "a ladder's step at nothing": (
+        "budgets: [{name: a, usd: 1, ladder: [{at: 0, do: notify}]}]",
+        "budgets[0].ladder[0].at: must be more than 0",
+    ),
     "a budget that is no table": ("budgets: [5]", "budgets[0]: must be a table of keys and values"),
     "a budget of nothing": ("budgets: [{name: a}]", "budgets[0]: limits nothing: give it usd"),
     "two budgets of one name": (

@@ -63,9 +63,9 @@ def test_each_step_is_told_once_on_the_way_up_and_acts() -> None:
     on.event(on.submit("a", run_s=6 * HOUR))
     hours(on, 5)
     assert told(on) == [
-        ("budget b is at 5 % of its budget", "info", False),
-        ("budget b is at 8 % of its budget", "warning", False),
-        ("budget b is at 10 % of its budget", "critical", False),
+        ("budget b: 5 % of $40.00 a day is spent", "info", False),
+        ("budget b: 8 % of $40.00 a day is spent", "warning", False),
+        ("budget b: 10 % of $40.00 a day is spent", "critical", False),
     ]
     late = on.submit("late")
     on.event(late)
@@ -141,7 +141,7 @@ def test_ticks_twice_and_crashed_tell_once() -> None:
     on.outbox.publish = sending  # type: ignore[method-assign]
     for _ in range(3):
         tick(on)
-    assert told(on) == [("budget b is at 50 % of its budget", "info", False)]
+    assert told(on) == [("budget b: 50 % of $4.00 a day is spent", "info", False)]
 
 
 class Exports:
@@ -216,7 +216,7 @@ def test_a_bill_that_cannot_be_read_stops_neither_meter_nor_ladder() -> None:
     for _ in range(15):
         on.minutes(10)
         tick(on)
-    assert told(on)[0][0] == "budget b is at 50 % of its budget"
+    assert told(on)[0][0] == "budget b: 50 % of $4.00 a day is spent"
     assert told(on, "bill-unread") == [("the bill could not be read", "warning", False)]
     assert gone.calls <= 15
 

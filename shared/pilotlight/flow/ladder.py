@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.decide.budget import amount, who
+from pilotlight.decide.budget import amount, limit, who
 from pilotlight.decide.ladder import climbed, figures, percent, rule
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, Step
@@ -108,7 +108,7 @@ def _alert(deps: Deps, step: LadderStep, spent: Spent, start: datetime, now: dat
         kind=f"budget-{step.do}",
         severity="info" if resolved else _SEVERITY[step.do],
         fingerprint=f"budget/{budget.name}/{start:%Y%m%dT%H%M}/{step.at}",
-        what=f"{who(spent.meter)} is {'below' if resolved else 'at'} {percent(step)} of its budget",
+        what=f"{who(spent.meter)}: {'less than ' if resolved else ''}{percent(step)} of {limit(spent.meter)} is spent",
         why=f"{figures(spent)}; {outlook(spent)}",
         next=_next(budget, step, resolved),
         how=f"pilotlight budget status; budgets.{budget.name} in the policy sets limit and ladder",

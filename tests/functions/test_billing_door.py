@@ -1,0 +1,67 @@
+"""billing_tick through its front door, on the embedded world: ticks and a cloud's budget as they really arrive."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.cli import schedule
+from pilotlight.codec.events import encode
+from pilotlight.codec.policy import read_policy
+from pilotlight.facts.messages import Tick
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.clock import WallClock
+
+SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
+POLICY = b"""
+version: 1
+pools: {t4: {instance_type: g4dn.xlarge}}
+budgets: [{name: all, usd: 100, period: month}]
+"""
+
+
+def app(outbox: MemoryOutbox | None = None) -> App:
+    """A deployment of the embedded world with its state in memory."""
+    clock = WallClock(datetime.now(UTC))
+    return App(
+        Settings(),
+        state=MemoryState(clock),
+        outbox=outbox or MemoryOutbox(),
+        clock=clock,
+        policy=read_policy(POLICY, "policy"),
+    )
+
+
+def post(to: App, body: bytes, **headers: str) -> dict[str, Any]:
+    """What billing_tick answers."""
+    answer = to.receive("billing_tick", body, headers)
+    assert answer.status == 200
+    return answer.body
+
+
+def test_a_billing_tick_counts_and_says_where_budgets_stand() -> None:
+    """The answer has today's dollars, and each budget's."""
+    body = encode(Tick(cluster="local", what="billing"), id="t1")
+    assert post(app(), body)["why"] == "$0.00 metered today; budget all: $0.00 of $100.00 a month is spent"
+
+
+def test_googles_budget_notification_is_told_once_a_threshold() -> None:
+    """Its sample says that 80 % is spent and 100 % forecast: two alerts, however often it is delivered."""
+    sent = MemoryOutbox()
+    deployed = app(sent)
+    sample = (SAMPLES / "google" / "pubsub_push_budget.json").read_bytes()
+    first, *again = [[a["why"] for a in post(deployed, sample)["answers"]] for _ in range(3)]
+    name = "the cloud's budget gpu-monthly"
+    assert first == [f"{name} has passed 80 %", f"{name} is forecast to pass 100 %"]
+    assert again == [["people were told of this threshold already"] * 2] * 2
+    assert [message.topic for message in sent.sent] == ["alerts", "alerts"]
+
+
+def test_serve_ticks_billing_once_an_interval() -> None:
+    """Of two workers one ticks; reconcile's tick is another."""
+    deployed = app()
+    assert schedule.tick_if_due(deployed, 60, "billing")
+    assert not schedule.tick_if_due(deployed, 60, "billing")
+    assert schedule.tick_if_due(deployed, 60)
