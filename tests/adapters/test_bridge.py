@@ -1,0 +1,124 @@
+"""The bridge from EventBridge to Pub/Sub, against stand-ins of Google's token service and of Pub/Sub."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import pytest
+
+pytest.importorskip("botocore", reason="needs pilotlight[aws]")
+
+from pilotlight.adapters.bridge import Bridge
+from pilotlight.errors import BadInput, Forbidden, Unavailable
+
+AUDIENCE = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/aws"
+SPOT = "EC2 Spot Instance Interruption Warning"
+EVENT = {"id": "e-1", "detail-type": SPOT, "source": "aws.ec2", "detail": {"instance-id": "i-1"}}
+
+
+class Google:
+    """What came in, and what is answered; ``port`` is where."""
+
+    def __init__(self) -> None:
+        self.exchanged: list[dict[str, str]] = []
+        self.published: list[tuple[str, str, dict[str, Any]]] = []
+        self.status, self.port = 200, 0
+
+    def post(self, path: str, body: bytes, token: str) -> dict[str, Any]:
+        """The answer to one request."""
+        if path == "/token":
+            self.exchanged.append({key: values[0] for key, values in parse_qs(body.decode()).items()})
+            return {"access_token": "t-1", "expires_in": 3600}
+        self.published.append((path, token, json.loads(body)))
+        return {"messageIds": ["42"]}
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    """Google on a local port, and the credentials that a Lambda finds in its environment."""
+    held = Google()
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            answer = json.dumps(held.post(self.path, body, self.headers.get("Authorization", ""))).encode()
+            self.send_response(held.status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: object) -> None:
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    held.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    lambdas = {"ACCESS_KEY_ID": "ASIAEXAMPLE", "SECRET_ACCESS_KEY": "s3cret", "SESSION_TOKEN": "session"}
+    for name, value in {**lambdas, "DEFAULT_REGION": "eu-west-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    yield held
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _bridge(google: Google) -> Bridge:
+    base = f"http://127.0.0.1:{google.port}"
+    topics = json.dumps({SPOT: "projects/acme/topics/interruptions"})
+    environ = {"BRIDGE_AUDIENCE": AUDIENCE, "BRIDGE_TOPICS": topics}
+    return Bridge({**environ, "BRIDGE_STS": f"{base}/token", "BRIDGE_PUBSUB": f"{base}/v1"})
+
+
+def test_an_event_is_published_as_it_is(google: Google) -> None:
+    """The topic of its kind gets the event whole, under the token that was exchanged."""
+    assert _bridge(google).forward(EVENT) == "42"
+    path, token, body = google.published[0]
+    assert (path, token) == ("/v1/projects/acme/topics/interruptions:publish", "Bearer t-1")
+    assert json.loads(base64.b64decode(body["messages"][0]["data"])) == EVENT
+
+
+def test_the_identity_is_a_signed_request_and_no_key(google: Google) -> None:
+    """Google gets a GetCallerIdentity request, signed over the audience; the secret is not in it."""
+    _bridge(google).forward(EVENT)
+    form = google.exchanged[0]
+    shown = json.loads(unquote(form["subject_token"]))
+    headers = {entry["key"]: entry["value"] for entry in shown["headers"]}
+    assert form["audience"] == headers["x-goog-cloud-target-resource"] == AUDIENCE
+    assert shown["url"] == "https://sts.eu-west-1.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15"
+    assert "SignedHeaders=host;x-amz-date;x-amz-security-token;x-goog-cloud-target-resource" in headers["authorization"]
+    assert "s3cret" not in json.dumps(google.exchanged)
+
+
+def test_a_token_is_exchanged_once_an_hour(google: Google) -> None:
+    """Events that follow go under the same token."""
+    bridge = _bridge(google)
+    for _ in range(3):
+        bridge.forward(EVENT)
+    assert (len(google.exchanged), len(google.published)) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        pytest.param(403, Forbidden, id="a role that Google does not know"),
+        pytest.param(503, Unavailable, id="a Google that is down"),
+        pytest.param(429, Unavailable, id="a Google that is busy"),
+    ],
+)
+def test_a_failure_is_raised_so_that_lambda_tries_again(google: Google, status: int, error: type[Exception]) -> None:
+    """Nothing is answered as done that was not; the message names the host and no secret."""
+    google.status = status
+    with pytest.raises(error, match=r"127\.0\.0\.1"):
+        _bridge(google).forward(EVENT)
+
+
+def test_an_event_without_a_topic_is_refused(google: Google) -> None:
+    """A kind that no rule sends is bad input, and nothing is published."""
+    with pytest.raises(BadInput, match="Something Else"):
+        _bridge(google).forward({"detail-type": "Something Else"})
+    assert google.published == []
