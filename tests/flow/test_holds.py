@@ -198,6 +198,33 @@ def test_a_node_that_cannot_be_held_for_takes_nothing_new() -> None:
     assert total(on) == Account(settled=on.world.cost())
 
 
+def test_empty_frozen_nodes_leave_their_money_to_one_that_may_serve() -> None:
+    """Two nodes boot for longer than they were held for, and the budget can hold one: it serves, the other goes."""
+    on = stage(Budget(name="all", usd=2 * EACH), faults=Faults(boot_s=600, gpu_lag_s=120))
+    on.event(on.submit("a", run_s=1.5 * HOUR))
+    on.event(on.submit("b", run_s=1.5 * HOUR))
+    on.minutes(20)
+    assert [(n.cordoned, list(n.jobs)) for n in on.world.nodes.values()] == [(False, ["uid-a"])]
+    quiet(on, 300)
+    assert len(on.world.finished) == 2
+    assert total(on) == Account(settled=on.world.cost())
+
+
+def test_a_node_that_boots_into_the_next_period_has_to_fit_there() -> None:
+    """A minute before midnight the old day has room for two and the new one for one: one is bought, then the other."""
+    on = stage(day("3"))
+    on.wait(12 * HOUR - 60)
+    pods = [on.submit(name, run_s=0.5 * HOUR) for name in ("a", "b")]
+    for pod in pods:
+        on.event(pod)
+    assert on.nodes("one") == 1
+    on.minutes(2)
+    assert on.nodes("one") == 1
+    quiet(on, 240)
+    assert len(on.world.finished) == 2
+    assert on.world.cost() <= 3
+
+
 def test_running_nodes_are_held_first_in_a_new_period() -> None:
     """At a period's start a running node is held before anything is bought, and each period is charged its part."""
     on = stage(day("3", timezone="Etc/GMT+1"))

@@ -83,7 +83,10 @@ class Scene(NamedTuple):
 
 def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     """A setting with so many jobs, created over so many seconds. One worker for each clock skew."""
-    policy, boot_s, lag_s = _policy(rng), rng.choice((60.0, 150.0, 300.0)), rng.choice((0.0, 0.0, 45.0))
+    policy = _policy(rng)
+    # A budget that a node's boot alone uses up serves nobody: with budgets the catalogue's boot is true.
+    boot_s = rng.choice((60.0, 105.0) if policy.budgets else (60.0, 150.0, 300.0))
+    lag_s = rng.choice((0.0, 0.0, 45.0))
     pools = tuple(
         WorldPool(name=name, instance_type=pool.instance_type, capacity_type=pool.capacity_type, max=pool.max)
         for name, pool in policy.pools.items()
@@ -96,8 +99,7 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
         restore_s=RESTORE_S,
         replace_lost=rng.random() < 0.5,
     )
-    ready_s = max(BOOT_S, boot_s + lag_s)
-    drawn = (_likely(rng, policy, n, rng.uniform(0, over_s), ready_s) for n in range(jobs))
+    drawn = (_likely(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs))
     made = sorted(drawn, key=lambda job: job.at_s)
     skews = tuple(rng.uniform(-2, 2) for _ in range(rng.randint(2, 4)))
     return Scene(policy, pools, faults, tuple(made), skews)
@@ -144,13 +146,13 @@ def _budget(rng: Random, name: str, pool: str) -> Budget:
     return Budget(name=name, scope=scope(pool) if scope else "all", period="day", timezone=zone, **limits)
 
 
-def _likely(rng: Random, policy: Policy, n: int, at_s: Seconds, ready_s: Seconds) -> Job:
+def _likely(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
     """Few jobs are such that no pool could ever hold them."""
-    drawn = [_job(rng, policy, n, at_s, ready_s) for _ in range(4)]
+    drawn = [_job(rng, policy, n, at_s) for _ in range(4)]
     return next((job for job in drawn if job.servable), drawn[0])
 
 
-def _job(rng: Random, policy: Policy, n: int, at_s: Seconds, ready_s: Seconds) -> Job:
+def _job(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
     run_s = rng.choice((rng.uniform(20, 120), rng.uniform(60, 900), rng.uniform(600, 4000)))
     kind = rng.random()
     if kind < 0.25:
@@ -171,11 +173,11 @@ def _job(rng: Random, policy: Policy, n: int, at_s: Seconds, ready_s: Seconds) -
         PodDemand(uid=f"p{n}-{i}", namespace="default", name=f"p{n}-{i}", shape=made, created_at=START)
         for i in range(size)
     )
-    return Job(at_s, demands, run_s, any(_holds(policy, pool, made, size, ready_s) for pool in policy.pools))
+    return Job(at_s, demands, run_s, any(_holds(policy, pool, made, size) for pool in policy.pools))
 
 
-def _holds(policy: Policy, name: str, pod: PodShape, size: int, ready_s: Seconds) -> bool:
-    """Whether a pool can hold so many such pods at once, within every cap and budget. ``ready_s`` is the real boot."""
+def _holds(policy: Policy, name: str, pod: PodShape, size: int) -> bool:
+    """Whether a pool can hold so many such pods at once, within every cap and budget."""
     pool = policy.pools[name]
     machine = CATALOG.instance_types[pool.instance_type]
     each = machine.gpus * 1000 // pod.gpu.total_milli
@@ -188,15 +190,15 @@ def _holds(policy: Policy, name: str, pod: PodShape, size: int, ready_s: Seconds
         and (caps.nodes is None or nodes <= caps.nodes)
         and (caps.gpus is None or nodes * machine.gpus <= caps.gpus)
         and (caps.usd_per_hour is None or nodes * price <= caps.usd_per_hour)
-        and all(_pays(b, name, pod, ready_s, nodes * price, nodes * machine.gpus) for b in policy.budgets)
+        and all(_pays(b, name, pod, nodes * price, nodes * machine.gpus) for b in policy.budgets)
     )
 
 
-def _pays(budget: Budget, pool: str, pod: PodShape, ready_s: Seconds, usd_per_hour: Decimal, gpus: int) -> bool:
+def _pays(budget: Budget, pool: str, pod: PodShape, usd_per_hour: Decimal, gpus: int) -> bool:
     """Whether a budget nothing counts against yet can hold so much for as long as such a pod may run."""
     if not counts(budget, pool, pod.team, pod.workload_class):
         return True
-    hours = Decimal((ready_s + pod.max_run_s + TAIL_S) / HOUR)
+    hours = Decimal((BOOT_S + pod.max_run_s + TAIL_S) / HOUR)
     return (
         (budget.usd is None or usd_per_hour * hours <= budget.usd)
         and (budget.gpu_hours is None or gpus * hours <= budget.gpu_hours)

@@ -168,9 +168,16 @@ def claim_more(meter: Meter, account: Account, has: Hold, wants: Hold, now: date
     return Claim(msgspec.structs.replace(account, held={**account.held, has.id: grant}), refused, short)
 
 
+def put_out(hold: Hold, now: datetime) -> Hold:
+    """What a node still takes that nothing runs on and nothing can bind to: its time until it is put out."""
+    nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
+    until = now + TICK + timedelta(seconds=hold.terms.idle_s)
+    return msgspec.structs.replace(hold, terms=nothing, binds_until=until)
+
+
 def let_go(meter: Meter, account: Account, hold: Hold, now: datetime) -> Claim:
-    """What a node still takes that nothing runs on and nothing can bind to: its cost until it is put out."""
-    needs = used(meter, hold, now + TICK + timedelta(seconds=hold.terms.idle_s))
+    """Such a node's hold without what is free for others."""
+    needs = max(used(meter, hold, now), held(meter, put_out(hold, now)))
     if account.held.get(hold.id, Decimal(0)) <= needs:
         return Claim(account)
     return Claim(msgspec.structs.replace(account, held={**account.held, hold.id: needs}))

@@ -147,7 +147,11 @@ class _Keeper:
             else:
                 give_back(self.deps, [hold], self.now)
         self.accounts = {m.key: accounts.account(self.deps, m) for m in self.meters}
-        for hold, one in sorted([*found.live, *self._adopted(found.strange)], key=_working_first):
+        live = [*found.live, *self._adopted(found.strange)]
+        for hold, one in live:
+            if _frozen(hold, one):
+                self._let_go(hold)
+        for hold, one in sorted(live, key=_working_first):
             self._move_on(before.get(hold.id), hold, one)
 
     def _adopted(self, strange: Iterable[Lit]) -> list[tuple[Hold, Lit | None]]:
@@ -156,19 +160,19 @@ class _Keeper:
         return [(rules.adopted(one, offerings[one.pool], self.deps.policy, self.now), one) for one in ours]
 
     def _move_on(self, before: Hold | None, hold: Hold, one: Lit | None) -> None:
-        has = rules.committed(hold, one.pods if one else (), self.deps.policy)
-        wants = rules.moved_on(has, self.now)
+        own = rules.committed(hold, one.pods if one else (), self.deps.policy)
+        has = rules.put_out(own, self.now) if _frozen(hold, one) else own
+        wants = rules.moved_on(own, self.now)
         if before is None:
             accounts.write(self.deps, hold)
         concerned = [meter for meter in self.meters if applies(meter, hold.terms)]
         refused = [meter for meter in concerned if not self._claim(meter, has, wants, one)]
-        after = msgspec.structs.replace(has if refused else wants, frozen=bool(refused))
+        after = msgspec.structs.replace(own if refused else wants, frozen=bool(refused))
         if not refused:
             self.due.append(after.binds_until - TICK)
         self.due += [meter.end for meter in concerned if meter.end is not None]
         self.live.append(after)
-        if self._cordon(hold, after, one) and one and not one.pods:
-            self._let_go(has, concerned)
+        self._cordon(hold, after, one)
         if after != before:
             accounts.write(self.deps, after)
 
@@ -184,27 +188,28 @@ class _Keeper:
             self.refused[meter.key].append((name, claim))
         return not claim.refused
 
-    def _let_go(self, hold: Hold, concerned: Iterable[Meter]) -> None:
-        """Nothing can bind to a frozen node: what it was held for is free for the others, which may then serve."""
-        for meter in concerned:
-            claim = accounts.claim(self.deps, meter, partial(rules.let_go, meter, hold=hold, now=self.now))
-            self.accounts[meter.key] = claim.account
+    def _let_go(self, hold: Hold) -> None:
+        """What an empty frozen node was held for is free for the others: they may then serve."""
+        for meter in self.meters:
+            if applies(meter, hold.terms):
+                claim = accounts.claim(self.deps, meter, partial(rules.let_go, meter, hold=hold, now=self.now))
+                self.accounts[meter.key] = claim.account
 
-    def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> bool:
-        """Whether the node takes nothing new: frozen. The cordon comes before the record of it, and may be repeated."""
+    def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
+        """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
         node = one.node if one else None
         if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
-            return False
-        self.frozen |= {one.instance: after.frozen} if one and (after.frozen or before.frozen) else {}
+            return
         try:
             if after.frozen and node.schedulable:
                 self.deps.cluster.cordon(node.name)
             elif before.frozen and not after.frozen:
                 self.deps.cluster.uncordon(node.name)
+            else:
+                return
         except Denied as no:
             self.findings.append(Finding(subject=f"node {node.name}", code="budget-cordon", message=str(no)))
-            return False
-        return after.frozen
+        self.frozen[one.instance if one else ""] = after.frozen
 
     def reports(self) -> tuple[Finding, ...]:
         """One finding for each meter that people should know of, and what went wrong."""
@@ -246,9 +251,14 @@ def _runs(deps: Deps) -> Runs:
     return accounts.runs(deps) if _soft(deps) else Runs()
 
 
-def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, datetime, str]:
+def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, bool, datetime, str]:
     hold, one = pair
-    return not (one and one.pods), hold.since, hold.id
+    return not (one and one.pods), _frozen(hold, one), hold.since, hold.id
+
+
+def _frozen(hold: Hold, one: Lit | None) -> bool:
+    """Whether a node takes nothing new and is empty, as this look shows it."""
+    return hold.frozen and one is not None and one.node is not None and not (one.node.schedulable or one.pods)
 
 
 def _hold_id(decision: str, index: int, n: int) -> str:
