@@ -140,9 +140,10 @@ def test_the_rest_is_evicted_and_waited_for(real: Real) -> None:
     real.bind("agent", owner="DaemonSet")
     real.stage.tick()
     assert not real.kept
-    assert real.api.lines("eviction") == ["POST /api/v1/namespaces/ml/pods/web/eviction"]
-    (asked,) = [a for a in real.api.requests if a.path.endswith("eviction")]
-    assert asked.json()["deleteOptions"]["preconditions"]["uid"]
+    evictions = [asked for asked in real.api.requests if asked.path.endswith("eviction")]
+    assert {asked.path for asked in evictions} == {"/api/v1/namespaces/ml/pods/web/eviction"}
+    assert [asked.json()["deleteOptions"].get("dryRun") for asked in evictions] == [["All"], None]
+    assert all(asked.json()["deleteOptions"]["preconditions"]["uid"] for asked in evictions)
 
 
 def test_a_pod_that_does_not_stop_keeps_its_node(real: Real) -> None:
@@ -167,6 +168,17 @@ def test_a_budget_that_turns_against_us_keeps_the_node(real: Real) -> None:
     assert real.kept
     assert len(real.api.lines("eviction")) == 1
     assert real.api.store.get("pods", "web", "ml")
+
+
+def test_every_budget_is_asked_before_the_first_pod_goes(real: Real) -> None:
+    """One pod may go and another may not: neither does, for the node stays."""
+    real.bind("api")
+    real.bind("web")
+    real.api.add(budget("web", 1))
+    real.api.before("PATCH", lambda: real.api.add(budget("web", 0)))
+    real.stage.tick()
+    assert real.kept
+    assert all(real.api.store.get("pods", name, "ml") for name in ("api", "web"))
 
 
 def test_somebody_else_changes_the_node_at_the_same_moment(real: Real) -> None:

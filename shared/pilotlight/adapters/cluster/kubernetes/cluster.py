@@ -46,17 +46,19 @@ class KubernetesCluster:
         return tuple(bound_pod(asked, Objects(), classify, "") for asked in self._live(node))
 
     def drain(self, node: str) -> None:
-        """Evict all but GPU pods, which are never evicted here, and those that stay with their node. Then wait a
-        little: raises ``Busy`` while GPU pods are bound, a budget forbids an eviction, or pods still stop."""
+        """Evict all but GPU pods, which are never evicted here, and those that stay with their node; every budget is
+        asked before the first goes. Then wait a little: raises ``Busy`` while GPU pods are bound, a budget forbids an
+        eviction, or pods still stop."""
         if not self._reads.node(node).spec.unschedulable:
             raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
         live = [asked for asked in self._live(node) if not _stays(asked.pod)]
         working = [asked for asked in live if asked.holds_gpu]
         if working:
             raise Busy(f"node {node} has {len(working)} GPU pods bound: they are not evicted")
-        for pod in (asked.pod for asked in live):
-            if pod.metadata.deletion_timestamp is None:
-                self.evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        going = [asked.pod.metadata for asked in live if asked.pod.metadata.deletion_timestamp is None]
+        for only_ask in (True, False):
+            for pod in going:
+                writes.evict(self._api, pod.namespace, pod.name, pod.uid, only_ask=only_ask)
         if live:
             self._until_empty(node)
 

@@ -10,7 +10,7 @@ from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
@@ -35,13 +35,15 @@ class Kubeconfig:
         self._read, self._where, self._context, self._folder = read, where, context, folder
         self._kept: Access | None = None
         self._ends = 0.0
+        self._lock = Lock()
 
     def access(self, *, anew: bool = False) -> Access:
-        now = time.monotonic()
-        if anew or self._kept is None or now >= self._ends:
-            self._kept, lasts = self._resolve()
-            self._ends = now + lasts
-        return self._kept
+        with self._lock:
+            now = time.monotonic()
+            if anew or self._kept is None or now >= self._ends:
+                self._kept, lasts = self._resolve()
+                self._ends = now + lasts
+            return self._kept
 
     def _resolve(self) -> tuple[Access, Seconds]:
         config = self._parsed()

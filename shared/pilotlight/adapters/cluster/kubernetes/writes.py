@@ -103,13 +103,16 @@ def _mark(api: Api, node: str, change: Callable[[Marks], _Spec]) -> None:
     raise last
 
 
-def evict(api: Api, namespace: str, pod: str, uid: str) -> None:
+def evict(api: Api, namespace: str, pod: str, uid: str, *, only_ask: bool = False) -> None:
     """Evict that pod and no other of its name. Raises ``Busy`` while a PodDisruptionBudget does not allow it."""
+    options: dict[str, Any] = {"preconditions": {"uid": uid}}
+    if only_ask:
+        options["dryRun"] = ["All"]
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": pod, "namespace": namespace},
-        "deleteOptions": {"preconditions": {"uid": uid}},
+        "deleteOptions": options,
     }
     try:
         api.ask("POST", f"{pod_path(namespace, pod)}/eviction", NOTHING, body)
