@@ -191,7 +191,10 @@ def test_teams_idle_and_shared_are_what_the_nodes_cost(
                 continue
             died = min(m for m in moments if m >= died)
         cost += billed(FLEET[pool], (died - born).total_seconds())
-        pods = tuple(pod(team, count, milli if count == 1 else 1000) for team, count, milli in holders)
+        if pool == SLICED.pool:
+            pods = tuple(pod(team, count, resource=(MIG1, MIG2, MIG3)[milli % 3]) for team, count, milli in holders)
+        else:
+            pods = tuple(pod(team, count, milli if count == 1 else 1000) for team, count, milli in holders)
         known.append((node(f"n{n}", FLEET[pool], created_at=born, pods=pods), born, died))
     for moment in moments:
         lit = [one for one, born, died in known if born <= moment < died]

@@ -131,6 +131,21 @@ def test_the_meter_and_the_holds_agree() -> None:
     assert usd(on) == on.world.cost().quantize(CENT)
 
 
+def test_a_price_that_comes_days_late_is_taken_for_all_the_time() -> None:
+    """A pool without a price is named every day; once it has one, its closed days have their dollars too."""
+    on = Stage()
+    known = on.deps
+    on.event(on.submit("a", gpus=8, run_s=80 * 3600))
+    on.deps = replace(known, offerings=())
+    for _ in range(3):
+        assert meter.count(on.deps).unpriced == (() if on.world.now_s == 0 else ("n1",))
+        on.wait(20 * 3600)
+    assert usd(on) == 0
+    on.deps = known
+    meter.count(on.deps)
+    assert usd(on) == on.world.cost().quantize(CENT)
+
+
 def test_a_meter_that_stood_still_catches_up() -> None:
     """Three days without a look are counted at the next, day by day."""
     on = Stage()

@@ -147,17 +147,18 @@ def _advance(
 
 def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:
     """The node with its price, where the pool's offering is of its type: then all that was counted of it has it."""
-    if offering is None or (node.instance_type, node.capacity_type) != (
-        offering.instance_type,
-        offering.capacity_type,
-    ):
+    kind = (node.instance_type, node.capacity_type)
+    if offering is None or (node.instance_type and kind != (offering.instance_type, offering.capacity_type)):
         return node
     return msgspec.structs.replace(
         node,
+        instance_type=offering.instance_type,
+        capacity_type=offering.capacity_type,
+        gpu_model=offering.gpu_model,
+        gpus=offering.gpus,
         usd_per_hour=offering.usd_per_hour,
         minimum_s=offering.minimum_s,
         increment_s=offering.increment_s,
-        gpus=offering.gpus,
     )
 
 

@@ -57,7 +57,7 @@ def count(deps: Deps) -> MeterDay:
     counted_ = [_day(deps.state, deps.name, day, look.at) for day in days]
     for one in counted_[:-1]:
         deps.state.put(f"meter/{deps.name}/{one.day}", _fitted(one), ttl_s=KEEP_DAYS_S)
-    goes_on = min((one.day for one in counted_ if one.unpriced), default=today)
+    goes_on = next((day for day in days if _waits_for_a_price(deps, day)), today)
     if goes_on != from_:
         deps.state.put(f"metered/{deps.name}", METERED.write(CountFrom(day=goes_on)))
     return counted_[-1]
@@ -136,6 +136,13 @@ def _count_from(state: State, cluster: str) -> date | None:
 def _parts(state: State, cluster: str, day: date) -> Iterator[tuple[str, MeterPart]]:
     for key, stored in state.scan(f"metering/{cluster}/{day}/").items:
         yield key, METERING.read(key, stored.value)
+
+
+def _waits_for_a_price(deps: Deps, day: date) -> bool:
+    """Whether a day has nodes of the policy's pools without a price: it is counted once they have one."""
+    parts = _parts(deps.state, deps.name, day)
+    nodes = (node for _, part in parts for node in part.nodes.values())
+    return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes)
 
 
 def _day(state: State, cluster: str, day: date, until: datetime) -> MeterDay:
