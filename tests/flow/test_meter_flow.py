@@ -15,6 +15,7 @@ from pilotlight.facts.bill import CostLine
 from pilotlight.facts.policy import Budget
 from pilotlight.flow import meter
 from pilotlight.units import Seconds
+from pilotlight.world.faults import Faults
 
 CENT = Decimal("0.01")
 
@@ -119,6 +120,16 @@ def test_a_node_that_nobody_saw_lit_is_counted() -> None:
     assert not on.world.nodes
     meter.count(on.deps)
     assert usd(on) == usd(on, kind="shared") == on.world.cost().quantize(CENT)
+
+
+def test_a_gang_that_was_rolled_back_has_cost_its_minimum() -> None:
+    """A node that was given back within the second it was bought is paid for a minute: nobody's, but not nothing."""
+    on = Stage(faults=Faults(quota_nodes=1))
+    on.event(on.submit_gang("g", 2)[0])
+    assert not on.world.nodes
+    on.wait(120)
+    meter.count(on.deps)
+    assert usd(on) == on.world.cost().quantize(CENT) > 0
 
 
 def test_the_meter_and_the_holds_agree() -> None:

@@ -10,7 +10,7 @@ from pilotlight.errors import BadRequest, Busy, Denied, LastNode, PilotlightErro
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
 from pilotlight.facts.policy import ApproveOver
-from pilotlight.flow import brakes, holds, ledger, memorise
+from pilotlight.flow import brakes, holds, ledger, lives, memorise
 from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease
@@ -169,6 +169,7 @@ class Act:
         newest = sorted(began, key=lambda b: (b.requested_at, len(b.instance), b.instance))
         for booting in newest[-effect.count :]:
             self.deps.pools.release(pool, booting.instance)
+            lives.given_back(self.deps, pool, booting)
         if len(newest) < effect.count:
             raise Busy(f"pool {pool} does not list yet all that it was asked for: what is missing is given back later")
 

@@ -7,6 +7,7 @@ look that misses it.
 from pilotlight.codec.records import Format
 from pilotlight.decide.holds import lit
 from pilotlight.facts.bill import Life
+from pilotlight.facts.capacity import Booting
 from pilotlight.facts.decisions import Record
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
@@ -36,6 +37,12 @@ def released(deps: Deps, sight: Sight, record: Record) -> None:
         if instance in since:
             one = Life(instance=instance, node=node.node, pool=node.pool, since=since[instance], ended_at=now)
             ended(deps, one)
+
+
+def given_back(deps: Deps, pool: str, booting: Booting) -> None:
+    """Note an instance that was given back before it became a node."""
+    name, now = booting.instance, deps.clock.now()
+    ended(deps, Life(instance=name, node=name, pool=pool, since=booting.requested_at, ended_at=now))
 
 
 def over(deps: Deps) -> list[Life]:
