@@ -13,7 +13,7 @@ from rich.table import Table
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
-from pilotlight.units import Seconds, human
+from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
@@ -87,7 +87,9 @@ def drill(
 
         typer.echo(msgspec.json.format(msgspec.json.encode(record)).decode())
         return
-    typer.echo("\n".join(lines_of(record)))
+    from pilotlight.report.interruption_text import lines
+
+    typer.echo("\n".join(lines(record)))
 
 
 def _one_of(wired: "App", pool: str) -> str:
@@ -122,29 +124,6 @@ def _drilled(wired: "App", client: "WorldClient", instance: str, notice_s: Secon
     if kept is None:
         raise Failed(f"the notice of {instance} was not taken: see the log with --debug")
     return kept.found
-
-
-def lines_of(found: "Interruption") -> list[str]:
-    """An interruption as people read it."""
-    where = f" ({found.node}, pool {found.pool})" if found.pool else ""
-    out = [f"{found.received_at:%Y-%m-%d %H:%M:%S} UTC  {found.kind} of {found.instance}{where}: {found.why}"]
-    if found.deadline:
-        out.append(
-            f"  goes at {found.deadline:%H:%M:%S}, {human((found.deadline - found.received_at).total_seconds())} on"
-        )
-    if found.replaced:
-        out.append(f"  a replacement was asked for (decision {found.decision or 'none was needed'})")
-    for uid, at in found.asked.items():
-        out.append(f"  {at:%H:%M:%S} asked {_pod(found, uid)} for a checkpoint")
-    for uid, at in found.evicted.items():
-        out.append(f"  {at:%H:%M:%S} evicted {_pod(found, uid)}")
-    for lost in found.lost.values():
-        out.append(f"  {lost.pod} lost {lost.gpu_hours:.3f} GPU-hours of work, ${lost.usd:.2f}")
-    return [*out, f"  {found.outcome or 'goes on'}; ${found.lost_usd:.2f} lost in all"]
-
-
-def _pod(found: "Interruption", uid: str) -> str:
-    return found.lost[uid].pod if uid in found.lost else uid
 
 
 def _bar() -> Progress:

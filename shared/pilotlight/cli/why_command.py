@@ -9,7 +9,9 @@ import typer
 
 from pilotlight.errors import Failed
 from pilotlight.facts.decisions import NodeVerdict, PodGroup, Record
+from pilotlight.facts.interruption import Interruption
 from pilotlight.ports import State
+from pilotlight.report.interruption_text import about, lines
 from pilotlight.settings import Settings
 
 SHOWN = 5
@@ -22,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def why(
-    subject: Annotated[str, typer.Argument(help="A pod (namespace/name, name or uid), a node, or a decision's id.")],
+    subject: Annotated[
+        str, typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, or a decision's id.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
 ) -> None:
     """Explain past decisions, the newest first.
@@ -33,15 +37,24 @@ def why(
 
     wired = app(Settings.of(os.environ))
     found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
-    if not found:
+    interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject)
+    if not found and not interrupted:
         raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it")
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode([*interrupted, *found])).decode())
         return
+    for interruption in interrupted:
+        typer.echo("\n".join(lines(interruption)))
     for record in found[:SHOWN]:
         typer.echo("\n".join(_lines(record, subject)))
     if len(found) > SHOWN:
         typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
+
+
+def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
+    from pilotlight.flow.notices import every
+
+    return [found for found in every(state, cluster) if about(found, subject)]
 
 
 def records(state: State, cluster: str) -> list[Record]:

@@ -63,8 +63,13 @@ def left(deps: Deps) -> list[Kept]:
 def every(state: State, cluster: str) -> Iterator[Interruption]:
     """All interruptions that are known, those at work first."""
     for room in ("rescue", "interruption"):
-        for key, stored in state.scan(f"{room}/{cluster}/").items:
-            yield INTERRUPTION.read(key, stored.value)
+        after = ""
+        while True:
+            page = state.scan(f"{room}/{cluster}/", after=after)
+            yield from (INTERRUPTION.read(key, stored.value) for key, stored in page.items)
+            after = page.next
+            if not after:
+                break
 
 
 def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
@@ -82,6 +87,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         if found.ours and not found.over
         else _ENDED[found.outcome],
         how=f"pilotlight why {found.instance}",
+        subject=found.node or found.instance,
         usd_per_hour=str(price),
         usd=str(found.lost_usd),
         at=now,
@@ -101,6 +107,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         why=_ENDED[found.outcome],
         next="nothing to do",
         how=f"pilotlight why {found.decision or found.instance}",
+        subject=found.node or found.instance,
         usd_per_hour=str(price),
         usd=str(found.lost_usd),
         resolved=True,
@@ -115,7 +122,7 @@ _WHEN = {"preempted": "no more: it is gone", "state-change": "no more: it is gon
 _ENDED = {
     "not ours": "left to its owner: nothing is bought and nothing is drained",
     "unknown": "look at the cloud's console for its group; nothing is done",
-    "stayed": "it stays as it is: moving would cost more than the risk",
+    "stayed": "it stays as it is",
     "advised": "nothing is done: the mode does not allow it",
     "released": "it was given back before the cloud took it",
     "gone": "the cloud took it",

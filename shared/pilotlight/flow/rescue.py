@@ -125,6 +125,7 @@ class Rescue:
             self._replace(node)
             self._end("advised")
         elif node is None:
+            self._replace(None)
             self._end("gone")
         elif not self._paused():
             self._steps(node)
@@ -204,6 +205,8 @@ class Rescue:
 
     def _replace(self, node: Node | None) -> None:
         """Ask for the room that the pods of the node will need. Whatever the answer is, it was asked."""
+        if self.found.replaced:
+            return
         aim = Aim(releases=False, see=partial(self.see, move=True))
         answer = self._walk(aim)
         if answer is not None and answer.why != AT_WORK:

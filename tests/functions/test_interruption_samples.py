@@ -1,0 +1,119 @@
+"""Every sample of an interruption goes end to end: taken once, accounted for, told; a malformed one is refused."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.codec.events import Delivery, decode
+from pilotlight.facts.interruption import Instance, Instances
+from pilotlight.facts.messages import Alert, InterruptionNotice
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.flow.instances import INSTANCES
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.clock import VirtualClock
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.nodes import WorldPool
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ROOT / "events" / "samples"
+SHELF = ROOT.parent / "shared" / "contracts" / "events"
+
+
+def _unpacked(path: Path) -> tuple[bytes, dict[str, str]]:
+    content = json.loads(path.read_bytes())
+    if isinstance(content, dict) and content.keys() == {"headers", "body"}:
+        return json.dumps(content["body"]).encode(), content["headers"]
+    return path.read_bytes(), {}
+
+
+def _notices(path: Path) -> list[InterruptionNotice]:
+    body, headers = _unpacked(path)
+    try:
+        found = decode(body, headers, cluster="local")
+    except Exception:
+        return []
+    messages = [one.message for one in found if isinstance(one, Delivery)]
+    return [m for m in messages if isinstance(m, InterruptionNotice)] if len(messages) == len(found) else []
+
+
+def _samples() -> Iterator[Any]:
+    for root in (OURS, SHELF):
+        for path in sorted(root.rglob("*.json")):
+            if "schema" not in path.name and (said := _notices(path)):
+                yield pytest.param(path, said, id=f"{path.parent.name}/{path.stem}")
+
+
+class Site:
+    """A deployment with one spot pool, whose instances it has seen or not."""
+
+    def __init__(self, known: list[InterruptionNotice]) -> None:
+        plain = App(Settings())
+        clock = VirtualClock(datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC))
+        policy = Policy(version=1, pools={"a10g": PoolPolicy(instance_type="g5.xlarge", capacity_type="spot")})
+        pool = WorldPool(name="a10g", instance_type="g5.xlarge", capacity_type="spot")
+        world = World(plain.catalog, [pool], clock=clock)
+        self.outbox, self.state = MemoryOutbox(), MemoryState(clock)
+        seen = {n.instance: Instance(pool="a10g", node=n.instance, seen_at=clock.now()) for n in known}
+        self.state.put("instances/local", INSTANCES.write(Instances(known=seen)))
+        self.app = App(
+            Settings(mode="act"),
+            cluster=WorldCluster(world),
+            pools=WorldPools(world),
+            clock=clock,
+            state=self.state,
+            outbox=self.outbox,
+            policy=policy,
+        )
+
+    def alerts(self) -> list[Alert]:
+        """All that people were told."""
+        return [msgspec.json.decode(m.data, type=Alert) for m in self.outbox.sent if m.topic == "alerts"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["an instance it knows", "a stranger"])
+@pytest.mark.parametrize(("path", "said"), list(_samples()))
+def test_every_sample_is_taken_once_and_told(path: Path, said: list[InterruptionNotice], known: bool) -> None:
+    """Answered 200 with what was decided, one interruption filed for each instance, and nothing new the second time."""
+    site = Site(said if known else [])
+    body, headers = _unpacked(path)
+    first = site.app.receive("spot_interruption", body, headers)
+    assert first.status == 200
+    answers = first.body.get("answers", [first.body])
+    assert all("decision" in answer and answer["why"] for answer in answers)
+    instances = {notice.instance for notice in said}
+    told = site.alerts()
+    assert {a.subject for a in told if a.kind == "interruption"} == instances
+    assert all(("of no known pool" in a.what) is not known for a in told if a.kind == "interruption")
+    assert len(site.state.scan("interruption/local/").items) == len(instances)
+    site.app.receive("spot_interruption", body, headers)
+    assert site.alerts() == told
+
+
+def test_there_are_samples_of_every_kind() -> None:
+    """Two dozen ways in, and every kind of notice among them."""
+    found = [notice.kind for path in OURS.rglob("*.json") for notice in _notices(path)]
+    assert set(found) >= {
+        "spot-interruption", "rebalance", "capacity-reservation", "scheduled-change", "lifecycle", "state-change",
+        "preempted",
+    }  # fmt: skip
+
+
+def test_a_malformed_notice_is_refused_by_its_path() -> None:
+    """Without its instance it goes into the dead letters, with the place that is wrong."""
+    site = Site([])
+    event = json.loads((OURS / "aws" / "spot_interruption.json").read_bytes())
+    event = event["body"] if event.keys() == {"headers", "body"} else event
+    del event["detail"]["instance-id"]
+    answer = site.app.receive("spot_interruption", json.dumps(event).encode(), {})
+    assert (answer.status, "instance-id" in answer.body["rejected"]) == (200, True)
+    assert [m.topic for m in site.outbox.sent] == ["dead-letter"]
