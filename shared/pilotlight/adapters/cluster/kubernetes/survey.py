@@ -84,7 +84,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         server=access.server,
         version=version,
         at=now,
-        allowed=_allowed(api, rights, hidden),
+        allowed=allowed(api, rights, hidden),
         nodes=tuple(seen_node(n, policy) for n in listed("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
         daemonsets=tuple(seen_daemonset(each) for each in listed("apps/daemonsets", DAEMONSETS, SetOfPods)),
         deployments=tuple(seen_deployment(each) for each in listed("apps/deployments", DEPLOYMENTS, SetOfPods)),
@@ -99,8 +99,8 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
     )
 
 
-def _allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
-    """Each right as the API server itself answers it."""
+def allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
+    """Each right as the API server itself answers it. ``hidden`` is told where it may not be asked."""
     decoder = msgspec.json.Decoder(_Review)
     answers: dict[Right, bool] = {}
     for right in rights:
