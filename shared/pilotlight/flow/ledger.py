@@ -119,9 +119,20 @@ def was_told(state: State, cluster: str, what: str) -> bool:
     return state.get(f"told/{cluster}/{what}") is not None
 
 
-def told(state: State, cluster: str, what: str) -> None:
-    """Mark it told: after it was sent, so that a crash in between tells it twice rather than never."""
-    state.put(f"told/{cluster}/{what}", _TOLD, ttl_s=TELL_AGAIN_S)
+def told(state: State, cluster: str, what: str, subject: str = "") -> None:
+    """Mark it told, and of whom: after it was sent, so that a crash in between tells it twice rather than never."""
+    state.put(f"told/{cluster}/{what}", MARK.write(Mark(note=subject)), ttl_s=TELL_AGAIN_S)
+
+
+def all_told(state: State, cluster: str) -> list[tuple[str, str]]:
+    """What people were told lately, and of whom."""
+    within = f"told/{cluster}/"
+    return [(key.removeprefix(within), MARK.read(key, stored.value).note) for key, stored in _all(state, within)]
+
+
+def untell(state: State, cluster: str, what: str) -> None:
+    """It is over, and people were told so: it is news again."""
+    state.delete(f"told/{cluster}/{what}")
 
 
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:

@@ -68,6 +68,7 @@ ROOMS: Mapping[str, Room] = {
     "rescue": Room(notices.INTERRUPTION),
     "rest": Room(telling.REST, telling.KEEP_RESTS_S),
     "runs": Room(accounts.RUNS),
+    "silent": Room(MARK),
     "tick": Room(MARK, 60.0),
     "told": Room(MARK, ledger.TELL_AGAIN_S),
     "waiting": Room(telling.TELLING),

@@ -17,6 +17,8 @@ MOST_OWNERS = 50
 """Of one refused group so many pods get an Event of their own."""
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
+_OF_PODS = ("refused/", "finding-")
+_alert = msgspec.json.Decoder(Alert)
 
 
 def messages_of(
@@ -43,12 +45,49 @@ def messages_of(
     return tuple(out)
 
 
+def endings(deps: Deps, plan: Plan, decision: str, now: datetime) -> tuple[Outgoing, ...]:
+    """Warnings that are over: their pod waits no longer. From a whole plan, never from a record's, which is cut."""
+    waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
+    return tuple(
+        alert_out(_ending(deps, fingerprint, pod, decision, now), f"{decision}.over.{fingerprint}")
+        for fingerprint, pod in ledger.all_told(deps.state, deps.name)
+        if pod and pod not in waiting and fingerprint.startswith(_OF_PODS)
+    )
+
+
+def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime) -> Alert:
+    """As severe as what it ends, so that it goes where that went."""
+    return Alert(
+        cluster=deps.name,
+        kind=fingerprint.partition("/")[0],
+        severity="warning",
+        fingerprint=fingerprint,
+        what=f"{pod} waits no longer",
+        why="it has its GPUs, or it is gone",
+        next="nothing to do",
+        how=f"pilotlight why {pod}",
+        subject=pod,
+        resolved=True,
+        decision=decision,
+        at=now,
+    )
+
+
+def kept_endings(messages: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
+    """Those of a record's messages that say what is over."""
+    return tuple(message for message in messages if ".over." in message.id)
+
+
 def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
-    """Publish, then mark warnings told: their key is their fingerprint."""
+    """Publish, then mark warnings told, or over: their key is their fingerprint."""
     deps.outbox.publish(messages)
     for message in messages:
         if message.topic == "alerts" and "/" in message.key:
-            ledger.told(deps.state, deps.name, message.key)
+            alert = _alert.decode(message.data)
+            if alert.resolved:
+                ledger.untell(deps.state, deps.name, message.key)
+            else:
+                ledger.told(deps.state, deps.name, message.key, alert.subject)
 
 
 def tell_owners(deps: Deps, plan: Plan, messages: Sequence[Outgoing]) -> None:
@@ -171,18 +210,21 @@ def _warnings(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[Aler
             f"{f.subject} gets no node" if f.uid else f.subject,
             f.message,
             (f.subject,),
+            f.subject if f.uid else "",
         )
         for f in plan.findings
     ]
     refused = [
-        _warning(deps, decision, now, "refused", f"{_names(g)} refused", g.why, g.pods)
+        _warning(deps, decision, now, "refused", f"{_names(g)} refused", g.why, g.pods, g.pods[0])
         for g in plan.pods
         if g.verdict == "refused"
     ]
     return findings + refused
 
 
-def _warning(deps: Deps, decision: str, now: datetime, kind: str, what: str, why: str, pods: tuple[str, ...]) -> Alert:
+def _warning(
+    deps: Deps, decision: str, now: datetime, kind: str, what: str, why: str, pods: tuple[str, ...], subject: str
+) -> Alert:
     return Alert(
         cluster=deps.name,
         kind=kind,
@@ -192,6 +234,7 @@ def _warning(deps: Deps, decision: str, now: datetime, kind: str, what: str, why
         why=why,
         next="looked at again every minute",
         how=f"pilotlight why {pods[0]}",
+        subject=subject,
         decision=decision,
         at=now,
     )

@@ -19,7 +19,7 @@ from pilotlight.flow.lease import Lease
 from pilotlight.flow.recover import recover
 from pilotlight.flow.settle import settle
 from pilotlight.flow.sight import Sight, look
-from pilotlight.flow.tell import flap_alerts, messages_of, send, tell_owners
+from pilotlight.flow.tell import endings, flap_alerts, kept_endings, messages_of, send, tell_owners
 from pilotlight.flow.trim import bounded
 from pilotlight.units import clock_seconds
 
@@ -108,7 +108,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *odd)) if odd else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)
     effects = planned(deps, plan, sight)
-    messages = messages_of(deps, plan, effects, decision, sight.now)
+    messages = messages_of(deps, plan, effects, decision, sight.now) + endings(deps, plan, decision, sight.now)
     if not messages and all(effect.outcome in ("advised", "stopped") for effect in effects):
         return Answer(decision="", did=(), why=summary(plan), look_again_at=plan.look_again_at)
     record = Record(
@@ -148,7 +148,7 @@ def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease, version: i
         raise
     effects = tuple(act.effects)
     messages = messages_of(deps, record.plan, effects, record.id, record.at)
-    messages += flap_alerts(deps, act.flapping, record.id, record.at)
+    messages += flap_alerts(deps, act.flapping, record.id, record.at) + kept_endings(record.messages)
     done = msgspec.structs.replace(record, effects=effects, messages=messages)
     if effects:  # What is known is written before it is told: whoever recovers tells the same.
         ledger.write(deps.state, done, if_version=version)

@@ -1,0 +1,62 @@
+"""Warnings that end: people are told so, once, where they were told of the beginning."""
+
+from datetime import timedelta
+
+from stage import Stage
+
+from pilotlight.errors import Retry, Unavailable
+from pilotlight.facts.messages import Alert
+from pilotlight.facts.policy import PoolPolicy
+
+
+def told(stage: Stage, kind: str) -> list[Alert]:
+    """The alerts of a kind, in order."""
+    return [alert for alert in stage.alerts if alert.kind == kind]
+
+
+def test_a_refused_pod_that_gets_its_gpu_is_told_over_once() -> None:
+    """A pod that the pool's maximum refuses is told once, and over once it runs; nothing is repeated after that."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=1)})
+    stage.event(stage.submit("first", run_s=600))
+    stage.minutes(4)
+    stage.submit("second", run_s=3600)
+    stage.minutes(2)
+    [begun] = told(stage, "refused")
+    assert (begun.subject, begun.resolved) == ("ml/second", False)
+    stage.minutes(30)
+    _, *over = told(stage, "refused")
+    assert [(alert.fingerprint, alert.resolved, alert.severity) for alert in over] == [
+        (begun.fingerprint, True, begun.severity)
+    ]
+
+
+def test_a_pod_that_goes_on_waiting_is_not_told_over() -> None:
+    """While the pod is refused nothing ends, however often it is looked at."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=0)})
+    stage.submit("waits")
+    stage.minutes(30)
+    assert [alert.resolved for alert in told(stage, "refused")] == [False]
+
+
+def test_a_cluster_that_answers_again_is_told_of_once() -> None:
+    """A silence of a quarter of an hour is told, and its end; a shorter one is neither."""
+    stage = Stage()
+
+    def silent(minutes: int) -> None:
+        for _ in range(minutes):
+            stage.wait(60)
+            stage.fail("observe", Unavailable("no route to host"))
+            try:
+                stage.tick()
+            except Retry:
+                continue
+
+    silent(5)
+    stage.minutes(2)
+    assert told(stage, "silent") == []
+    silent(15)
+    stage.minutes(3)
+    begun, over = told(stage, "silent")
+    assert (begun.resolved, over.resolved) == (False, True)
+    assert begun.fingerprint == over.fingerprint
+    assert over.at - begun.at >= timedelta(minutes=4)  # type: ignore[operator]
