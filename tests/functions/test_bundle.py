@@ -16,7 +16,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "events" / "samples"
-FUNCTIONS = ("alert_fanout", "capacity_reconcile", "pod_pending")
+SAMPLE = {
+    "alert_fanout": "alert",
+    "billing_tick": "budget_notice",
+    "capacity_reconcile": "tick",
+    "pod_pending": "pod_pending",
+    "spot_interruption": "interruption_notice",
+}
+FUNCTIONS = tuple(SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +50,47 @@ def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None
         names = set(archive.namelist())
         requirements = archive.read("requirements.txt").decode().splitlines()
     assert {"main.py", "pilotlight/wiring.py", "pilotlight/_defaults/examples/policy.yaml"} <= names
-    assert not [name for name in names if name.startswith(("pilotlight/cli", "pilotlight/replay"))]
+    assert not [name for name in names if name.startswith(("pilotlight/cli", "pilotlight/replay", "pilotlight/chaos"))]
     assert all("==" in line for line in requirements)
-    assert {"functions-framework", "msgspec"} <= {line.partition("==")[0] for line in requirements}
+    assert {"functions-framework", "msgspec", "urllib3"} <= {line.partition("==")[0] for line in requirements}
     assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
+
+
+def test_a_zip_brings_its_own_functions_requirements(build: Path) -> None:
+    """Who tells people gets the channels' packages, who reads bills what reads exports; others get neither."""
+    listed = {}
+    for function in FUNCTIONS:
+        with zipfile.ZipFile(build / f"{function}.zip") as archive:
+            lines = archive.read("requirements.txt").decode().splitlines()
+        listed[function] = {line.partition("==")[0] for line in lines}
+    assert {function for function in FUNCTIONS if "apprise" in listed[function]} == {"alert_fanout"}
+    assert {function for function in FUNCTIONS if "duckdb" in listed[function]} == {"billing_tick"}
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, "aws_bridge"])
+def test_a_zip_is_small_and_compiled(build: Path, function: str) -> None:
+    """It is under 2 MB, and beside each file of Python lies its bytecode, which no start needs to check."""
+    path = build / f"{function}.zip"
+    assert path.stat().st_size < 2_000_000
+    with zipfile.ZipFile(path) as archive:
+        sources = [name for name in archive.namelist() if name.endswith(".py")]
+        for name in sources:
+            folder, _, file = name.rpartition("/")
+            cache = f"{folder}/__pycache__/{file[:-3]}.{sys.implementation.cache_tag}.pyc".lstrip("/")
+            # PEP 552: the flags after the magic number say that there is a hash, and that nobody compares it.
+            assert archive.read(cache)[4:8] == b"\x01\x00\x00\x00"
+    assert "main.py" in sources
+
+
+def test_a_lambda_brings_nothing_but_its_own_files(build: Path) -> None:
+    """The bridge needs no requirement: its zip holds main.py and the few files it imports."""
+    with zipfile.ZipFile(build / "aws_bridge.zip") as archive:
+        sources = {name for name in archive.namelist() if name.endswith(".py")}
+    assert "requirements.txt" not in sources
+    assert sources == {
+        "main.py",
+        *(f"pilotlight/{n}.py" for n in ("__init__", "errors", "adapters/__init__", "adapters/bridge")),
+    }
 
 
 @pytest.fixture(params=FUNCTIONS)
@@ -98,6 +142,6 @@ def _post(url: str, body: bytes) -> dict[str, object]:
 def test_an_unzipped_function_answers(served: tuple[str, str]) -> None:
     """In an empty folder, with nothing on the path, each function takes its sample event and refuses a bad one."""
     function, url = served
-    sample = {"alert_fanout": "alert", "capacity_reconcile": "tick", "pod_pending": "pod_pending"}[function]
-    assert "why" in _post(url, (SAMPLES / "pilotlight" / f"{sample}.json").read_bytes())
+    answer = _post(url, (SAMPLES / "pilotlight" / f"{SAMPLE[function]}.json").read_bytes())
+    assert {"why", "ignored"} & answer.keys()
     assert "rejected" in _post(url, b"{")
