@@ -114,6 +114,15 @@ def test_what_is_over_is_told_once_and_may_begin_again(clock: VirtualClock) -> N
     assert [told.resolved for told in wall.told] == [False, True, False]
 
 
+def test_an_end_goes_where_its_beginning_went(clock: VirtualClock) -> None:
+    """A channel for warnings is told of the end of one although the end is only an info."""
+    wall, other = Wall(), Wall()
+    desk = desk_of(clock, {"a": wall, "b": other}, a={"min_severity": "warning"}, b={"min_severity": "critical"})
+    fan_out(desk, alert())
+    fan_out(desk, alert(resolved=True, severity="info"))
+    assert ([told.resolved for told in wall.told], other.told) == ([False, True], [])
+
+
 def test_what_was_never_told_is_not_resolved(clock: VirtualClock) -> None:
     """That something is over is no news to a channel that did not hear of it."""
     wall = Wall()

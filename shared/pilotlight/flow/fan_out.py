@@ -51,8 +51,9 @@ class Word(NamedTuple):
 
 def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
     """Tell one alert, and what is due besides. Raises ``Throttled`` where the store could not keep it."""
-    wanted = [name for name, channel in desk.policy.channels.items() if wants(channel, alert)]
-    why = f"{alert.severity} alerts go to {', '.join(wanted) or 'no channel'}"
+    # An end goes where its beginning was told, however severe it is itself.
+    wanted = [name for name, rules in desk.policy.channels.items() if alert.resolved or wants(rules, alert)]
+    why = f"{alert.severity} alerts go to {', '.join(wanted) or 'no channel'}" + (" if they were told" * alert.resolved)
     if dry_run:
         return Answer(decision="", did=(), why=why)
     words = abreast({name: partial(_arrive, desk, name, alert) for name in wanted}, CLAIM_S)
@@ -82,7 +83,8 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     """Tell one channel, now or later. Raises ``Retry`` where the store does not take it: it must come again."""
     rules, now = desk.rules(name), desk.clock.now()
     quiet = quiet_until(rules.quiet_hours, alert, now)
-    if quiet and rules.quiet_hours and rules.quiet_hours.drop_info and alert.severity == "info":
+    drops = rules.quiet_hours is not None and rules.quiet_hours.drop_info and alert.severity == "info"
+    if quiet and drops and not alert.resolved:
         return Word("dropped: quiet hours")
     before = proof(desk.state, name, alert)
     if said := _settled(desk, name, alert, before) or _given_up(before, alert, now, rules.again_after):
