@@ -304,6 +304,10 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
             from pilotlight.flow.rescue import go_on
 
             return go_on(request.deps, dry_run=dryrun)
+        case "billing_tick", BudgetNotice() if not dryrun:
+            from pilotlight.flow.cloud_budget import cloud_budget
+
+            return cloud_budget(request.deps, message)
         case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
             from pilotlight.flow.billing import billing
 

@@ -1,28 +1,29 @@
 """What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd.
 
-Keys: ``bill-read/<cluster>`` while the bill was read lately, ``noticed/<cluster>/<what>`` for what people were told.
+Keys: ``bill-read/<cluster>`` while the bill was read lately, and those of ``cloud_budget``.
 """
 
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.decide.budget import meters
 from pilotlight.decide.ladder import figures
 from pilotlight.decide.meter import day_start
 from pilotlight.decide.spend import Books, books, drift, spent
-from pilotlight.errors import BadEvent, PilotlightError
+from pilotlight.errors import PilotlightError
 from pilotlight.facts.bill import MeterDay
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import accounts, bill, ladder, meter
+from pilotlight.flow.cloud_budget import ONCE_S, cloud_budget, noticed, tell_once
 from pilotlight.flow.deps import Answer, Deps, Kept
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills
-from pilotlight.units import HOUR, Seconds, cents
+from pilotlight.units import HOUR, cents
 
 READ_EVERY_S, READ_AGAIN_S = HOUR, 600.0
 """A bill is read once in so long; after it could not be read, again in so long."""
@@ -30,8 +31,8 @@ READ_EVERY_S, READ_AGAIN_S = HOUR, 600.0
 LOOK_BACK = timedelta(days=35)
 """Late corrections of a bill are taken in for so long: a month and its closing."""
 
-ONCE_S, DAILY_S = 40 * 24 * HOUR, 24 * HOUR
-"""For so long people are not told the same again: what is over and done, and what should be mended."""
+DAILY_S = 24 * HOUR
+"""For so long people are not told again of what should be mended."""
 
 NAMED = 5
 """So many of a list are named in an alert."""
@@ -45,7 +46,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     did: tuple[str, ...]
     match message:
         case BudgetNotice():
-            return _notice(deps, message)
+            return cloud_budget(deps, message)
         case BillExported():
             if deps.bills is None:
                 return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
@@ -98,7 +99,7 @@ def _read_if_due(deps: Deps) -> tuple[str, ...]:
     except PilotlightError as error:
         deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
         alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), deps.clock.now())
-        _tell(deps, alert, DAILY_S)
+        tell_once(deps, alert, DAILY_S)
         return (f"the bill could not be read: {error}",)
 
 
@@ -110,7 +111,7 @@ def _read_bill(deps: Deps, bills: Bills) -> str:
     covered = bill.store(deps.state, deps.name, read, start, now)
     deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
     if read.findings:
-        _tell(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
+        tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
     return f"read {covered} whole days of {read.source}"
 
 
@@ -119,41 +120,15 @@ def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: dateti
     return _alert(deps, "bill-finding", what, _listed(findings), now)
 
 
-def _notice(deps: Deps, notice: BudgetNotice) -> Answer:
-    """A cloud's budget crossed a threshold: told once a period. It comes late, and caps nothing."""
-    if notice.threshold is None:
-        return Answer(decision="", did=(), why=f"budget {notice.budget}: no threshold is crossed")
-    try:
-        cost, limit = Decimal(notice.cost), Decimal(notice.limit)
-    except InvalidOperation:
-        raise BadEvent(f"{notice.cost!r} of {notice.limit!r} is no amount", "cost") from None
-    verb = "is forecast to pass" if notice.forecast else "has passed"
-    what = f"the cloud's budget {notice.display or notice.budget} {verb} {notice.threshold:.3%}".replace(".000%", " %")
-    alert = Alert(
-        cluster=deps.name,
-        kind="cloud-budget",
-        severity="warning",
-        fingerprint=f"cloud-budget/{notice.budget}/{notice.since:%Y%m%d}/{notice.threshold}/{notice.forecast}",
-        what=what,
-        why=f"{cost} of {limit} {notice.currency} since {notice.since:%Y-%m-%d}, as the cloud says hours later",
-        next="nothing is stopped by it: budgets of the policy are what caps",
-        how="pilotlight budget status",
-        usd=notice.cost if notice.currency == "USD" else "",
-        at=deps.clock.now(),
-    )
-    did = (what,) if _tell(deps, alert, ONCE_S) else ()
-    return Answer(decision="", did=did, why=what if did else "people were told of this threshold already")
-
-
 def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     """Days and pools whose bill and meter are apart: those that are new, in one alert."""
-    new = [one for one in found if deps.state.get(_noticed(deps, _drifted(one))) is None]
+    new = [one for one in found if deps.state.get(noticed(deps, _drifted(one))) is None]
     if not new:
         return
     alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
     deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
     for one in new:
-        deps.state.put(_noticed(deps, _drifted(one)), MARK.write(Mark()), ttl_s=ONCE_S)
+        deps.state.put(noticed(deps, _drifted(one)), MARK.write(Mark()), ttl_s=ONCE_S)
 
 
 def _drifted(one: Finding) -> str:
@@ -167,7 +142,7 @@ def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
         "their type is not what the policy says of their pool, or their pool is not in the policy; they are not "
         "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"
     )
-    _tell(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)
+    tell_once(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)
 
 
 def _listed(findings: Sequence[Finding]) -> str:
@@ -188,17 +163,3 @@ def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
         how="pilotlight budget status",
         at=now,
     )
-
-
-def _tell(deps: Deps, alert: Alert, again_s: Seconds) -> bool:
-    """Send an alert that was not sent lately. Marked after: a crash in between tells twice rather than never."""
-    key = _noticed(deps, alert.fingerprint)
-    if deps.state.get(key) is not None:
-        return False
-    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
-    deps.state.put(key, MARK.write(Mark()), ttl_s=again_s)
-    return True
-
-
-def _noticed(deps: Deps, what: str) -> str:
-    return f"noticed/{deps.name}/{what}"

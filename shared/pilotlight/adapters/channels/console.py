@@ -3,7 +3,6 @@
 import sys
 from typing import TextIO
 
-from pilotlight.codec.alerts import words
 from pilotlight.facts.messages import Alert
 
 
@@ -14,6 +13,8 @@ class ConsoleChannel:
         self._stream = stream
 
     def deliver(self, alert: Alert) -> str:
+        from pilotlight.codec.alerts import words  # An alert that was told costs a cold start nothing of this.
+
         said = words(alert)
         level, _, what = said.title.partition(": ")
         about = f" ({', '.join(part for part in (alert.team, alert.subject) if part)})"
