@@ -15,7 +15,7 @@ from answering import answering
 from api_server import ApiServer, api_server
 from certificates import Authority
 
-from pilotlight.adapters.cluster.kubernetes import addresses, clouds, kubeconfig
+from pilotlight.adapters.cluster.kubernetes import addresses, gke, kubeconfig
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
@@ -314,7 +314,7 @@ NAME = "projects/p/locations/us-central1/clusters/c"
 
 def test_gke(google: dict[str, Any]) -> None:
     """Address and CA from GKE, the token from the metadata server; both anew when they were refused."""
-    source = clouds.GkeCluster(NAME, host=google["host"])
+    source = gke.GkeCluster(NAME, host=google["host"])
     first, again = source.access(), source.access()
     assert first == again
     assert (first.server, first.ca, first.token) == ("https://203.0.113.7", AUTHORITY.pem.decode(), "t1")
@@ -324,7 +324,7 @@ def test_gke(google: dict[str, Any]) -> None:
 
 def test_gke_by_its_dns_endpoint(google: dict[str, Any]) -> None:
     """Its certificate is one that every system trusts."""
-    access = clouds.GkeCluster(NAME, dns=True, host=google["host"]).access()
+    access = gke.GkeCluster(NAME, dns=True, host=google["host"]).access()
     assert (access.server, access.ca) == ("https://gke-1.us-central1.gke.goog", "")
 
 
@@ -342,34 +342,75 @@ def test_gke_says_no(google: dict[str, Any], answer: Any, error: type[Pilotlight
     """Each refusal is an error of the tree."""
     google["cluster"] = answer
     with pytest.raises(error, match=said):
-        clouds.GkeCluster(NAME, host=google["host"]).access()
+        gke.GkeCluster(NAME, host=google["host"]).access()
 
 
-def test_eks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Address and CA from EKS; the token is a presigned GetCallerIdentity that names the cluster."""
+@pytest.fixture
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """EKS's API and somebody's keys: what it answers, and what it was asked."""
     cluster = {"name": "c", "endpoint": "https://eks.test", "certificateAuthority": {"data": b64(AUTHORITY.pem)}}
-    paths: list[str] = []
+    told: dict[str, Any] = {"answer": (200, {"cluster": cluster}), "asked": []}
 
     def answer(path: str, *_: Any) -> tuple[int, Any]:
-        paths.append(path)
-        return 200, {"cluster": cluster}
+        told["asked"].append(path)
+        found: tuple[int, Any] = told["answer"]
+        return found
 
     for name, value in {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "planted-secret"}.items():
         monkeypatch.setenv(name, value)
     with answering(answer) as host:
         monkeypatch.setenv("AWS_ENDPOINT_URL_EKS", f"http://{host}")
-        source = addresses.source_of("eks:eu-west-1/c", {})
-        access = source.access()
-        assert source.access() == access
+        yield told
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [("eu-west-1", "sts.eu-west-1.amazonaws.com"), ("cn-north-1", "sts.cn-north-1.amazonaws.com.cn")],
+)
+def test_eks(amazon: dict[str, Any], region: str, host: str) -> None:
+    """Address and CA from EKS; the token is a presigned GetCallerIdentity that names the cluster, and is kept."""
+    source = addresses.source_of(f"eks:{region}/c", {})
+    access = source.access()
+    assert source.access() == access
     assert (access.server, access.ca) == ("https://eks.test", AUTHORITY.pem.decode())
-    assert paths == ["/clusters/c"]
+    assert amazon["asked"] == ["/clusters/c"]
     prefix, _, encoded = access.token.partition(".")
     url = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     assert prefix == "k8s-aws-v1"
-    assert url.startswith("https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&")
+    assert url.startswith(f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15&")
     assert "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id" in url
     assert "X-Amz-Expires=60" in url
     assert "planted-secret" not in url
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        pytest.param((404, {"__type": "ResourceNotFoundException"}), BadInput, "is not there", id="no such cluster"),
+        pytest.param((403, {"__type": "AccessDeniedException"}), Forbidden, "eks:DescribeCluster", id="no right"),
+        pytest.param((429, {"__type": "ThrottlingException"}), Unavailable, "Throttling", id="slow down"),
+        pytest.param((503, {"__type": "ServerException"}), Unavailable, "503", id="EKS is away"),
+        pytest.param((200, {"cluster": {"name": "c"}}), Unavailable, "no endpoint yet", id="a cluster being made"),
+    ],
+)
+def test_eks_says_no(amazon: dict[str, Any], answer: Any, error: type[PilotlightError], said: str) -> None:
+    """Each refusal is an error of the tree, and shows no key."""
+    amazon["answer"] = answer
+    with pytest.raises(error, match=said) as caught:
+        addresses.source_of("eks:eu-west-1/c", {}).access()
+    assert "planted-secret" not in str(caught.value)
+
+
+def test_eks_without_credentials(amazon: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing in the environment, no file, no role: it says what to give."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(Forbidden, match="no AWS credentials"):
+        addresses.source_of("eks:eu-west-1/c", {}).access()
+    assert amazon["asked"] == []
 
 
 READ = """

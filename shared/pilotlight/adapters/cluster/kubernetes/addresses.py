@@ -28,12 +28,12 @@ def source_of(address: str, environ: Mapping[str, str]) -> Source:
             name, _, context = rest.partition("#")
             return of_variable(name, environ, context)
         case "gke" if re.fullmatch(r"projects/[^/]+/locations/[^/]+/clusters/[^/?]+(\?dns)?", rest):
-            from pilotlight.adapters.cluster.kubernetes.clouds import GkeCluster
+            from pilotlight.adapters.cluster.kubernetes.gke import GkeCluster
 
             file = bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
             return GkeCluster(rest.removesuffix("?dns"), dns=rest.endswith("?dns"), credentials_file=file)
         case "eks" if re.fullmatch(r"[a-z0-9-]+/[^/]+", rest):
-            from pilotlight.adapters.cluster.kubernetes.clouds import EksCluster
+            from pilotlight.adapters.cluster.kubernetes.eks import EksCluster
 
             return EksCluster(*rest.split("/"))
     raise BadInput(f"PILOTLIGHT_API is {address!r}: use one of {FORMS}")
