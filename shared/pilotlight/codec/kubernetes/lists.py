@@ -18,6 +18,7 @@ from pilotlight.codec.kubernetes.companions import (
     StorageClass,
 )
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
+from pilotlight.codec.kubernetes.workloads import GROUP, ResourceFlavor, Workload
 from pilotlight.errors import BadInput
 
 T = TypeVar("T")
@@ -36,11 +37,14 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     budgets: dict[str, DisruptionBudget] = {}
     pod_groups: dict[str, PodGroup] = {}
     namespaces: dict[str, Namespace] = {}
+    workloads: dict[str, Workload] = {}
+    flavors: dict[str, ResourceFlavor] = {}
     storage_known: bool = False
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""
+    api_version: str = ""
     items: list[msgspec.Raw] | None = None
 
 
@@ -51,8 +55,11 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "PodDisruptionBudget": ("budgets", DisruptionBudget),
     "PodGroup": ("pod_groups", PodGroup),
     "Namespace": ("namespaces", Namespace),
+    "Workload": ("workloads", Workload),
+    "ResourceFlavor": ("flavors", ResourceFlavor),
 }
-_CLUSTER_SCOPED = ("volumes", "storage_classes", "namespaces")
+_CLUSTER_SCOPED = ("volumes", "storage_classes", "namespaces", "flavors")
+_KUEUES = ("Workload", "ResourceFlavor")
 
 
 def read_pods(text: bytes, where: str) -> tuple[Pod, ...]:
@@ -66,7 +73,7 @@ def read_nodes(text: bytes, where: str) -> tuple[KubeNode, ...]:
 
 
 def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
-    """Claims, volumes, storage classes, budgets, pod groups and namespaces of ``(text, where)`` files.
+    """Claims, volumes, storage classes, budgets, pod groups, namespaces and Kueue's objects of ``(text, where)`` files.
 
     Other kinds are skipped. Raises BadInput.
     """
@@ -115,12 +122,19 @@ def _members(text: bytes, where: str) -> Iterator[tuple[str, msgspec.Raw, str]]:
         raise BadInput(f"{where}: is empty; give what `kubectl get ... -o json` prints")
     head = _decode(msgspec.Raw(text), _Head, where, "")
     if head.items is None:
-        yield head.kind, msgspec.Raw(text), ""
+        yield _kind(head.kind, head.api_version), msgspec.Raw(text), ""
         return
     common = head.kind.removesuffix("List")
     for i, raw in enumerate(head.items):
         path = f"items[{i}]"
-        yield _decode(raw, _Head, where, path).kind or common, raw, path
+        item = _decode(raw, _Head, where, path)
+        yield _kind(item.kind or common, item.api_version or (head.api_version if common else "")), raw, path
+
+
+def _kind(kind: str, api_version: str) -> str:
+    """An object's kind; one that has only the name of one of Kueue's is another."""
+    foreign = kind in _KUEUES and api_version and not api_version.startswith(GROUP)
+    return f"{kind}.{api_version}" if foreign else kind
 
 
 def _decode(raw: msgspec.Raw, model: type[T], where: str, path: str) -> T:

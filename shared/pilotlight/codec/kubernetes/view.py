@@ -1,7 +1,9 @@
 """One read of a cluster from its objects: the GPU pods that wait, the GPU nodes, and what a person must mend."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
@@ -9,9 +11,11 @@ from pilotlight.codec.kubernetes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, demand_of, read_request, waits
 from pilotlight.codec.kubernetes.requests import Unreadable
+from pilotlight.codec.kubernetes.workloads import longest_run_of, longest_runs, pods_to_come
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, PodDemand
+from pilotlight.units import Seconds
 
 
 def view_of(
@@ -26,10 +30,33 @@ def view_of(
 
     Nodes without GPUs are left out. Selectors and taints that no pool meets are the planner's to find.
     """
-    asked = [read_request(pod) for pod in pods]
+    limits = longest_runs(objects.workloads.values())
+    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
     pending, pod_findings = _pending(asked, objects, policy, classify)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)
     return ClusterView(pending=tuple(pending), nodes=tuple(gpu_nodes), findings=(*pod_findings, *node_findings))
+
+
+def _with_those_to_come(pods: Sequence[Pod], objects: Objects) -> Sequence[Pod]:
+    """The pods, and those of queued work that has its quota; these stand for its gated ones."""
+    if not objects.workloads:
+        return pods
+    gated = {
+        f"{w.metadata.namespace}/{owner.name}"
+        for w in objects.workloads.values()
+        for owner in w.metadata.owner_references
+        if w.wants_nodes and owner.kind == "Pod"
+    }
+    to_come = pods_to_come(objects.workloads.values(), objects.flavors)
+    return [*(pod for pod in pods if pod.name not in gated), *to_come]
+
+
+def _limited(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Pod:
+    """The pod with the least of its limits as its deadline."""
+    limit = longest_run_of(pod, of_jobs)
+    if limit == pod.spec.active_deadline_seconds:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, active_deadline_seconds=limit))
 
 
 def _pending(

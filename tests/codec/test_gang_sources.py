@@ -1,0 +1,200 @@
+"""Gangs of 16 and 64 GPUs from each kind of object that makes them, read from lists and planned for as a whole."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from kubernetes_objects import NOW, pod, unscheduled, view
+
+from pilotlight.decide.plan import plan_cluster
+from pilotlight.facts.capacity import ClusterView, Offering, PoolState
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.units import EPOCH
+
+OFFERING = Offering(
+    pool="p4d", instance_type="p4d.24xlarge", capacity_type="on-demand", gpu_model="A100", gpus=8,
+    usd_per_hour=Decimal("32.77"), boot_s=300,
+)  # fmt: skip
+EIGHT = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+NO_GPU = {"containers": [{"name": "c", "image": "i", "resources": {}}]}
+
+
+def _meta(name: str, kind: str, owner: str, labels: dict | None = None, annotations: dict | None = None) -> dict:
+    owners = [{"kind": kind, "name": owner, "controller": True}]
+    meta = {"labels": labels or {}, "annotations": annotations or {}, "ownerReferences": owners}
+    return {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "creationTimestamp": NOW, **meta}
+
+
+def mpi_job(nodes: int) -> tuple[list[dict], list[dict]]:
+    """A launcher without GPUs, made by a Job of its own, and the workers."""
+    label = {"training.kubeflow.org/job-name": "mpi"}
+    launcher = pod("mpi-launcher", gpus=0, meta=_meta("mpi-launcher", "Job", "mpi-launcher", label))
+    return [launcher, *(_worker(f"mpi-worker-{n}", "MPIJob", "mpi", label) for n in range(nodes))], []
+
+
+def pytorch_job(nodes: int) -> tuple[list[dict], list[dict]]:
+    """One master and the workers, all with GPUs."""
+    label = {"training.kubeflow.org/job-name": "ddp"}
+    names = ["ddp-master-0", *(f"ddp-worker-{n}" for n in range(nodes - 1))]
+    return [_worker(name, "PyTorchJob", "ddp", label) for name in names], []
+
+
+def job_set(nodes: int) -> tuple[list[dict], list[dict]]:
+    """Two replicated jobs of one JobSet, each pod made by a child Job."""
+    label = {"jobset.sigs.k8s.io/jobset-name": "js"}
+    return [_worker(f"js-{n % 2}-{n}", "Job", f"js-{n % 2}", label) for n in range(nodes)], []
+
+
+def pod_group_of_kueue(nodes: int) -> tuple[list[dict], list[dict]]:
+    """Plain pods that name their group and its size."""
+    label = {"kueue.x-k8s.io/pod-group-name": "g"}
+    total = {"kueue.x-k8s.io/pod-group-total-count": str(nodes)}
+    return [pod(f"g-{n}", gpus=8, meta=_meta(f"g-{n}", "Pod", "", label, total)) for n in range(nodes)], []
+
+
+def volcano(nodes: int) -> tuple[list[dict], list[dict]]:
+    """Pods of a Volcano job; its PodGroup says how many start together."""
+    group = {"kind": "PodGroup", "apiVersion": "scheduling.volcano.sh/v1beta1", "spec": {"minMember": nodes}}
+    group["metadata"] = {"name": "vj", "namespace": "team-a"}
+    mine = {"scheduling.k8s.io/group-name": "vj"}
+    pods = [pod(f"vj-{n}", gpus=8, meta=_meta(f"vj-{n}", "Job", "vj", annotations=mine)) for n in range(nodes)]
+    return pods, [group]
+
+
+def kueue_v1beta1(nodes: int) -> tuple[list[dict], list[dict]]:
+    """A suspended MPIJob: no pods, a Workload that has its quota and waits for its check."""
+    return [], [workload(nodes, "v1beta1")]
+
+
+def kueue_v1beta2(nodes: int) -> tuple[list[dict], list[dict]]:
+    """The same under the API's newer version."""
+    return [], [workload(nodes, "v1beta2")]
+
+
+def workload(nodes: int, version: str = "v1beta2", *, status: dict | None = None, **spec: object) -> dict:
+    """A Workload of one launcher without GPUs and so many workers; with its quota and a check pending."""
+    return {
+        "kind": "Workload",
+        "apiVersion": f"kueue.x-k8s.io/{version}",
+        "metadata": _meta("mpijob-train-1a2b3", "MPIJob", "train"),
+        "spec": {
+            "queueName": "research",
+            "podSets": [
+                {"name": "launcher", "count": 1, "template": {"metadata": {}, "spec": NO_GPU}},
+                {"name": "worker", "count": nodes, "template": {"metadata": {"labels": {"a": "b"}}, "spec": EIGHT}},
+            ],
+            **spec,
+        },
+        "status": {**_status(QuotaReserved="True"), **(status or {})},
+    }
+
+
+def _status(**conditions: str) -> dict:
+    return {
+        "conditions": [{"type": name, "status": status, "reason": name} for name, status in conditions.items()],
+        "admissionChecks": [{"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": NOW}],
+    }
+
+
+def _worker(name: str, kind: str, owner: str, labels: dict) -> dict:
+    return pod(name, gpus=8, meta=_meta(name, kind, owner, labels), status={"conditions": [unscheduled()]})
+
+
+def plan(seen: ClusterView, most: int) -> Plan:
+    """The plan for a view, with a pool of at most so many nodes of 8 GPUs."""
+    either = ClassPolicy(gpu_models="any")
+    pools = {"p4d": PoolPolicy(instance_type="p4d.24xlarge", max=most)}
+    policy = Policy(version=1, pools=pools, classes={"training": either, "batch": either})
+    speeds = {name: {"A100": 1.0} for name in ("training", "batch", "serving", "notebook")}
+    lit = (PoolState(name="p4d", desired=0),)
+    return plan_cluster(seen, lit, (OFFERING,), policy, Memory(), EPOCH, throughput=speeds)
+
+
+Source = Callable[[int], tuple[list[dict], list[dict]]]
+SOURCES: tuple[Source, ...] = (
+    mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kueue_v1beta1, kueue_v1beta2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("nodes", [2, 8], ids=["16 GPUs", "64 GPUs"])
+@pytest.mark.parametrize("source", SOURCES, ids=[s.__name__.replace("_", " ") for s in SOURCES])
+def test_a_gang_is_bought_for_whole_or_not_at_all(source: Source, nodes: int) -> None:
+    """Whatever made it: one purchase of all its nodes, and none where the pool has room for one less."""
+    pods, objects = source(nodes)
+    seen = view(pods, objects=objects)
+    assert {d.shape.gang.size for d in seen.pending if d.shape.gang} == {nodes}
+    (buy,) = plan(seen, most=nodes).buys
+    assert (buy.count, len(buy.demands), len(buy.gangs)) == (nodes, nodes, 1)
+    assert plan(seen, most=nodes - 1).buys == ()
+
+
+@pytest.mark.parametrize("nodes", [2, 8], ids=["16 GPUs", "64 GPUs"])
+def test_a_volcano_gang_waits_for_its_members(nodes: int) -> None:
+    """As long as a pod of minMember is missing nothing is bought."""
+    pods, objects = volcano(nodes)
+    assert plan(view(pods[:-1], objects=objects), most=nodes).buys == ()
+
+
+NO_DEMAND = {
+    "it waits for quota": workload(2, status=_status(QuotaReserved="False")),
+    "it is admitted: its pods speak for it": workload(2, status=_status(QuotaReserved="True", Admitted="True")),
+    "it has finished": workload(2, status=_status(QuotaReserved="True", Finished="True")),
+    "it was evicted": workload(2, status=_status(QuotaReserved="True", Evicted="True")),
+    "it is not active": workload(2, active=False),
+    "no check is pending": workload(2, status={"admissionChecks": [{"name": "pilotlight", "state": "Ready"}]}),
+    "a check failed": workload(2, status={"admissionChecks": [{"name": "a"}, {"name": "b", "state": "Retry"}]}),
+    "it is another API's": {**workload(2), "apiVersion": "scheduling.k8s.io/v1alpha1"},
+}
+
+
+@pytest.mark.parametrize("queued", NO_DEMAND.values(), ids=NO_DEMAND.keys())
+def test_queued_work_that_no_node_helps_is_no_demand(queued: dict) -> None:
+    """A node is bought for a Workload only while its admission check is all it waits for."""
+    assert view([], objects=[queued]).pending == ()
+
+
+def test_a_workload_is_read_as_its_pods_will_be() -> None:
+    """Its own count where less was admitted, its flavor's nodes, its owner, its priority and its longest run."""
+    flavor = {"kind": "ResourceFlavor", "apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "a100"}}
+    flavor["spec"] = {
+        "nodeLabels": {"gpu": "a100"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    }
+    given = {"name": "worker", "count": 3, "flavors": {"nvidia.com/gpu": "a100"}}
+    status = {"admission": {"podSetAssignments": [{"name": "launcher", "count": 1}, given]}}
+    queued = workload(4, status=status, priority=7, maximumExecutionTimeSeconds=3600)
+    queued["status"]["accumulatedPastExecutionTimeSeconds"] = 600
+    demands = view([], objects=[queued, flavor]).pending
+    assert [d.name for d in demands] == [f"mpijob-train-1a2b3-worker-{n}" for n in range(3)]
+    made = demands[0].shape
+    assert [(r.key, r.values) for term in made.terms for r in term] == [("gpu", ("a100",))]
+    assert [t.key for t in made.tolerations] == ["nvidia.com/gpu"]
+    assert (made.priority, made.max_run_s, demands[0].owner) == (7, 3000, "MPIJob/train")
+
+
+LIMITS = {
+    "nothing": ({}, {}, [], 0),
+    "its deadline": ({"activeDeadlineSeconds": 600}, {}, [], 600),
+    "its label": ({}, {"kueue.x-k8s.io/max-exec-time-seconds": "900"}, [], 900),
+    "the Workload of its job": ({}, {}, [workload(1, maximumExecutionTimeSeconds=1200)], 1200),
+    "the least of them": (
+        {"activeDeadlineSeconds": 600},
+        {"kueue.x-k8s.io/max-exec-time-seconds": "300"},
+        [workload(1, maximumExecutionTimeSeconds=1200)],
+        300,
+    ),
+    "a label that is no number is none": ({}, {"kueue.x-k8s.io/max-exec-time-seconds": "an hour"}, [], 0),
+}
+
+
+@pytest.mark.parametrize(("spec", "labels", "objects", "limit_s"), LIMITS.values(), ids=LIMITS.keys())
+def test_the_longest_run_is_the_least_of_its_limits(
+    spec: dict, labels: dict, objects: list[dict], limit_s: float
+) -> None:
+    """A pod of an admitted job: what its spec, its label and its job's Workload allow."""
+    admitted = [{**o, "status": _status(QuotaReserved="True", Admitted="True")} for o in objects]
+    mine = _meta("train-worker-0", "MPIJob", "train", {"training.kubeflow.org/job-name": "train", **labels})
+    (demand,) = view([pod("train-worker-0", gpus=8, meta=mine, **spec)], objects=admitted).pending
+    assert demand.shape.max_run_s == limit_s
