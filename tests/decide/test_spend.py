@@ -101,6 +101,14 @@ def test_a_forecast_has_a_band_and_a_day_it_runs_out() -> None:
     assert found.runs_out == NOW + timedelta(days=5)
 
 
+def test_the_day_the_books_begin_tells_nothing_of_a_day() -> None:
+    """The meter began in the evening of the 10th: $1 is no day's spending; the nine after it are."""
+    days = [metered(10, "1"), *(metered(day, "12") for day in range(11, 20))]
+    found = spent(meter_of(), books(days, []), Decimal(0), NOW).forecast
+    assert found.likely == 1 + 9 * 12 + Decimal("10.5") * 12
+    assert found.low == found.high == found.likely
+
+
 def test_a_forecast_from_nothing_has_no_band() -> None:
     """On the first day it is today's pace."""
     found = forecast(Decimal(6), Decimal(100), [], NOW, NOW + timedelta(days=2), Decimal(12))

@@ -61,8 +61,8 @@ def spent(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
 
 
 def _last_days(meter: Meter, known: Books, today: date) -> list[Decimal]:
-    """What the last whole days took, since there are books."""
-    first = max(min([*known.metered, *known.billed], default=today), today - DAYS * DAY)
+    """What the last whole days took. On the day that the books begin the meter may have begun at any hour."""
+    first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
     days = [first + n * DAY for n in range((today - first).days)]
     return [_of_day(meter, known, day) for day in days]
 
