@@ -26,6 +26,7 @@ from pilotlight.world.nodes import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
+SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
 TICK = encode(Tick(cluster="*", identity="t"), id="t")
 
 
@@ -96,6 +97,17 @@ def test_an_event_reaches_the_cluster_it_names(fleet: Fleet) -> None:
     """A pod of one cluster lights a node there and nowhere else."""
     answer = fleet.app.receive("pod_pending", fleet.pod("b", "b"), {})
     assert (answer.status, answer.body["why"][:10]) == (200, "buys 1 x t")
+    assert fleet.lit == {"a": 0, "b": 1, "c": 0}
+
+
+def test_a_source_says_its_cluster_by_an_extension(fleet: Fleet) -> None:
+    """A Knative source names no cluster in its events; the extension that its manifest adds does."""
+    fleet.pod("b", "b")
+    sample = json.loads((SAMPLES / "knative" / "apiserver_reference_pod.json").read_bytes())
+    event = {**sample, "namespace": "ns", "name": "p", "cluster": "b"}
+    event["data"] |= {"namespace": "ns", "name": "p"}
+    headers = {"content-type": "application/cloudevents+json"}
+    fleet.app.receive("pod_pending", json.dumps(event).encode(), headers)
     assert fleet.lit == {"a": 0, "b": 1, "c": 0}
 
 

@@ -123,7 +123,10 @@ def moment(text: str, path: str) -> datetime | None:
 
 
 def from_cloudevent(around: Envelope, attributes: Mapping[str, Any], data: Any) -> Envelope:
-    """The event that CloudEvent attributes describe. Attribute names are read in any case."""
+    """The event that CloudEvent attributes describe. Attribute names are read in any case.
+
+    The extension ``cluster`` says which cluster a source stands in, where its events do not.
+    """
     try:
         event = CloudEvent(dict(attributes), data)
     except (GenericException, TypeError) as error:
@@ -132,6 +135,7 @@ def from_cloudevent(around: Envelope, attributes: Mapping[str, Any], data: Any) 
     return msgspec.structs.replace(
         around,
         data=data,
+        cluster=head.cluster or around.cluster,
         type=head.type,
         id=head.id,
         at=head.time if "time" in attributes else None,
@@ -144,6 +148,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Annotated[str, msgspec.Meta(min_length=1)]
     type: Annotated[str, msgspec.Meta(min_length=1)]
+    cluster: str = ""
     time: Moment | None = None
 
 
