@@ -192,12 +192,13 @@ class Store:
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             )
         for budget in over:
-            if budget.get("status", {}).get("disruptionsAllowed", 0) < 1:
+            allowed = budget.get("status", {}).get("disruptionsAllowed")
+            if not allowed:
                 raise Refused(
                     429,
                     "TooManyRequests",
                     "Cannot evict pod as it would violate the pod's disruption budget.",
-                    after=10,
+                    after=10 if allowed is None else 0,  # Its controller has not counted yet.
                     cause="DisruptionBudget",
                 )
             if not dry:

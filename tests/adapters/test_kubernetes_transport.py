@@ -138,7 +138,7 @@ def test_a_token_that_stays_refused_is_forbidden(server: ApiServer) -> None:
     server.tokens = {"another"}
     source = Fixed(server.url, "first", "second", "third")
     with pytest.raises(Forbidden, match="401"):
-        Api(source, patience=QUICK).get("/api/v1/pods", NOTHING)
+        Api(source, patience=QUICK, pause=lambda _: None).get("/api/v1/pods", NOTHING)
     assert len(server.requests) == 2
 
 
@@ -149,7 +149,16 @@ def test_a_missing_right_names_itself(server: ApiServer, api: Api) -> None:
         api.get("/api/v1/pods", NOTHING)
 
 
-def test_a_budget_that_forbids_is_busy_not_throttled(server: ApiServer, api: Api) -> None:
+@pytest.mark.parametrize(
+    ("status", "after_s"),
+    [
+        pytest.param({"disruptionsAllowed": 0}, 5, id="it allows none: with no time of its own"),
+        pytest.param({}, 10, id="its controller has not counted yet: in ten seconds"),
+    ],
+)
+def test_a_budget_that_forbids_is_busy_not_throttled(
+    server: ApiServer, api: Api, status: dict[str, int], after_s: float
+) -> None:
     """The 429 of an eviction names a disruption budget: nothing is retried, and its time is kept."""
     pod = {"kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {}}
     budget = {
@@ -157,12 +166,12 @@ def test_a_budget_that_forbids_is_busy_not_throttled(server: ApiServer, api: Api
         "kind": "PodDisruptionBudget",
         "metadata": {"name": "web"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        "status": {"disruptionsAllowed": 0},
+        "status": status,
     }
     server.add(pod, budget)
     with pytest.raises(Busy) as caught:
         api.ask("POST", "/api/v1/namespaces/default/pods/web/eviction", NOTHING, {})
-    assert caught.value.after_s == 10
+    assert caught.value.after_s == after_s
     assert len(server.lines("eviction")) == 1
 
 
@@ -183,7 +192,7 @@ def test_no_secret_shows(
     server.fail(kind, times=9)
     caplog.set_level(logging.DEBUG)
     with pytest.raises(PilotlightError) as caught:
-        Api(source, patience=QUICK).get("/api/v1/pods", NOTHING)
+        Api(source, patience=QUICK, pause=lambda _: None).get("/api/v1/pods", NOTHING)
     assert server.requests[0].headers["Authorization"] == f"Bearer {secret}"
     out = capfd.readouterr()
     for text in (str(caught.value), repr(caught.value), caplog.text, out.out, out.err, repr(source.access())):

@@ -16,7 +16,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, OBJECT, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
-from pilotlight.errors import Conflict, Forbidden
+from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import ANNOTATE, DRAINING, STATUS
 
 TRIES = 5
@@ -168,7 +168,7 @@ def annotate(api: Api, pod: Metadata, reason: str, message: str) -> None:
     patch = {"metadata": {"uid": pod.uid, "annotations": {STATUS: f"{reason}: {message}"[:LONGEST_MESSAGE]}}}
     try:
         api.ask("PATCH", pod_path(pod.namespace, pod.name), NOTHING, patch, MERGE_PATCH)
-    except (Missing, Conflict):
-        return  # It is gone, and perhaps another has its name.
+    except (BadRequest, Conflict):
+        return  # It is gone, or another has its name: an object's uid cannot be changed.
     except Forbidden as no:
         _log.warning("not annotated", extra={"data": {"pod": f"{pod.namespace}/{pod.name}", "why": str(no)}})
