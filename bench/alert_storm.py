@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 def storm(alerts: int, seed: int, *, grouped: bool = False) -> Outcome:
     """So many alerts to all channels. Grouped ones meet no break after they were taken: then their counts add up."""
     faults = LATER + NEVER + (() if grouped else BREAKS)
-    providers = [Provider(kind, Random(f"{seed}{kind}"), FAULTY, faults, max(1, alerts // 100)) for kind in KINDS]
+    providers = [Provider(kind, Random(f"{seed}{kind}"), FAULTY, faults, alerts // 100) for kind in KINDS]
     log, began = io.StringIO(), time.monotonic()
     logs.begin(log)
     with running(providers):

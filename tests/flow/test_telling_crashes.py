@@ -1,0 +1,83 @@
+"""A deliverer that dies or loses its store at any call: the alert is told all the same, and twice only where unsure."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from telling_stage import Wall, alert, desk_of, later
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.errors import PilotlightError, Unavailable
+from pilotlight.flow.fan_out import fan_out
+from pilotlight.flow.flush import entries, flush
+from pilotlight.flow.telling import CLAIM_S
+from pilotlight.ports import Page, State, Stored
+from pilotlight.units import Seconds
+from pilotlight.world.clock import VirtualClock
+
+T = TypeVar("T")
+MOST_CALLS = 40
+
+
+class Dead(Exception):
+    """The process is gone."""
+
+
+class Frail:
+    """A store at whose n-th call the process dies, or the answer is lost, before or after the effect."""
+
+    def __init__(self, state: State, at: int, error: Exception, *, after: bool) -> None:
+        self._state, self._left, self._error, self._after = state, at, error, after
+
+    @property
+    def met(self) -> bool:
+        """Whether it came to that call."""
+        return self._left <= 0
+
+    def _call(self, effect: Callable[[], T]) -> T:
+        self._left -= 1
+        # A process that is dead makes no further call.
+        if (self._left == 0 and not self._after) or (self._left < 0 and isinstance(self._error, Dead)):
+            raise self._error
+        result = effect()
+        if self._left == 0:
+            raise self._error
+        return result
+
+    def get(self, key: str) -> Stored | None:
+        """Read, unless this is the call."""
+        return self._call(lambda: self._state.get(key))
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Write, unless this is the call."""
+        return self._call(lambda: self._state.put(key, value, if_version=if_version, ttl_s=ttl_s))
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """Delete, unless this is the call."""
+        self._call(lambda: self._state.delete(key, if_version=if_version))
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """Scan, unless this is the call."""
+        return self._call(lambda: self._state.scan(prefix, after=after, limit=limit))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after it"])
+@pytest.mark.parametrize("error", [Dead(), Unavailable("store down")], ids=["it dies", "the store is away"])
+def test_at_whichever_call_it_ends_the_alert_is_told(error: Exception, after: bool, clock: VirtualClock) -> None:
+    """What was not acknowledged is sent again; the alert comes, and a second time only where that is counted."""
+    for at in range(1, MOST_CALLS):
+        state, wall = MemoryState(clock), Wall()
+        frail = Frail(state, at, error, after=after)
+        try:
+            fan_out(desk_of(clock, {"a": wall}, state=frail), alert())
+        except (Dead, PilotlightError):
+            fan_out(desk_of(clock, {"a": wall}, state=state), alert())
+        for _ in range(3):
+            later(clock, CLAIM_S)
+            flush(desk_of(clock, {"a": wall}, state=state))
+        [proof] = [entry.telling for entry in entries(state, "proof")]
+        assert (proof.status, list(entries(state, "waiting"))) == ("told", []), f"call {at}"
+        assert 1 <= len(wall.told) <= 1 + proof.unsure, f"call {at}"
+        if not frail.met:
+            return
+    raise AssertionError(f"more than {MOST_CALLS} calls for one alert")
