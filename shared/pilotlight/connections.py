@@ -13,6 +13,7 @@ from pilotlight.settings import Settings, beside, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
+    from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 
 
 def state_at(address: str, clock: Clock, environ: Mapping[str, str]) -> State:
@@ -86,7 +87,7 @@ def outbox_at(address: str) -> Outbox:
     raise BadInput(f"PILOTLIGHT_OUTBOX is {address!r}: use memory:, local:FOLDER or pubsub:PROJECT/PREFIX")
 
 
-def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str, str]) -> Cluster:
+def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str, str]) -> "KubernetesCluster":
     """A real cluster. Nothing is called yet. Raises ``BadInput``."""
     try:
         from pilotlight.adapters.cluster.kubernetes.addresses import source_of
@@ -130,6 +131,10 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
             files = [beside(policy_at, name) for name in policy.prices.charges]
             rates = {key: rate for file in files for key, rate in read_rates(read(file), file).items()}
             return CivoBills(_civo(settings, where), rates, clock)
+        case "focus" if where:
+            from pilotlight.adapters.bills.focus import FocusBills
+
+            return FocusBills(where, {pool.cluster_pool or name: name for name, pool in policy.pools.items()})
     raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
 
 

@@ -1,0 +1,215 @@
+"""FOCUS exports as a bill: real exports' oddities, what cannot be counted, and exports that are written again."""
+
+import csv
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering import answering
+
+from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.errors import BadInput, Unavailable
+from pilotlight.facts.bill import Bill
+
+duckdb = pytest.importorskip("duckdb")
+
+START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+ROW = {
+    "BilledCost": "1.50", "BillingCurrency": "USD", "ChargeCategory": "Usage", "ServiceName": "EC2",
+    "ChargePeriodStart": "2026-11-02T10:00:00Z", "ChargePeriodEnd": "2026-11-02T11:00:00Z",
+    "Tags": '{"team": "research", "eks:nodegroup-name": "gpu-a100"}',
+}  # fmt: skip
+
+
+def _write(path: Path, *rows: dict[str, str | None]) -> Path:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(names)
+        out.writerows([row.get(name) if row.get(name) is not None else "NULL" for name in names] for row in rows)
+    return path
+
+
+def _read(uri: object, pools: dict[str, str] | None = None) -> Bill:
+    return FocusBills(str(uri), pools or {}).read(START, END)
+
+
+def test_a_row_is_billed_to_its_day_team_and_pool(tmp_path: Path) -> None:
+    """Cost goes to the UTC day, the tagged team, and the policy's name of the tagged node group."""
+    bill = _read(_write(tmp_path / "a.csv", ROW), {"gpu-a100": "a100"})
+    (row,) = bill.days
+    assert (row.day, row.usd, row.team, row.pool, row.service) == (
+        date(2026, 11, 2), Decimal("1.5"), "research", "a100", "EC2",
+    )  # fmt: skip
+    assert (bill.horizon, bill.findings) == (datetime(2026, 11, 2, 11, tzinfo=UTC), ())
+
+
+TIMES = {
+    "Z": ("2026-11-02T23:30:00Z", date(2026, 11, 2)),
+    "without a zone, as UTC": ("2026-11-02 23:30:00", date(2026, 11, 2)),
+    "an offset": ("2026-11-02T23:30:00-05:00", date(2026, 11, 3)),
+    "with a fraction": ("2026-11-02T23:30:00.000Z", date(2026, 11, 2)),
+}
+
+
+@pytest.mark.parametrize(("text", "day"), TIMES.values(), ids=TIMES)
+def test_times_are_read_however_they_are_written(tmp_path: Path, text: str, day: date) -> None:
+    """The day is the UTC day."""
+    row = {**ROW, "ChargePeriodStart": text, "ChargePeriodEnd": text}
+    assert [r.day for r in _read(_write(tmp_path / "a.csv", row)).days] == [day]
+
+
+def test_columns_more_or_fewer_do_no_harm(tmp_path: Path) -> None:
+    """Only cost and period are needed; unknown columns are not looked at; tags that are no JSON name nobody."""
+    bare = {name: ROW[name] for name in ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")}
+    odd = {**ROW, "x_More": "1", "Id": "7", "Tags": "{broken"}
+    for rows in ([bare], [odd], [{**ROW, "Tags": None, "ServiceName": None}]):
+        bill = _read(_write(tmp_path / "a.csv", *rows))
+        assert (bill.days[0].usd, bill.days[0].team, bill.findings) == (Decimal("1.5"), "", ())
+
+
+def test_credits_and_corrections_are_what_they_are(tmp_path: Path) -> None:
+    """Costs below zero lower the sum: they are the cloud's own lines."""
+    credit = {**ROW, "ChargeCategory": "Credit", "BilledCost": "-0.25", "ChargeClass": "Correction"}
+    assert sum(row.usd for row in _read(_write(tmp_path / "a.csv", ROW, credit)).days) == Decimal("1.25")
+
+
+def test_a_months_fee_does_not_say_that_the_month_is_over(tmp_path: Path) -> None:
+    """How far an export reaches is told by usage of at most a day; a fee counts on its first day."""
+    fee = {**ROW, "ChargeCategory": "Purchase", "ChargePeriodStart": "2026-11-01", "ChargePeriodEnd": "2026-12-01"}
+    bill = _read(_write(tmp_path / "a.csv", ROW, fee))
+    assert bill.horizon == datetime(2026, 11, 2, 11, tzinfo=UTC)
+    assert {row.day.day: row.usd for row in bill.days} == {1: Decimal("1.5"), 2: Decimal("1.5")}
+
+
+DOUBTFUL = {
+    "no cost": ({"BilledCost": None}, "1 rows: BilledCost"),
+    "a cost that is no number": ({"BilledCost": "much"}, "1 rows: BilledCost"),
+    "a cost without end": ({"BilledCost": "inf"}, "1 rows: BilledCost"),
+    "another currency": ({"BillingCurrency": "EUR"}, "1 rows: BillingCurrency"),
+    "no time": ({"ChargePeriodStart": "soon"}, "1 rows: ChargePeriodStart"),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_a_row_that_cannot_be_counted_is_a_finding(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    """It is told of, counts nothing, and the bill does not reach past where it begins."""
+    later = {**ROW, "ChargePeriodStart": "2026-11-09T10:00:00Z", "ChargePeriodEnd": "2026-11-09T11:00:00Z"}
+    bill = _read(_write(tmp_path / "a.csv", {**ROW, **change}, later))
+    assert [f.message.startswith(says) for f in bill.findings] == [True]
+    assert sum(row.usd for row in bill.days) == Decimal("1.5")
+    assert bill.horizon is not None
+    assert bill.horizon <= datetime(2026, 11, 2, 10, tzinfo=UTC)
+
+
+def test_parquet_is_read_with_tags_as_a_map(tmp_path: Path) -> None:
+    """Typed columns give the same bill as text."""
+    file = tmp_path / "a.parquet"
+    duckdb.sql(
+        f"""COPY (SELECT 1.5::DOUBLE AS BilledCost, 'USD' AS BillingCurrency, 'Usage' AS ChargeCategory,
+        TIMESTAMP '2026-11-02 10:00:00' AS ChargePeriodStart, TIMESTAMP '2026-11-02 11:00:00' AS ChargePeriodEnd,
+        MAP {{'team': 'research'}} AS Tags, 'EC2' AS ServiceName) TO '{file}' (FORMAT PARQUET)"""
+    )
+    (row,) = _read(file).days
+    assert (row.day, row.usd, row.team) == (date(2026, 11, 2), Decimal("1.5"), "research")
+
+
+def test_the_same_file_twice_counts_once(tmp_path: Path) -> None:
+    """An export that was copied beside itself, packed parts and all, is one export."""
+    _write(tmp_path / "part-1.csv.gz", ROW)
+    _write(tmp_path / "part-2.csv.gz", {**ROW, "BilledCost": "2"})
+    shutil.copy(tmp_path / "part-1.csv.gz", tmp_path / "part-1-again.csv.gz")
+    assert sum(row.usd for row in _read(tmp_path / "*.csv.gz").days) == Decimal("3.5")
+
+
+def test_the_public_sample_sums_to_the_cent(shelf: Path) -> None:
+    """A thousand rows of real exports sum to what their own BilledCost sums to, by exact decimals."""
+    sample = shelf / "contracts" / "billing" / "focus" / "focus_1.0_sample_1000.csv"
+    with sample.open(newline="") as file:
+        costs = [Decimal(row["BilledCost"]) for row in csv.DictReader(file)]
+    bill = FocusBills(str(sample), {}).read(datetime(2024, 9, 1, tzinfo=UTC), datetime(2024, 10, 1, tzinfo=UTC))
+    assert (len(costs), bill.findings) == (1000, ())
+    assert sum(row.usd for row in bill.days) == sum(costs)
+    assert round(sum(costs), 2) == Decimal("20.52")
+
+
+BREAKS: list[Callable[[random.Random, bytes], bytes]] = [
+    lambda r, b: b[: r.randrange(len(b))],
+    lambda r, b: bytes(r.randrange(256) for _ in range(r.randrange(400))),
+    lambda r, b: b.replace(b"BilledCost", b"Cost", 1),
+    lambda r, b: b.replace(b",", b";"),
+    lambda r, b: b"".join(bytes([c]) if r.random() > 0.02 else bytes([r.randrange(256)]) for c in b),
+    lambda r, b: json.dumps({"rows": [ROW]}).encode(),
+    lambda r, b: b.replace(b"1.50", r.choice([b"NaN", b"1e400", b"-", b"0x1", b"1,5", b'"', b""])),
+    lambda r, b: b.replace(b"2026-11-02T10", r.choice([b"2026-13-02T10", b"yesterday", b"", b"9999999-01-01T10"])),
+]
+
+
+@pytest.mark.parametrize("kind", range(len(BREAKS)))
+def test_a_broken_export_is_a_finding_and_never_a_crash(tmp_path: Path, kind: int) -> None:
+    """Two hundred exports broken in eight ways: what is counted is from whole rows, the rest is told of."""
+    whole = _write(tmp_path / "a.csv", *[ROW] * 5).read_bytes()
+    for seed in range(25):
+        broken = BREAKS[kind](random.Random(seed * 8 + kind), whole)
+        (tmp_path / "b.csv").write_bytes(broken)
+        bill = _read(tmp_path / "b.csv")
+        assert all(row.usd.is_finite() for row in bill.days)
+        assert sum(row.usd for row in bill.days) <= Decimal("7.5") or bill.findings or kind == 4
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    """The refusal names the address."""
+    with pytest.raises(BadInput, match=r"no file at /no/such/\*\.csv"):
+        _read("/no/such/*.csv")
+
+
+@pytest.fixture
+def bucket(dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An S3 bucket on moto's server."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", dynamodb_server)
+    import boto3
+
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="bills")
+    return client
+
+
+def test_an_export_in_s3_is_read_by_its_manifest(bucket: Any, tmp_path: Path) -> None:
+    """The manifest's own files are read, not what lies beside them; a pattern reads all of them."""
+    for name in ("one", "old"):
+        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name})
+        bucket.upload_file(str(file), "bills", f"focus/data/{name}.csv.gz")
+    manifest = json.dumps({"dataFiles": ["s3://bills/focus/data/one.csv.gz"]}).encode()
+    bucket.put_object(Bucket="bills", Key="focus/metadata/e-Manifest.json", Body=manifest)
+    assert [row.service for row in _read("s3://bills/focus/metadata/e-Manifest.json").days] == ["one"]
+    assert [row.service for row in _read("s3://bills/focus/data/*.csv.gz").days] == ["old", "one"]
+    with pytest.raises(BadInput, match="NoSuchBucket"):
+        _read("s3://nobody/x.csv")
+
+
+def test_an_export_in_cloud_storage_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listed and fetched over REST; what the service refuses or cannot do now is told apart."""
+    said: list[tuple[int, Any]] = []
+
+    def gcs(path: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+        if said:
+            return said.pop()
+        if "alt=media" in path:
+            return 200, "BilledCost"  # A JSON text: one column, no row.
+        return 200, {"items": [{"name": "focus/a.csv"}, {"name": "other/b.csv"}]}
+
+    with answering(gcs) as host:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{host}")
+        bill = _read("gs://bills/focus/*.csv")
+        assert "columns are missing" in bill.findings[0].message
+        for status, kind in ((403, BadInput), (503, Unavailable)):
+            said[:] = [(status, {})]
+            with pytest.raises(kind, match=str(status)):
+                _read("gs://bills/focus/*.csv")
