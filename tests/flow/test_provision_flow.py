@@ -252,3 +252,18 @@ def told(stage: Stage) -> int:
     """The nodes that readers of the capacity messages count."""
     changes = [msgspec.json.decode(m.data, type=CapacityChanged) for m in stage.outbox.sent if m.topic == "capacity"]
     return sum(c.nodes if c.change == "grow" else -c.nodes for c in changes)
+
+
+ATOMIC = {"eight": PoolPolicy(instance_type="eight", max=20, atomic=True)}
+
+
+@pytest.mark.parametrize(("quota", "launched"), [(7, 0), (8, 8)], ids=["room for seven of eight", "room for all"])
+def test_an_atomic_pool_is_asked_once_for_a_whole_gang(quota: int, launched: int) -> None:
+    """The cloud grants all of a gang's nodes or none: nothing is ever bought that has to be given back."""
+    stage = Stage(pools=ATOMIC, on_cloud={"atomic": True}, faults=Faults(quota_nodes=quota))
+    answer = stage.event(stage.submit_gang("g", 8)[0])
+    assert len(answer.did) == 1
+    assert (stage.world.launches, stage.world.terminations) == (launched, 0)
+    stage.minutes(10)
+    assert (stage.world.launches, stage.world.terminations) == (launched, 0)
+    assert list(stage.world.running) == (["g"] if launched else [])

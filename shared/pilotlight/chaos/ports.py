@@ -113,7 +113,7 @@ class HazardPools:
 
         def half() -> None:
             desired = self._world.fleet.desired[pool]
-            if to - desired > 1:
+            if to - desired > 1 and not self._world.fleet.pools[pool].atomic:
                 grow(desired + 1)
 
         return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half)

@@ -87,10 +87,7 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     # A budget that a node's boot alone uses up serves nobody: with budgets the catalogue's boot is true.
     boot_s = rng.choice((60.0, 105.0) if policy.budgets else (60.0, 150.0, 300.0))
     lag_s = rng.choice((0.0, 0.0, 45.0))
-    pools = tuple(
-        WorldPool(name=name, instance_type=pool.instance_type, capacity_type=pool.capacity_type, max=pool.max)
-        for name, pool in policy.pools.items()
-    )
+    pools = tuple(WorldPool.of(name, pool) for name, pool in policy.pools.items())
     faults = Faults(
         boot_s=boot_s,
         gpu_lag_s=lag_s,
@@ -114,7 +111,8 @@ def _policy(rng: Random) -> Policy:
     pools = {}
     for name in rng.sample(sorted(_PRICES), rng.randint(1, 3)):
         for kind in rng.choice(_KINDS):
-            pools[pool_name(name, kind)] = PoolPolicy(instance_type=name, capacity_type=kind, max=rng.randint(1, 4))
+            most, atomic = rng.randint(1, 4), rng.random() < 0.25
+            pools[pool_name(name, kind)] = PoolPolicy(instance_type=name, capacity_type=kind, max=most, atomic=atomic)
     caps = Caps(
         nodes=rng.choice((None, 1, 2, 4)),
         gpus=rng.choice((None, 8, 12, 16)),

@@ -56,7 +56,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     ``idle_timeout`` in seconds overrides the class's; None means the break-even.
     ``daemonsets`` is what its DaemonSets take from every node, as Kubernetes quantities.
     ``handled_by`` is who answers interruption notices of its nodes; ``relaunches``: its group starts a node by itself
-    in the place of one that the cloud took.
+    in the place of one that the cloud took. ``atomic``: the cloud grants a request for several nodes whole or refuses
+    it whole, so that no part of a gang ever has to be given back.
     """
 
     cloud: Cloud = "world"
@@ -75,6 +76,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     slices: dict[str, int] = {}
     handled_by: HandledBy = "pilotlight"
     relaunches: bool = False
+    atomic: bool = False
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ class Fleet:
 
     def begin(self, machine: Machine, now_s: Seconds) -> WorldNode:
         """A new node, booting. Raises ``NoCapacity`` or ``QuotaExceeded``."""
-        self._admit(machine, now_s)
+        self.admit(machine, now_s)
         self.launches += 1
         node = WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self.faults.gpu_lag_s)
         self.nodes[node.id] = node
@@ -69,11 +69,12 @@ class Fleet:
         """GPU-seconds paid for up to now."""
         return self._ledger.gpu_seconds(self.nodes.values(), now_s)
 
-    def _admit(self, machine: Machine, now_s: Seconds) -> None:
+    def admit(self, machine: Machine, now_s: Seconds, count: int = 1) -> None:
+        """Raise what stands against so many more nodes: ``NoCapacity`` or ``QuotaExceeded``."""
         pool, quota = machine.pool, self.faults.quota_nodes
-        if quota is not None and len(self.nodes) >= quota:
+        if quota is not None and len(self.nodes) + count > quota:
             raise QuotaExceeded(f"the account's quota is {quota} nodes: ask for more, or release some")
-        if pool.max is not None and sum(n.pool == pool.name for n in self.nodes.values()) >= pool.max:
+        if pool.max is not None and sum(n.pool == pool.name for n in self.nodes.values()) + count > pool.max:
             raise QuotaExceeded(f"pool {pool.name} is at its maximum of {pool.max} nodes: raise it at the cloud")
         if self._fate.out_of_stock(pool.instance_type, now_s, self.faults.shortage):
             raise NoCapacity(f"{pool.instance_type} is out of stock: try another type, or again within the hour")

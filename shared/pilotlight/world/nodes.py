@@ -27,7 +27,8 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
 class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node.
 
-    ``relaunches``: it starts a node by itself in the place of one that the cloud took.
+    ``relaunches``: it starts a node by itself in the place of one that the cloud took. An ``atomic`` one grants a
+    request whole or refuses it whole.
     """
 
     name: str
@@ -39,6 +40,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     slices: dict[str, int] = {}
     relaunches: bool = False
+    atomic: bool = False
 
     @staticmethod
     def of(name: str, rules: PoolPolicy) -> "WorldPool":
@@ -52,6 +54,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             taints=rules.taints,
             zone=rules.zones[0] if rules.zones else "",
             relaunches=rules.relaunches,
+            atomic=rules.atomic,
         )
 
 

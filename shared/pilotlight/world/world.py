@@ -110,11 +110,14 @@ class World:
             return self._workload.submit(job or pods[0].uid, pods, run_s, since_s, self.now_s)
 
     def launch(self, pool: str, n: int = 1, zone: str = "") -> list[str]:
-        """Request ``n`` nodes of a pool; their ids. What was launched before an error stays.
+        """Request ``n`` nodes of a pool; their ids. What was launched before an error stays: nothing of an atomic one.
 
         Raises ``NoCapacity``, ``QuotaExceeded``, or ``BadRequest`` for a pool that is not there.
         """
         with self._lock:
+            machine = self.fleet.machine(pool, zone)
+            if machine.pool.atomic:
+                self.fleet.admit(machine, self.now_s, n)
             return [self._launch(pool, zone).id for _ in range(n)]
 
     def terminate(self, node_id: str, reason: str, *, evict: bool = False) -> None:
