@@ -110,13 +110,13 @@ def _open(db: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> dict[str, s
     """Make the table ``export`` of the files; its columns with their types."""
     names = [str(file) for file in files]
     if all(name.endswith(".parquet") for name in names):
-        relation = db.read_parquet(names, union_by_name=True)  # type: ignore[arg-type]
+        relation = db.read_parquet(names, union_by_name=True)
     else:
         relation = db.read_csv(
             names,  # type: ignore[arg-type]
             header=True,
             all_varchar=True,
-            na_values=["NULL", ""],  # type: ignore[arg-type]
+            na_values=["NULL", ""],
             quotechar='"',
             escapechar='"',
             union_by_name=True,
