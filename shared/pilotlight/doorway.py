@@ -26,7 +26,7 @@ import msgspec
 
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
-from pilotlight.errors import BadEvent, PilotlightError, Reject, Retry, Unavailable
+from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, Unavailable
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
@@ -173,7 +173,8 @@ def receive(
 
 def _check(house: House, function: Function) -> None:
     """Raises what is wrong with the whole deployment; one of many clusters answers for itself when its turn comes."""
-    _ = house.late if len(house.clusters) == 1 else (house.state, house.outbox, house.policy)
+    alone = house.clusters[0] if len(house.clusters) == 1 else ""
+    _ = house.at(alone).late if alone else (house.state, house.outbox, house.policy)
     if function == "alert_fanout":
         _ = house.channels
 
@@ -351,10 +352,19 @@ def _refuse(request: _Request, error: Reject) -> Response:
     if not request.dryrun:
         try:
             request.house.outbox.publish([_dead_letter(request, error)])
+            if isinstance(error, Corrupt):
+                _tell_corrupt(request, error)
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
             return _failed(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
     return Response(status=200, body={"rejected": str(error)})
+
+
+def _tell_corrupt(request: _Request, error: Corrupt) -> None:
+    """An event is poison to itself alone; a record that cannot be read stops a cluster, and people must know."""
+    from pilotlight.flow.corrupt import tell_corrupt
+
+    tell_corrupt(request.deps, error)
 
 
 def _dead_letter(request: _Request, error: Reject) -> Outgoing:

@@ -335,3 +335,17 @@ def test_a_dead_letter_is_a_message_like_any_other(house: House) -> None:
     """What was written to the topic is a DeadLetter."""
     house.receive("pod_pending", b"{")
     assert msgspec.json.decode(bytes(house.outbox.sent[0].data), type=DeadLetter).function == "pod_pending"
+
+
+def test_a_corrupt_record_is_told_once() -> None:
+    """Each event that meets it is dead-lettered with the record's name; people get one critical alert in all."""
+    house = House()
+    house.state.put("memory/local", b"no record")
+    for n in range(3):
+        tick = encode(Tick(cluster="local", identity=f"t{n}"), id=f"t{n}")
+        assert "memory/local" in house.receive("capacity_reconcile", tick).body["rejected"]
+    letters = [m for m in house.outbox.sent if m.topic == "dead-letter"]
+    (alert,) = [msgspec.json.decode(m.data, type=Alert) for m in house.outbox.sent if m.topic == "alerts"]
+    assert (len(letters), alert.kind, alert.severity) == (3, "corrupt-state", "critical")
+    assert "memory/local" in alert.why
+    assert house.state.get("memory/local").value == b"no record"  # type: ignore[union-attr]
