@@ -5,7 +5,7 @@ Whatever is given by name replaces what the settings would make: that is the sea
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from threading import RLock
@@ -22,6 +22,7 @@ from pilotlight.settings import Settings, beside, default_file, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
+    from pilotlight.facts.checkup import Token
     from pilotlight.world.world import World
 
 ADVISOR = "advisor"
@@ -71,6 +72,7 @@ class App:
         # Requests come on many threads, and there must be one world, one store.
         self._lock = RLock()
         self._sites: dict[str, App] = {}
+        self._credential: Callable[[], Token | None] = lambda: None
 
     @property
     def clusters(self) -> Sequence[str]:
@@ -139,6 +141,7 @@ class App:
             throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
             mode=mode,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
+            credential=self._credential,
         )
 
     @cached_property
@@ -225,6 +228,7 @@ class App:
 
         if self.settings.api:
             cluster = cluster_at(self.settings.api, self.policy, self.clock, self.settings.environ)
+            self._credential = cluster.credential
             return pools_at(self.settings, self.policy, cluster, self.clock)
         if self.served_world is not None:
             from pilotlight.adapters.cluster.world import ServedCluster

@@ -181,16 +181,30 @@ def _deployment(namespace: str, name: str, container: dict[str, object]) -> dict
     }
 
 
-def test_a_token_that_ends_soon_is_told(api: ApiServer, tmp_path: Path) -> None:
-    """A service account's token of 30 days with three left is a warning with the way out."""
+@pytest.fixture
+def ending(api: ApiServer, tmp_path: Path) -> str:
+    """A service account's token of 30 days with three left, in the kubeconfig."""
     now = time.time()
     claims = json.dumps({"iat": now - 27 * 86_400, "exp": now + 3 * 86_400 + 60, "sub": "system:serviceaccount:a:b"})
     token = f"h.{base64.urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.s"
     (tmp_path / "kubeconfig").write_text(api.kubeconfig(token=token))
+    return token
+
+
+def test_a_token_that_ends_soon_is_told(ending: str) -> None:
+    """It is a warning of the check-up with the way out; the token itself is nowhere in it."""
     _, found = checks("--context", "test")
     [credential] = [check for check in found if check["code"] == "token"]
     assert (credential["verdict"], credential["what"][-11:]) == ("warning", "in 3.0 days")
-    assert token not in json.dumps(found)
+    assert ending not in json.dumps(found)
+
+
+def test_a_tick_tells_of_it_too(ending: str, tmp_path: Path) -> None:
+    """The alert is on the outbox, without the token."""
+    run("reconcile", "--context", "test")
+    sent = [path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file() and "alerts" in str(path)]
+    assert sum("its token ends" in text for text in sent) == 1
+    assert not any(ending in text for text in sent)
 
 
 def test_a_cluster_that_does_not_answer_is_at_fault(api: ApiServer) -> None:

@@ -1,21 +1,17 @@
 """What is wrong with a deployment on its cluster: pure, over what a survey read. Every line says its fix."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 from pilotlight.decide.checkup_pools import pool_checks
+from pilotlight.decide.credential import token_check
 from pilotlight.decide.rivals import rival_checks
 from pilotlight.facts.capacity import Mode, Offering, PoolState
 from pilotlight.facts.checkup import (
-    SHORT_LIVED_S,
-    TOKEN_WARNING_S,
     TOO_MUCH,
     Check,
     Right,
     SeenSet,
     Survey,
-    Token,
-    Verdict,
     needed,
 )
 from pilotlight.facts.policy import Policy
@@ -96,25 +92,6 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
 def _token(survey: Survey) -> Iterator[Check]:
     if survey.token is not None:
         yield token_check(survey.token, survey.at)
-
-
-def token_check(token: Token, now: datetime) -> Check:
-    """Whether a credential ends soon."""
-    if token.ends is None:
-        return _renew("warning", "a token that never ends")
-    left = (token.ends - now).total_seconds()
-    ends = f"{token.ends:%Y-%m-%d %H:%M} UTC"
-    if left <= 0:
-        return _renew("fault", f"its token ended {ends}")
-    if token.made is not None and (token.ends - token.made).total_seconds() <= SHORT_LIVED_S:
-        return _good("token", "credential", f"short-lived, until {ends}; where it comes from renews it")
-    if left < TOKEN_WARNING_S:
-        return _renew("warning", f"its token ends {ends}, in {left / 86_400:.1f} days")
-    return _good("token", "credential", f"until {ends}")
-
-
-def _renew(verdict: Verdict, what: str) -> Check:
-    return Check(code="token", subject="credential", verdict=verdict, what=what, fix="pilotlight connect --rotate")
 
 
 def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -12,6 +12,9 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
+
+if TYPE_CHECKING:
+    from pilotlight.facts.checkup import Token
 
 
 class Kept(Protocol):
@@ -38,7 +41,8 @@ class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make.
 
     ``mode`` holds where a pool names none. ``throughput[class][model]`` is relative speed.
-    ``bills`` is what the cloud has billed, where a bill is set up.
+    ``bills`` is what the cloud has billed, where a bill is set up. ``credential`` is what the token for the cluster
+    says of itself.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Deps:
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
     bills: Bills | None = None
+    credential: "Callable[[], Token | None]" = lambda: None
 
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""

@@ -4,6 +4,7 @@ from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
+from pilotlight.flow.credential import remind
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.rescue import carry_on, seen
 from pilotlight.flow.tell import alert_out, send
@@ -30,6 +31,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
         _silence(deps, silent)
         raise
     _answers_again(deps)
+    remind(deps)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
@@ -17,6 +18,9 @@ from pilotlight.facts.policy import Policy
 from pilotlight.ports import Clock
 from pilotlight.units import Seconds
 
+if TYPE_CHECKING:
+    from pilotlight.facts.checkup import Token
+
 STOPPING_S: Seconds = 20
 """A drain waits so long for the pods it evicted to stop. It is well within a lease."""
 LOOK_S: Seconds = 1
@@ -30,6 +34,12 @@ class KubernetesCluster:
     ) -> None:
         self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
         self._reads = Reads(api, policy)
+
+    def credential(self) -> "Token | None":
+        """What the credential in use says of itself; None where it says nothing."""
+        from pilotlight.adapters.cluster.kubernetes.tokens import token_of
+
+        return token_of(self._api.token())
 
     def observe(self) -> ClusterView:
         found = self._reads.look()

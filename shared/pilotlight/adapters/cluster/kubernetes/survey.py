@@ -1,15 +1,14 @@
 """What a check-up reads of a cluster, beside what a look reads: rights one by one, and whoever else scales nodes."""
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, ListOf, Reads
+from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Wire
@@ -25,7 +24,7 @@ from pilotlight.codec.kubernetes.scalers import (
 )
 from pilotlight.errors import Denied, PilotlightError
 from pilotlight.facts import checkup as facts
-from pilotlight.facts.checkup import Right, Survey, Token
+from pilotlight.facts.checkup import Right, Survey
 from pilotlight.facts.policy import Policy
 
 T = TypeVar("T")
@@ -50,12 +49,6 @@ class _Review(Wire, frozen=True):
 
 class _ConfigMap(Wire, frozen=True):
     data: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Claims(msgspec.Struct, frozen=True):
-    sub: str = ""
-    iat: float | None = None
-    exp: float | None = None
 
 
 def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], now: datetime) -> Survey:
@@ -124,20 +117,3 @@ def allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[R
             hidden["rights"] = f"cannot be asked: {error}"
             return answers
     return answers
-
-
-def token_of(token: str) -> Token | None:
-    """What a JSON Web Token says of itself, unverified: the API server judges it. None for what is none."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
-        made, ends = _moment(claims.iat), _moment(claims.exp)
-    except (binascii.Error, ValueError, OverflowError, OSError):
-        return None
-    return Token(subject=claims.sub, made=made, ends=ends)
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -105,6 +105,10 @@ class Api:
         self._pool: tuple[tuple[str, ...], urllib3.PoolManager] | None = None
         self._lock = Lock()
 
+    def token(self) -> str:
+        """The token that is shown now, or empty."""
+        return self._source.access().token
+
     def get(self, path: str, decoder: msgspec.json.Decoder[T], **query: str) -> T:
         """Read ``path`` with the non-empty parts of ``query``."""
         asked = {name: value for name, value in query.items() if value}
