@@ -132,6 +132,7 @@ def _change(deps: Deps, call: Buy | NodeVerdict, effect: Effect, decision: str, 
 
 def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
     failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
+    wasted = str(call.wasted_usd) if isinstance(call, NodeVerdict) and call.failed and call.wasted_usd else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(
         cluster=change.cluster,
@@ -143,6 +144,8 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
         next="the pods bind when the node is ready" if change.change == "grow" else "nothing to do",
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
+        usd=wasted,
+        subject=f"pool {change.pool}",
         decision=change.decision,
         at=change.at,
     )
@@ -162,6 +165,7 @@ def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
         next=_NEXT[effect.outcome],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
+        subject=f"pool {change.pool}",
         decision=change.decision,
         at=change.at,
     )

@@ -17,8 +17,8 @@ class ConsoleChannel:
 
         said = words(alert)
         level, _, what = said.title.partition(": ")
-        about = f" ({', '.join(part for part in (alert.team, alert.subject) if part)})"
-        lines = [f"{level} {alert.cluster}: {what}{about if about != ' ()' else ''}"]
+        about = ", ".join(part for part in (alert.team, alert.subject) if part and part not in what)
+        lines = [f"{level} {alert.cluster}: {what}" + (f" ({about})" if about else "")]
         for name in ("cost", "why", "next", "how"):
             if text := getattr(said, name):
                 lines.append(f"    {name}: {text}".replace("\n", "\n      "))
