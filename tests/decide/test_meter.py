@@ -38,7 +38,7 @@ class Ledger:
         self.parts: dict[date, MeterPart] = {}
         self.first: date | None = None
         self.zones = zones
-        self.fleet = FLEET
+        self.fleet: dict[str, Offering] = FLEET
 
     def look(self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = ()) -> None:
         """One look at the nodes that are lit, with lives that are known to be over."""
@@ -132,6 +132,15 @@ def test_the_minimum_and_the_increment_are_shared() -> None:
     books.look(at(1.1), [node("h", HOURLY, created_at=at(1))])
     books.look(at(3), [], [life("h", HOURLY, at(1), at(2.5))])
     assert (books.usd(), books.usd(kind="idle")) == (Decimal(4), Decimal(3))
+
+
+def test_a_node_without_gpus_is_shared() -> None:
+    """What a pool of CPU nodes costs is nobody's idle time."""
+    books = Ledger()
+    books.fleet = {"cpu": offering("cpu", "", 0, "1")}
+    for hour in (1, 3):
+        books.look(at(hour), [node("c", books.fleet["cpu"], created_at=at(1))])
+    assert (books.usd(), books.usd(kind="shared")) == (Decimal(2), Decimal(2))
 
 
 def test_a_node_that_came_and_went_between_two_looks_is_counted_whole() -> None:
