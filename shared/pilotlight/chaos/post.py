@@ -77,6 +77,8 @@ class Post:
         if change.what == "pending":
             self._order += 1
             self._emit("pod_pending", self._setting.pending(change.subject, f"e{self._order}"))
+        elif change.what == "notice":
+            self._emit("spot_interruption", self._setting.notice(change.subject))
 
     def _emit(self, function: Function, body: bytes) -> None:
         """An event is sent: lost, once or more often, at once or late."""

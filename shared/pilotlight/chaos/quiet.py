@@ -87,6 +87,7 @@ def _held(state: State) -> list[str]:
     """What the store still holds: capacity in flight, open records, dollars."""
     out = [f"{key} is still in flight" for key, _ in state.scan(f"inflight/{EMBEDDED_CLUSTER}/").items]
     out += [f"{key} is still open" for key, _ in state.scan(f"open/{EMBEDDED_CLUSTER}/").items]
+    out += [f"{key} is still at work" for key, _ in state.scan(f"rescue/{EMBEDDED_CLUSTER}/").items]
     out += [f"{key} is still held" for key, _ in state.scan(f"hold/{EMBEDDED_CLUSTER}/").items]
     for key, value in _accounts(state).items():
         held = msgspec.json.decode(value, type=_Held).held

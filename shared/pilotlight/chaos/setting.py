@@ -14,7 +14,7 @@ from pilotlight.chaos.ports import Hazard, HazardCluster, HazardOutbox, HazardPo
 from pilotlight.chaos.scene import CATALOG, Scene, draw
 from pilotlight.chaos.watch import Watch
 from pilotlight.codec.events import encode
-from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.messages import InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import Clock
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
@@ -22,6 +22,7 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import WorldClock
 from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
 from pilotlight.world.world import World
 
 HEADERS = {"content-type": "application/cloudevents+json"}
@@ -45,7 +46,8 @@ class Setting:
         self.scene = scene
         self.luck = luck
         books = Books(scene.policy.budgets)
-        self.world = World(CATALOG, scene.pools, seed=seed, faults=scene.faults, clock=clock, log=books.log)
+        faults = _with_notice(scene.faults, seed)
+        self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=books.log)
         self.watch = Watch(self.world, scene.policy, books)
         self.lines: list[str] = []
         self.file = file
@@ -98,6 +100,19 @@ class Setting:
         )
         return encode(event, id=identity)
 
+    def notice(self, instance: str) -> bytes:
+        """The body of the notice that an instance is taken."""
+        deadline = self.world.moment(self.world.nodes[instance].doomed_s or self.world.now_s)
+        event = InterruptionNotice(
+            cluster=EMBEDDED_CLUSTER,
+            instance=instance,
+            kind="spot-interruption",
+            cloud="world",
+            at=self.world.clock.now(),
+            deadline=deadline,
+        )
+        return encode(event, id=f"notice-{instance}")
+
     def tick(self, identity: str) -> bytes:
         """The body of a schedule's tick."""
         return encode(Tick(cluster=EMBEDDED_CLUSTER, identity=identity, at=self.world.clock.now()), id=identity)
@@ -107,6 +122,11 @@ def drawn(seed: int, deliveries: int) -> tuple[Random, Scene, Luck]:
     """A seed's generator, setting and faults."""
     rng = Random(seed)
     return rng, draw(rng, jobs=max(3, deliveries // 3), over_s=deliveries * 10.0), Luck(rng)
+
+
+def _with_notice(faults: Faults, seed: int) -> Faults:
+    """In every other seed the cloud says two minutes before that it takes a node."""
+    return msgspec.structs.replace(faults, notice_s=120.0 if seed % 2 else 0.0)
 
 
 def _born(demand: PodDemand, now: datetime) -> PodDemand:

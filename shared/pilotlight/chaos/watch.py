@@ -121,7 +121,7 @@ class Watch:
             if node is None or node.pool != pool:
                 return
             self.released[pool] += 1
-            if node.jobs:
+            if node.jobs and not node.doomed_s:
                 self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(node.jobs)} runs")
 
     def held(self, key: str, value: bytes) -> None:
@@ -171,6 +171,8 @@ class Watch:
         for line in (*_over(self._policy, self._world, pool), *self.books.over(ids, self._world, looked_s)):
             self.broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self._seen.get(worker, ())})
+        doomed = [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
+        waiting.update({d.uid: d for job in doomed for d in job.demands})
         self._too_many(worker, pool, zone, list(waiting.values()))
 
     def _shortest_s(self, buy: Buy) -> Seconds:

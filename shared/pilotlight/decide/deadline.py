@@ -109,7 +109,8 @@ def rescue(
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
     if leaving and not found.replaced:
-        at = max(found.begin, min(m.at for m in moves if m.do == "evict") - timedelta(seconds=boot_s + TICK_S))
+        first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
+        at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
     if node.schedulable:
         moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
