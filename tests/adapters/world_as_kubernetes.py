@@ -70,7 +70,8 @@ class WorldApi(ApiServer):
     def cluster(self, policy: Policy) -> KubernetesCluster:
         """The real adapter over this server."""
         source = source_of("kubeconfig-env:TEST", {"TEST": self.kubeconfig()})
-        return KubernetesCluster(Api(source), policy, self.world.clock, pause=lambda _: None)
+        api = Api(source, pause=lambda _: None)
+        return KubernetesCluster(api, policy, self.world.clock, pause=lambda _: None)
 
 
 @contextmanager
