@@ -165,6 +165,17 @@ def test_a_node_without_a_price_is_named_and_never_free() -> None:
     assert books.usd() == Decimal(9)
 
 
+def test_a_days_time_has_the_price_of_the_day() -> None:
+    """A new price counts from the next midnight on; what was counted keeps its own."""
+    books = Ledger()
+    lit = node("a", T4, created_at=at(22))
+    books.look(at(22), [lit])
+    books.fleet = {"t4": msgspec.structs.replace(T4, usd_per_hour=Decimal(3))}
+    books.look(at(23), [lit])
+    books.look(at(2, day=21), [lit])
+    assert books.usd() == Decimal(2 * 1 + 2 * 3)
+
+
 def test_a_day_is_cut_at_the_midnights_of_the_budgets_zones() -> None:
     """On the day clocks go back New York's midnight is an hour later in UTC than the day before."""
     assert [c.hour for c in cuts(date(2026, 10, 31), ["America/New_York", "UTC"])] == [0, 4]

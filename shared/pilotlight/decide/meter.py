@@ -107,11 +107,13 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
 
 
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
-    """A node that this day does not know yet: as yesterday left it, or as it is first seen."""
+    """A node that this day does not know yet: as yesterday left it, at today's price; or as it is first seen."""
     known = before.get(instance) or look.over.get(instance) or look.lit.get(instance)
     if known is None or (known.gone_at is not None and paid_until(known) <= start):
         return None
-    if instance not in before:  # Nobody held it at the look before: it was not there.
+    if instance in before:
+        known = _priced(known, look.offerings.get(known.pool))
+    else:  # Nobody held it at the look before: it was not there.
         known = msgspec.structs.replace(known, ready=False, holders=())
     return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
 
@@ -120,15 +122,10 @@ def _advance(
     node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime], *, fresh: bool
 ) -> MeteredNode:
     """Count a node up to a moment; then it is as the look shows it, where the look is newer than what is known."""
-    seen, over = look.lit.get(instance), look.over.get(instance)
+    seen = look.lit.get(instance)
     if node.usd_per_hour is None:
         node = _priced(node, look.offerings.get(node.pool))
-    if over is not None:
-        node = msgspec.structs.replace(node, gone_at=over.gone_at)
-    elif fresh and seen is None and node.gone_at is None:
-        node = msgspec.structs.replace(node, gone_at=look.at)
-    elif fresh and seen is not None:
-        node = msgspec.structs.replace(node, gone_at=None)
+    node = msgspec.structs.replace(node, gone_at=_gone_at(node, instance, look, fresh=fresh))
     stop = at if node.gone_at is None else min(at, paid_until(node))
     if stop > node.until:
         node = msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
@@ -143,6 +140,14 @@ def _advance(
         parts=seen.parts,
         holders=seen.holders,
     )
+
+
+def _gone_at(node: MeteredNode, instance: str, look: Look, *, fresh: bool) -> datetime | None:
+    """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not."""
+    over = look.over.get(instance)
+    if over is not None or not fresh:
+        return over.gone_at if over is not None else node.gone_at
+    return None if instance in look.lit else node.gone_at or look.at
 
 
 def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:

@@ -6,7 +6,7 @@ goes on. Every part is changed by compare-and-set and carries its nodes' own mar
 once or a crash between two parts count nothing twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from zlib import crc32
@@ -52,15 +52,16 @@ def count(deps: Deps) -> MeterDay:
     keys = {_part(instance) for instance in (*look.lit, *look.over)}
     for day in days:
         keys |= {key.rpartition("/")[2] for key, _ in _parts(deps.state, deps.name, day)}
+    parts: dict[date, list[MeterPart]] = {day: [] for day in days}
     for key in sorted(keys):
-        _count_part(deps, key, days, _only(look, key))
-    counted_ = [_day(deps.state, deps.name, day, look.at) for day in days]
-    for one in counted_[:-1]:
-        deps.state.put(f"meter/{deps.name}/{one.day}", _fitted(one), ttl_s=KEEP_DAYS_S)
-    goes_on = next((day for day in days if _waits_for_a_price(deps, day)), today)
+        for part in _count_part(deps, key, days, _only(look, key)):
+            parts[part.day].append(part)
+    for day in days[:-1]:
+        _close(deps, day)
+    goes_on = next((day for day in days if _waits_for_a_price(deps, parts[day])), today)
     if goes_on != from_:
         deps.state.put(f"metered/{deps.name}", METERED.write(CountFrom(day=goes_on)))
-    return counted_[-1]
+    return _summed(today, parts[today], look.at)
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
@@ -76,7 +77,7 @@ def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
     day = max(first, _count_from(state, cluster) or last + DAY)
     while day <= last:
         if day not in found and any(_parts(state, cluster, day)):
-            found[day] = _day(state, cluster, day, day_start(day + DAY))
+            found[day] = _day(state, cluster, day)
         day += DAY
     return [one for day, one in sorted(found.items()) if first <= day <= last]
 
@@ -108,7 +109,7 @@ def _only(look: Look, key: str) -> Look:
     return Look(look.at, lit_, over, look.offerings)
 
 
-def _count_part(deps: Deps, key: str, days: list[date], look: Look) -> None:
+def _count_part(deps: Deps, key: str, days: list[date], look: Look) -> Iterator[MeterPart]:
     """One part of the nodes, day after day. Whoever was faster makes it count again from what that one wrote."""
     zones = [budget.timezone for budget in deps.policy.budgets]
     before: dict[str, MeteredNode] = {}
@@ -126,6 +127,22 @@ def _count_part(deps: Deps, key: str, days: list[date], look: Look) -> None:
             except Conflict:
                 continue
         before = part.nodes
+        yield part
+
+
+def _close(deps: Deps, day: date) -> None:
+    """Write a day that is over, over what was there before its parts were read: so the last one written has all."""
+    key = f"meter/{deps.name}/{day}"
+    while True:
+        stored = deps.state.get(key)
+        record = _fitted(_day(deps.state, deps.name, day))
+        if stored is not None and stored.value == record:
+            return
+        try:
+            deps.state.put(key, record, if_version=stored.version if stored else ABSENT, ttl_s=KEEP_DAYS_S)
+            return
+        except Conflict:
+            continue
 
 
 def _count_from(state: State, cluster: str) -> date | None:
@@ -138,19 +155,21 @@ def _parts(state: State, cluster: str, day: date) -> Iterator[tuple[str, MeterPa
         yield key, METERING.read(key, stored.value)
 
 
-def _waits_for_a_price(deps: Deps, day: date) -> bool:
+def _waits_for_a_price(deps: Deps, parts: Iterable[MeterPart]) -> bool:
     """Whether a day has nodes of the policy's pools without a price: it is counted once they have one."""
-    parts = _parts(deps.state, deps.name, day)
-    nodes = (node for _, part in parts for node in part.nodes.values())
+    nodes = (node for part in parts for node in part.nodes.values())
     return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes)
 
 
-def _day(state: State, cluster: str, day: date, until: datetime) -> MeterDay:
-    """A day's lines from its parts."""
-    parts = [part for _, part in _parts(state, cluster, day)]
+def _day(state: State, cluster: str, day: date) -> MeterDay:
+    """A day's lines from its parts in the state."""
+    return _summed(day, [part for _, part in _parts(state, cluster, day)], day_start(day))
+
+
+def _summed(day: date, parts: Sequence[MeterPart], until: datetime) -> MeterDay:
     found, unpriced = lines(node for part in parts for node in part.nodes.values())
     seen = max((part.seen for part in parts), default=until)
-    return MeterDay(day=day, until=min(seen, day_start(day + DAY)), lines=found, unpriced=unpriced)
+    return MeterDay(day=day, until=seen, lines=found, unpriced=unpriced)
 
 
 def _fitted(day: MeterDay) -> bytes:
