@@ -34,7 +34,7 @@ def _minutes(stage: Stage, count: int) -> None:
             stage.tick()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_same_story_ends_the_same(seed: int) -> None:
     """What was bought, what ran where and when, and what was given back, record for record."""
     plain, real = Stage(), Stage()
@@ -68,7 +68,7 @@ class Stormy(WorldApi):
         return Fault(kind=kind, on="", times=1, after="60", seconds=0, skip=0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_storm_of_faults_loses_and_doubles_nothing(seed: int) -> None:
     """Every job starts exactly once and none is interrupted, nothing is bought twice, and all goes out in the end."""
     stage = Stage()
