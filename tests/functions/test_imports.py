@@ -76,5 +76,6 @@ def test_an_event_that_needs_nothing_imports_what_is_listed(case: cold_start.Cas
 
 def test_every_function_has_its_list() -> None:
     """A new function says what its start may import."""
-    folders = {path.parent.name for path in (cold_start.ROOT / "functions").glob("*/main.py")}
+    doors = (cold_start.ROOT / "functions").glob("*/main.py")
+    folders = {path.parent.name for path in doors if "functions_framework" in path.read_text()}
     assert folders == MAY_IMPORT.keys() == {case.function for case in CASES}
