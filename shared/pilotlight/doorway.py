@@ -352,7 +352,7 @@ def _refuse(request: _Request, error: Reject) -> Response:
     if not request.dryrun:
         try:
             request.house.outbox.publish([_dead_letter(request, error)])
-            if isinstance(error, Corrupt):
+            if isinstance(error, Corrupt) and len(request.house.clusters) == 1:
                 _tell_corrupt(request, error)
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
             return _failed(Unavailable(f"the dead letter could not be written: {lost}"))

@@ -11,6 +11,7 @@ import pytest
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.cli import schedule
 from pilotlight.codec.events import encode
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.capacity import ClusterView
@@ -175,6 +176,21 @@ def test_a_cluster_set_up_wrongly_stops_no_other() -> None:
     assert answer.status == 500
     assert answer.body["clusters"]["d"]["error"].startswith("not set up: /no/such.yaml")
     assert (fleet.lit["a"], [m for m in fleet.outbox.sent if m.topic == "dead-letter"]) == (1, [])
+
+
+def test_serve_ticks_each_cluster(fleet: Fleet) -> None:
+    """What a server does by itself it does for every cluster: each has its own mark of when it ticked."""
+    fleet.pod("a", "a")
+    fleet.pod("b", "b")
+    stop = threading.Event()
+    schedule.begin(fleet.app, stop, 60)
+    ends = time.monotonic() + 10
+    while not (fleet.lit["a"] and fleet.lit["b"]) and time.monotonic() < ends:
+        time.sleep(0.05)
+    stop.set()
+    assert fleet.lit == {"a": 1, "b": 1, "c": 0}
+    ticked = {key for key, _ in fleet.state.scan("tick/").items}
+    assert ticked >= {"tick/a/reconcile", "tick/b/reconcile"}
 
 
 def test_no_state_is_shared_between_clusters(fleet: Fleet) -> None:

@@ -35,12 +35,16 @@ def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
     for cluster in app.clusters:
         for what in TICKED:
             _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s, what))
+        _every(stop, RESCUE_EVERY_S, partial(_rescue_at, app, cluster))
     _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
-    _every(stop, RESCUE_EVERY_S, lambda: _rescue(app))
 
 
 def _tick_at(app: "App", cluster: str, tick_s: Seconds, what: Ticked) -> bool:
     return tick_if_due(app.at(cluster), tick_s, what)
+
+
+def _rescue_at(app: "App", cluster: str) -> None:
+    _rescue(app.at(cluster))
 
 
 def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool:
