@@ -1,7 +1,7 @@
 """Events of the clouds and of monitoring: what each says, that it is one fact however it comes, and what is refused."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,17 @@ def test_a_second_instance_by_the_same_name_is_another_fact() -> None:
     assert isinstance(second, InterruptionNotice)
     assert first.instance == second.instance
     assert first.identity != second.identity
+
+
+@pytest.mark.parametrize("spelled", [str.lower, str.upper, lambda name: name], ids=["lower", "upper", "as in samples"])
+def test_an_audit_event_without_data_is_read_by_its_attributes(spelled: Callable[[str], str]) -> None:
+    """Eventarc's attributes say what was preempted; their names come in any case."""
+    name = "projects/acme/zones/europe-west4-b/instances/vm-1"
+    said = {"methodName": "compute.instances.preempted", "resourceName": name, "serviceName": "compute.googleapis.com"}
+    head = {"specversion": "1.0", "id": "e-1", "source": "s", "type": "google.cloud.audit.log.v1.written"}
+    [notice] = _found({**head, **{spelled(key): value for key, value in said.items()}})
+    assert isinstance(notice, InterruptionNotice)
+    assert (notice.instance, notice.zone, notice.kind) == ("vm-1", "europe-west4-b", "preempted")
 
 
 def test_the_arn_is_never_read() -> None:

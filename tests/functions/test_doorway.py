@@ -13,6 +13,7 @@ from pilotlight.adapters import logs
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
+from pilotlight.codec.records import MARK, Mark
 from pilotlight.doorway import RECEIVES, Function, Response
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
@@ -222,6 +223,27 @@ def test_a_deployment_set_up_wrongly_loses_no_event(tmp_path: Path) -> None:
     answer = app.receive("pod_pending", (SAMPLES / "pod_pending.json").read_bytes(), {})
     assert (answer.status, answer.body["error"][:12]) == (500, "not set up: ")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_deployment_half_set_up_loses_no_event(tmp_path: Path) -> None:
+    """What is opened only when an event needs it is no fault of that event either."""
+    out = tmp_path / "out"
+    app = App(Settings(catalog=str(tmp_path / "none.yaml"), state="memory:", outbox=f"local:{out}"))
+    answer = app.receive("pod_pending", (SAMPLES / "pod_pending.json").read_bytes(), {})
+    assert (answer.status, answer.body["error"][:12]) == (500, "not set up: ")
+    assert not out.exists()
+
+
+def test_an_event_that_is_known_opens_only_the_state(tmp_path: Path) -> None:
+    """Its second delivery is answered even where the policy has become unreadable since."""
+    state, outbox = f"sqlite:{tmp_path}/state.db", f"local:{tmp_path}/out"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 2")
+    body = encode(PodPending(cluster="local", namespace="n", name="p", uid="u", identity="u/1"), id="1")
+    key = "event/local/u/1"
+    App(Settings(state=state)).state.put(key, MARK.write(Mark(note="d-1")))
+    answer = App(Settings(policy=str(policy), state=state, outbox=outbox)).receive("pod_pending", body, {})
+    assert (answer.status, answer.body["decision"]) == (200, "d-1")
 
 
 def test_a_channel_without_its_secret_loses_no_alert(tmp_path: Path) -> None:
