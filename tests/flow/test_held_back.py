@@ -2,10 +2,13 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
+from stage import Stage
 from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.errors import Unavailable, Unsure
+from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import QuietHours
 from pilotlight.flow.fan_out import fan_out
 from pilotlight.flow.flush import entries, flush
@@ -164,3 +167,19 @@ def test_an_end_waits_for_a_beginning_that_may_have_been_told(clock: VirtualCloc
         later(clock, 30)
         flush(desk)
     assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_the_clusters_tick_wakes_what_is_due() -> None:
+    """A tick of capacity_reconcile sends alert_fanout one for alerts once something is due, and not before."""
+    stage, wall = Stage(), Wall(Unavailable("down"))
+    desk = desk_of(stage.world.clock, {"a": wall}, state=stage.deps.state)  # type: ignore[arg-type]
+    fan_out(desk, alert())
+    stage.tick()
+    assert stage.outbox.sent == []
+    stage.wait(60)
+    stage.tick()
+    [sent] = stage.outbox.sent
+    assert (sent.topic, msgspec.json.decode(sent.data, type=Tick).what) == ("alerts", "alerts")
+    flush(desk)
+    stage.tick()
+    assert (len(wall.told), len(stage.outbox.sent)) == (1, 1)

@@ -12,10 +12,11 @@ import msgspec
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.decide.routing import quiet_until
 from pilotlight.errors import Conflict, Retry
+from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.telling import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
@@ -34,7 +35,7 @@ from pilotlight.flow.telling import (
     waiting_key,
 )
 from pilotlight.ports import ABSENT, State
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, clock_seconds
 
 EVERY_S: Seconds = 5.0
 """Beside alerts, at most so often; a tick always."""
@@ -44,6 +45,7 @@ MOST_TOGETHER = 500
 """Alerts told as one."""
 
 _DONE = MARK.write(Mark())
+_TICK = next(name for name, kind in TYPES.items() if kind is Tick)
 
 
 class Entry(NamedTuple):
@@ -80,6 +82,16 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
 def anything_due(state: State, now: datetime) -> bool:
     """Whether a flush would find something."""
     return any(entry.telling.due is None or entry.telling.due <= now for entry in entries(state, "waiting"))
+
+
+def wake(deps: Deps) -> None:
+    """Send alert_fanout a tick where something is due: so it needs no schedule of its own. Best effort."""
+    now = deps.clock.now()
+    with suppress(Retry):
+        if anything_due(deps.state, now):
+            data = msgspec.Raw(msgspec.json.encode(Tick(cluster=deps.name, what="alerts", at=now)))
+            id = f"alerts-{deps.name}-{clock_seconds(now):.0f}"
+            deps.outbox.publish([Outgoing(id=id, topic="alerts", type=_TICK, key=deps.name, data=data)])
 
 
 def flush_now_and_then(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
 from pilotlight.flow.credential import remind
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.flush import wake
 from pilotlight.flow.rescue import carry_on, seen
 from pilotlight.flow.tell import alert_out, send
 from pilotlight.flow.walk import Aim, aimed_walk
@@ -21,6 +22,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     """What one tick leads to."""
     if dry_run:
         return _dry_run(deps, releases=True)
+    wake(deps)
     try:
         try:
             carry_on(deps)
