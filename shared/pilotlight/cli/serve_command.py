@@ -37,33 +37,44 @@ def serve(
     world: Annotated[
         str, typer.Option(help="A running world's URL, instead of PILOTLIGHT_WORLD or one of its own.")
     ] = "",
+    host: Annotated[
+        str, typer.Option(help="The address to listen at. Whoever reaches it may send events: guard it by a network.")
+    ] = HOST,
 ) -> None:
-    """Serve every function on one local port, and tick capacity_reconcile.
+    """Serve every function on one port, and tick capacity_reconcile: of the clusters that are set up, else of a world.
 
     Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send events/samples/...[/bold]
     """
     if world:
         os.environ["PILOTLIGHT_WORLD"] = world
     if workers == 1:
-        _alone(port, tick)
+        _alone(host, port, tick)
     else:
-        _together(port, tick, workers)
+        _together(host, port, tick, workers)
 
 
-def _listener(port: int) -> socket.socket:
+def _embedded(settings: Settings) -> bool:
+    """Whether no cluster is set up, nor a world outside: then there is a world of serve's own."""
+    return not (settings.world or settings.api or settings.clusters)
+
+
+def _listener(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((HOST, port), backlog=BACKLOG)
+        return socket.create_server((host, port), backlog=BACKLOG)
+    except socket.gaierror:
+        raise BadInput(f"--host is {host!r}: name an address of this machine, or 0.0.0.0 for all") from None
     except OSError:
         raise Failed(f"port {port} is in use; choose another with --port") from None
 
 
-def _announce(port: int, outbox: str) -> None:
-    if local_topics.wire(outbox, f"http://{HOST}:{port}"):
-        typer.echo(f"topics of {outbox} push here")
-    typer.echo("\n".join(f"POST http://{HOST}:{port}/{path}" for path in (*RECEIVES, "world/pods")))
+def _announce(host: str, port: int, settings: Settings) -> None:
+    if local_topics.wire(settings.outbox, f"http://{HOST}:{port}"):
+        typer.echo(f"topics of {settings.outbox} push here")
+    worlds = () if settings.api or settings.clusters else ("world/pods",)
+    typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
 
 
-def _alone(port: int, tick: float) -> None:
+def _alone(host: str, port: int, tick: float) -> None:
     """One process, with the world in it unless the settings name one."""
     from werkzeug.serving import make_server
 
@@ -71,8 +82,8 @@ def _alone(port: int, tick: float) -> None:
 
     wired = app()
     _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
-    listener = _listener(port)
-    server = make_server(HOST, 0, site(wired), threaded=True, fd=listener.fileno())
+    listener = _listener(host, port)
+    server = make_server(host, 0, site(wired), threaded=True, fd=listener.fileno())
     stop = threading.Event()
 
     def end(*_: object) -> None:
@@ -82,31 +93,31 @@ def _alone(port: int, tick: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     schedule.begin(wired, stop, tick)
-    _announce(port, wired.settings.outbox)
+    _announce(host, port, wired.settings)
     server.serve_forever()
     server.server_close()
 
 
-def _together(port: int, tick: float, count: int) -> None:
+def _together(host: str, port: int, tick: float, count: int) -> None:
     """Worker processes, and a world of their own unless the settings name one."""
     from pilotlight.cli import workers
     from pilotlight.wiring import app
 
     settings = Settings.of(os.environ)
-    own = None if settings.world else workers.own_world(settings)
+    own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         os.environ["PILOTLIGHT_WORLD"] = own.url
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
     tried = App(Settings.of(os.environ))
     _ = [tried.at(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
-    routes, listener = site(wired), _listener(port)
-    _announce(port, settings.outbox)
+    routes, listener = site(wired), _listener(host, port)
+    _announce(host, port, settings)
     workers.serve(listener, routes, count, on_start=lambda: schedule.begin(wired, never, tick))
 
 
 def site(app: App) -> "WSGIApplication":
-    """Each function under functions-framework at its own path, and ``/world/pods`` beside them."""
+    """Each function under functions-framework at its own path; beside them ``/world/pods``, where there is a world."""
     from functions_framework import create_app
 
     folder = default_file("functions")
@@ -116,7 +127,8 @@ def site(app: App) -> "WSGIApplication":
         f"/{name}": create_app(name, str(folder / name / "main.py"))  # type: ignore[no-untyped-call]
         for name in RECEIVES
     }
-    paths["/world/pods"] = _world_pods(app)
+    if not (app.settings.api or app.settings.clusters):
+        paths["/world/pods"] = _world_pods(app)
 
     def route(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").strip("/")

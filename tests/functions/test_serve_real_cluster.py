@@ -1,0 +1,67 @@
+"""``pilotlight serve`` at home in a cluster: every function on one port, over a real API server and no world."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from api_server import ApiServer, api_server
+
+PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(params=["1", "2"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, ApiServer]]:
+    """Where serve listens, as one process or as two workers, and the API server it looks at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with api_server() as cluster:
+        cluster.add_samples()
+        (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())
+        settings = {"API": f"kubeconfig:{tmp_path / 'kubeconfig'}", "POOLS": "advisor", "CLUSTER": "ml"}
+        environ = {f"PILOTLIGHT_{key}": value for key, value in {**settings, "HOME": str(tmp_path)}.items()}
+        words = ["serve", "--host", "0.0.0.0", "--port", str(port), "--workers", request.param]
+        process = subprocess.Popen([PILOTLIGHT, *words], env={**os.environ, **environ}, stdout=subprocess.DEVNULL)
+        try:
+            _until_open(port)
+            yield f"http://127.0.0.1:{port}", cluster
+        finally:
+            process.terminate()
+            process.wait(15)
+
+
+def _until_open(port: int) -> None:
+    for _ in range(200):
+        with socket.socket() as door:
+            if door.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("serve did not begin to listen")
+
+
+def _post(url: str, body: bytes) -> tuple[int, dict[str, object]]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=30) as answer:
+            return answer.status, dict(json.loads(answer.read()))
+    except urllib.error.HTTPError as error:
+        return error.code, dict(json.loads(error.read()))
+
+
+def test_it_looks_at_the_cluster_and_has_no_world(home: tuple[str, ApiServer]) -> None:
+    """A pending pod's event is answered from the API server; there is nowhere to create pods of a world."""
+    url, cluster = home
+    event = json.loads((ROOT / "events/samples/pilotlight/pod_pending.json").read_text())
+    event["data"]["cluster"] = "ml"
+    status, answer = _post(f"{url}/pod_pending", json.dumps(event).encode())
+    assert (status, "why" in answer) == (200, True)
+    assert cluster.lines("GET .*/pods")
+    assert _post(f"{url}/world/pods", b"{}")[0] == 404
