@@ -10,10 +10,16 @@ import pytest
 import typer
 from api_server import Access, ApiServer, api_server
 from api_store import CUSTOM
+from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from typer.testing import CliRunner
 
 from pilotlight.cli import doctor_command, plan_command, reconcile_command
 from pilotlight.errors import BadInput
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+from pilotlight.world.clock import VirtualClock
+from pilotlight.world.nodes import WorldPool
+from pilotlight.world.world import World
 
 
 @pytest.fixture
@@ -205,6 +211,30 @@ def test_a_tick_tells_of_it_too(ending: str, tmp_path: Path) -> None:
     sent = [path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file() and "alerts" in str(path)]
     assert sum("its token ends" in text for text in sent) == 1
     assert not any(ending in text for text in sent)
+
+
+def test_pools_are_looked_for_at_their_cloud(api: ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Civo is asked for each pool by its id: one it has is well with its size, one it has not is at fault."""
+    plain = App(Settings())
+    world = World(
+        plain.catalog, [WorldPool.of("t4", plain.policy.pools["t4"])], clock=VirtualClock(plain.catalog.as_of)
+    )
+    policy = tmp_path / "policy.yaml"
+    pools = "t4: {instance_type: g4dn.xlarge, cluster_pool: t4-pool-id}, a100: {instance_type: p4d.24xlarge}"
+    policy.write_text(f"version: 1\npools: {{{pools}}}\n")
+    with serving(Civo(world)) as url:
+        monkeypatch.setenv("PILOTLIGHT_POOLS", f"civo:{REGION}/{CLUSTER}")
+        monkeypatch.setenv("CIVO_API_URL", url)
+        monkeypatch.setenv("CIVO_TOKEN", TOKEN)
+        _, found = checks("--context", "test", "--policy", str(policy))
+        monkeypatch.setenv("CIVO_TOKEN", "another")
+        _, refused = checks("--context", "test", "--policy", str(policy))
+    assert {(c["subject"], c["verdict"], c["what"]) for c in found if c["code"] == "pool"} == {
+        ("pool t4", "ok", "is there, desired size 0, 1 node registered"),
+        ("pool a100", "fault", "the cloud has no pool a100"),
+    }
+    assert [c["verdict"] for c in refused if c["code"] == "cloud"] == ["fault"]
+    assert TOKEN not in json.dumps([found, refused])
 
 
 def test_a_cluster_that_does_not_answer_is_at_fault(api: ApiServer) -> None:
