@@ -257,6 +257,15 @@ def test_a_scheduled_call_without_a_body_is_a_tick() -> None:
     assert len({tick.identity for tick in ticks}) == 2
 
 
+def test_a_ping_may_say_what_it_is_for() -> None:
+    """Knative sends the data it was told to: a tick for bills is one, and without any it is a look at the cluster."""
+    ping = _sample("knative/ping_tick")
+    [plain], [bills] = _found(ping), _found({**ping, "data": {"tick": "billing"}})
+    assert isinstance(plain, Tick)
+    assert isinstance(bills, Tick)
+    assert (plain.what, bills.what, bills.identity) == ("reconcile", "billing", ping["id"])
+
+
 def test_alerts_of_alertmanager_keep_their_fingerprint() -> None:
     """Each alert of a group is one of ours; one that is over says so, at the time it ended."""
     first, second = _read(SAMPLES / "alertmanager/webhook.json")

@@ -5,7 +5,7 @@ ApiServerSource draws a new random id for every send, so an event is known by it
 
 import msgspec
 
-from pilotlight.codec.events import kubernetes
+from pilotlight.codec.events import kubernetes, scheduler
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
 from pilotlight.facts.messages import Name, PodPending, Tick
 
@@ -27,6 +27,8 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
 def read(envelope: Envelope) -> PodPending | Tick | Ignored:
     """A tick, an Event or Pod in full, or the name of a Pod to look at."""
     if envelope.type == PING:
+        if isinstance(envelope.data, dict) and "tick" in envelope.data:
+            return scheduler.read(envelope)
         return Tick(cluster=envelope.cluster, identity=envelope.id, at=envelope.at)
     if envelope.type.endswith(".delete"):
         return Ignored(reason="an object was deleted")
