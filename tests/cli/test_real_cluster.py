@@ -67,6 +67,13 @@ def test_a_plan_of_a_cluster_is_that_of_its_files(api: ApiServer) -> None:
     assert changes(api) == []
 
 
+def test_a_plan_of_the_deployments_cluster(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without files or a context it is the cluster that PILOTLIGHT_API names."""
+    monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")
+    monkeypatch.setenv("PILOTLIGHT_POOLS", "advisor")
+    assert json.loads(run("plan", "--json")[1])["buys"]
+
+
 def test_a_plan_is_of_files_or_of_a_cluster(api: ApiServer) -> None:
     """Both at once, and neither, are refused with what to name."""
     with pytest.raises(BadInput, match="name one of them"):

@@ -45,8 +45,9 @@ def plan(
     """
     from pilotlight.wiring import App
 
-    if context or kubeconfig:
-        if pods or nodes or objects:
+    files = pods or nodes or objects
+    if context or kubeconfig or (not files and os.environ.get("PILOTLIGHT_API")):
+        if files:
             raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
         app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
         seams: Seams = {}  # Its own adapters.
