@@ -115,9 +115,65 @@ def test_pod_groups_are_read_only_where_they_are_served(server: ApiServer, clust
 
 
 def test_a_quiet_cluster_costs_two_requests(server: ApiServer, cluster: KubernetesCluster) -> None:
-    """No GPU node and nothing that waits: nothing else is asked."""
+    """No GPU node and nothing that waits: nothing else is asked, once it is known that there is no Kueue."""
+    cluster.observe()
+    server.requests.clear()
     cluster.observe()
     assert server.lines() == ["GET /api/v1/pods", "GET /api/v1/nodes"]
+
+
+def workload(version: str, *, reserved: bool) -> Json:
+    """Work of two pods of 8 GPUs that Kueue has queued: with its quota and a check to come, or without quota."""
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    pod_set = {"name": "main", "count": 2, "template": {"spec": {"containers": [{"name": "c", "resources": limits}]}}}
+    assigned = {"podSetAssignments": [{"name": "main", "flavors": {"nvidia.com/gpu": "a100"}, "count": 2}]}
+    condition = {"type": "QuotaReserved", "status": "True" if reserved else "False", "reason": "QuotaReserved"}
+    return {
+        "apiVersion": f"kueue.x-k8s.io/{version}",
+        "kind": "Workload",
+        "metadata": {"name": "job-train", "namespace": "ml", "uid": "w", "creationTimestamp": NOW},
+        "spec": {"active": True, "podSets": [pod_set], "queueName": "research"},
+        "status": {
+            "conditions": [condition],
+            **({"admission": assigned, "admissionChecks": [{"name": "lit", "state": "Pending"}]} if reserved else {}),
+        },
+    }
+
+
+@pytest.mark.parametrize(("served", "version"), [("kueue", "v1beta2"), ("kueue-v1beta1", "v1beta1")])
+def test_queued_work_with_its_quota_is_demand(
+    server: ApiServer, cluster: KubernetesCluster, served: str, version: str
+) -> None:
+    """A suspended job has no pods: its Workload is read, in the version that is served, and the flavor's nodes."""
+    server.store.serve(served)
+    server.store.serve("kueue-flavors")
+    flavor = {"metadata": {"name": "a100"}, "spec": {"nodeLabels": {"accelerator": "a100"}}}
+    server.add({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", **flavor})
+    server.add(workload(version, reserved=True))
+    pending = cluster.observe().pending
+    assert [(p.namespace, p.shape.gpu.count, p.shape.gang and p.shape.gang.size) for p in pending] == [("ml", 8, 2)] * 2
+    selected = {requirement.key for p in pending for term in p.shape.terms for requirement in term}
+    assert selected == ({"accelerator"} if version == "v1beta2" else set())
+
+
+def test_queued_work_that_waits_for_quota_is_none(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """No node would help it."""
+    server.store.serve("kueue")
+    server.add(workload("v1beta2", reserved=False))
+    assert cluster.observe().pending == ()
+
+
+def test_queued_work_is_read_after_the_pods(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """What is admitted while we look is in the next look, never twice in this one."""
+    server.store.serve("kueue")
+    server.add(workload("v1beta2", reserved=True))
+
+    def admit() -> None:
+        server.add(workload("v1beta2", reserved=False), pod("train-0", gpus=8), pod("train-1", gpus=8))
+
+    server.before("GET .*workloads", admit)
+    assert cluster.observe().pending == ()
+    assert len(cluster.observe().pending) == 2
 
 
 def test_a_pod_bound_between_two_lists_is_seen_where_it_is(server: ApiServer, cluster: KubernetesCluster) -> None:

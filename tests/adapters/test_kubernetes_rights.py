@@ -22,6 +22,17 @@ from pilotlight.world.clock import VirtualClock
 MEMBER = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "1", "pilotlight.dev/annotate": "true"}
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 
+QUEUED = {
+    "kind": "Workload",
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "metadata": {"name": "queued", "namespace": "ml"},
+    "spec": {"podSets": []},
+    "status": {
+        "conditions": [{"type": "QuotaReserved", "status": "True"}],
+        "admissionChecks": [{"name": "lit", "state": "Pending"}],
+    },
+}
+
 
 class Guarded:
     """The stand-in with RBAC: only what ``roles`` grant is allowed, and what was used is kept."""
@@ -31,8 +42,9 @@ class Guarded:
         self._roles: list[Json] = [role(name) for name in roles]
         api.allow = self._allow
         api.add_samples()
-        for name in ("volcano", "coscheduling", "karpenter", "keda"):
+        for name in ("volcano", "coscheduling", "kueue", "kueue-flavors", "karpenter", "keda"):
             api.store.serve(name)
+        api.add(QUEUED)
         self.policy = App(Settings()).policy
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())

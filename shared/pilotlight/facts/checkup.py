@@ -67,8 +67,10 @@ TAKE: tuple[Right, ...] = (
 GANGS: tuple[Right, ...] = (
     Right(verb="list", resource="podgroups", group="scheduling.volcano.sh"),
     Right(verb="list", resource="podgroups", group="scheduling.x-k8s.io"),
+    Right(verb="list", resource="workloads", group="kueue.x-k8s.io"),
+    Right(verb="list", resource="resourceflavors", group="kueue.x-k8s.io"),
 )
-"""What a look lists where the cluster serves it and some pod is of a gang."""
+"""What a look lists where the cluster serves it: who starts together, and queued work that has no pods yet."""
 
 SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="daemonsets", group="apps"),

@@ -4,7 +4,8 @@ Every list is one consistent read (no ``resourceVersion``), so what was written 
 read first: one that is bound meanwhile is then seen in both reads, never in none, and where it is bound counts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -23,7 +24,9 @@ from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
+from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.facts.policy import Policy
+from pilotlight.units import Seconds
 
 T = TypeVar("T")
 
@@ -34,9 +37,14 @@ RESTARTS = 3
 FEW_NODES = 8
 """Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
 
+ASK_AGAIN_S: Seconds = 600
+"""A cluster without Kueue is asked so often whether it has it now."""
+
 PODS, NODES, NAMESPACES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"
 CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
+"""The versions of Kueue's interface, the one that is stored first."""
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 POD_GROUPS = (
     "/apis/scheduling.volcano.sh/v1beta1/podgroups",
@@ -59,10 +67,11 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-N = TypeVar("N", Claim, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace)
+N = TypeVar("N", Claim, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor)
 
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
 _NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
+_WORKLOAD_LIST = msgspec.json.Decoder(ListOf[Workload])
 NODE = msgspec.json.Decoder(KubeNode)
 OBJECT = msgspec.json.Decoder(_Named)
 
@@ -80,6 +89,8 @@ class Reads:
 
     def __init__(self, api: Api, policy: Policy) -> None:
         self._api, self._policy = api, policy
+        self._kueues: Sequence[str] = KUEUES
+        self._ask_kueue_at = 0.0
 
     def look(self) -> Found:
         """Pods that wait, GPU nodes with their pods, and the objects that those refer to."""
@@ -145,20 +156,43 @@ class Reads:
             return [pod for node in sorted(nodes) for pod in self.on_node(node)]
         return self.everywhere(lambda p: p.spec.node_name in nodes or gang_key(p) in gangs, "spec.nodeName!=")
 
-    def _objects(self, pods: Iterable[Pod], *, gangs: bool) -> Objects:
-        """The objects beside them: of a kind only where some pod can refer to it, and the API serves it."""
-        pods = list(pods)
-        storage = any(volume.persistent_volume_claim for pod in pods for volume in pod.spec.volumes)
-        bound = any(pod.spec.node_name for pod in pods)
+    def _objects(self, pods: Sequence[Pod], *, gangs: bool) -> Objects:
+        """The objects beside them: of a kind only where something can refer to it, and the API serves it.
+
+        Queued work is read after the pods: what Kueue admits in between is seen in neither, never in both.
+        """
+        workloads, flavors = self._queued()
+        specs = [pod.spec for pod in pods]
+        specs += [s.template.spec for w in workloads.values() if w.wants_nodes for s in w.spec.pod_sets]
+        storage = any(volume.persistent_volume_claim for spec in specs for volume in spec.volumes)
+        bound = any(spec.node_name for spec in specs)
         return Objects(
-            namespaces=self._named(NAMESPACES, Namespace, scoped=False) if pods else {},
+            namespaces=self._named(NAMESPACES, Namespace, scoped=False) if specs else {},
             budgets=self._named(BUDGETS, DisruptionBudget) if bound else {},
             claims=self._named(CLAIMS, Claim) if storage else {},
             volumes=self._named(VOLUMES, PersistentVolume, scoped=False) if storage else {},
             storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False) if storage else {},
             pod_groups={k: v for path in POD_GROUPS for k, v in self._named(path, PodGroup).items()} if gangs else {},
+            workloads=workloads,
+            flavors=flavors,
             storage_known=storage,
         )
+
+    def _queued(self) -> tuple[dict[str, Workload], dict[str, ResourceFlavor]]:
+        """Kueue's Workloads that are not finished, and the flavors of those that want nodes."""
+        if time.monotonic() < self._ask_kueue_at:
+            return {}, {}
+        for version in self._kueues:
+            try:
+                found = self.all(f"{version}/workloads", _WORKLOAD_LIST, lambda w: None if _finished(w) else w)
+            except Missing:
+                continue
+            self._kueues = (version,)
+            workloads = {f"{w.metadata.namespace}/{w.metadata.name}": w for w in found}
+            wanted = any(w.wants_nodes for w in found)
+            return workloads, self._named(f"{version}/resourceflavors", ResourceFlavor, scoped=False) if wanted else {}
+        self._kueues, self._ask_kueue_at = KUEUES, time.monotonic() + ASK_AGAIN_S
+        return {}, {}
 
     def _named(self, path: str, model: type[N], *, scoped: bool = True) -> dict[str, N]:
         """Objects by "namespace/name", or by name; none where the API does not serve their kind."""
@@ -189,6 +223,10 @@ class _Sharing:
             if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
                 spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
         return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def _finished(workload: Workload) -> bool:
+    return any(c.type == "Finished" and c.status == "True" for c in workload.status.conditions)
 
 
 def pod_path(namespace: str, name: str) -> str:
