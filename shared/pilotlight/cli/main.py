@@ -22,6 +22,7 @@ COMMANDS = {
     "world_command": ("world",),
     "send_command": ("send",),
     "whatif_command": ("whatif",),
+    "report_command": ("report",),
     "why_command": ("why",),
     "state_commands": ("state",),
     "chaos_command": ("chaos",),

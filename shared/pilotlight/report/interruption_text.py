@@ -19,9 +19,10 @@ def lines(found: Interruption) -> list[str]:
     steps += [(at, f"evicted {_pod(found, uid)}") for uid, at in found.evicted.items()]
     out += [f"  {at:%H:%M:%S} {what}" for at, what in sorted(steps)]
     out += [
-        f"  {lost.pod} loses {lost.gpu_hours:.3f} GPU-hours of work, {cents(lost.usd)}" for lost in found.lost.values()
+        f"  {lost.pod} loses {lost.gpu_hours:.3f} GPU-hours of work" + (f", {cents(lost.usd)}" if found.priced else "")
+        for lost in found.lost.values()
     ]
-    return [*out, f"  {found.outcome or 'goes on'}; {cents(found.lost_usd)} lost in all"]
+    return [*out, f"  {found.outcome or 'goes on'}; {found.loss} lost in all"]
 
 
 def about(found: Interruption, subject: str) -> bool:

@@ -36,6 +36,7 @@ def page(
     columns = columns_for(results)
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(files(__package__).joinpath("replay_page.html").read_text("utf-8")).render(
+        style=style(),
         title=title,
         ours=ours,
         sentence=sentence(ours),
@@ -51,6 +52,11 @@ def page(
         trace_note=trace_note,
         notes=notes,
     )
+
+
+def style() -> Markup:
+    """The style sheet of every page, which is written into it."""
+    return Markup(files(__package__).joinpath("page.css").read_text("utf-8"))
 
 
 def sentence(ours: Result) -> str:

@@ -1,0 +1,123 @@
+"""``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
+
+import json
+import os
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import Settings
+
+if TYPE_CHECKING:
+    from pilotlight.decide.month import Month
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(report)
+
+
+def report(
+    month: Annotated[str, typer.Option(help="YYYY-MM; the month that goes on where none is named.")] = "",
+    team: Annotated[str | None, typer.Option(help="Only what this team held.")] = None,
+    cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
+    per: Annotated[
+        list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure, unrounded.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One row a line, in cents.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
+) -> None:
+    """Report a month: by machine, pool, team and class, with idle and shared time on their own lines.
+
+    Reads only the state. Example: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold]
+    """
+    if sum([as_json, as_csv, html is not None]) > 1:
+        raise BadInput("--json, --csv and --html are three ways to have it: choose one")
+    found = _month(month, team, cluster)._replace(units=tuple(_unit(text) for text in per or ()))
+    if as_json:
+        typer.echo(json.dumps(_plain(found), indent=2))
+    elif as_csv:
+        from pilotlight.report.month_table import as_csv as csv_of
+
+        typer.echo(csv_of(found), nl=False)
+    elif html is not None:
+        from pilotlight.report.month_page import page
+
+        title = f"GPU spending, {found.first:%B %Y}" + (f", team {team}" if team is not None else "")
+        try:
+            html.write_text(page(found, title=title), "utf-8")
+        except OSError as error:
+            raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
+        typer.echo(f"{html} written")
+    else:
+        from rich.console import Console
+
+        from pilotlight.report.month_table import render
+
+        Console(width=None if os.isatty(1) else 160).print(render(found))
+
+
+def _month(text: str, team: str | None, cluster: str) -> "Month":
+    from pilotlight.decide.month import month
+    from pilotlight.flow import bill, meter
+    from pilotlight.wiring import app
+
+    wired = app(Settings.of(os.environ))
+    first, last = _days(text, wired.clock.now())
+    if cluster and cluster not in wired.clusters:
+        raise BadInput(f"--cluster {cluster}: there are {', '.join(wired.clusters)}")
+    names = [cluster] if cluster else wired.clusters
+    metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
+    billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
+    if not metered:
+        raise Failed(f"nothing was metered in {first:%Y-%m}: is billing_tick called once an hour?")
+    return month(metered, billed, first, last, team=team)
+
+
+def _unit(text: str) -> tuple[str, Decimal]:
+    name, _, number = text.rpartition("=")
+    try:
+        count = Decimal(number)
+    except InvalidOperation:
+        count = Decimal(0)
+    if not name or not count.is_finite() or count <= 0:
+        raise BadInput(f"--per {text}: write a unit and how many there were, as in epochs=96")
+    return name, count
+
+
+def _days(text: str, now: datetime) -> tuple[date, date]:
+    """The first and the last day of a month."""
+    if not text:
+        text = f"{now.astimezone(UTC):%Y-%m}"
+    match = re.fullmatch(r"(\d{4})-(\d{2})", text)
+    try:
+        first = date(int(match[1]), int(match[2]), 1) if match else None
+    except ValueError:
+        first = None
+    if first is None:
+        raise BadInput(f"--month {text}: write it as 2026-10")
+    return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
+
+
+def _plain(month: "Month") -> dict[str, Any]:
+    """The report as JSON values; numbers as exact text."""
+    out = {name: _value(getattr(month, name)) for name in month._fields}
+    ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "unrecovered")
+    return out | {name: str(getattr(month, name)) for name in ours}
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case Decimal() | date():
+            return str(value)
+        case tuple() if hasattr(value, "_fields"):
+            return {name: _value(getattr(value, name)) for name in value._fields}
+        case tuple():
+            return [_value(item) for item in value]
+    return value

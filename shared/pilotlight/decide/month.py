@@ -1,0 +1,191 @@
+"""A month's report from what was metered and billed: its lines add up to the whole, idle and shared time are their own.
+
+Chargeback is by allocation: a team pays for what it held, used or not. What no team held is told beside it, and what
+each team would pay with its share of that, so that the whole is recovered.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import NamedTuple, TypeVar
+
+from pilotlight.facts.bill import BillDay, CostLine, MeterDay
+from pilotlight.units import Usd
+
+K = TypeVar("K")
+ZERO = Decimal(0)
+CENT, NANO = Decimal("0.01"), Decimal("1e-9")
+TOP = 5
+
+
+class Amount(NamedTuple):
+    """GPU-hours with what they cost."""
+
+    gpu_hours: Decimal = ZERO
+    usd: Usd = ZERO
+
+    def __add__(self, other: object) -> "Amount":
+        assert isinstance(other, Amount)
+        return Amount(self.gpu_hours + other.gpu_hours, self.usd + other.usd)
+
+    @property
+    def rate(self) -> Decimal:
+        """Dollars a GPU-hour; 0 without hours."""
+        return self.usd / self.gpu_hours if self.gpu_hours else ZERO
+
+
+class Team(NamedTuple):
+    """What a team held, and what it would pay with its share of what nobody held, by dollars."""
+
+    name: str
+    held: Amount
+    with_share: Usd
+
+
+class Consumer(NamedTuple):
+    """One project of a team on one kind of machine."""
+
+    team: str
+    project: str
+    machine: str
+    held: Amount
+
+
+class Month(NamedTuple):
+    """The report. ``machines`` are by instance type and capacity type; ``days`` by kind of line.
+
+    ``units`` are what it is divided by, for a cost a unit: epochs, thousands of requests, experiments.
+    ``billed`` covers ``billed_days`` whole days; ``metered`` is what the meter counted on those. ``unpriced`` nodes are
+    in no line.
+    """
+
+    first: date
+    last: date
+    total: Amount
+    used: Amount
+    idle: Amount
+    shared: Amount
+    spot: Amount
+    machines: tuple[tuple[str, Amount], ...]
+    pools: tuple[tuple[str, Amount], ...]
+    teams: tuple[Team, ...]
+    classes: tuple[tuple[str, Amount], ...]
+    top: tuple[Consumer, ...]
+    others: Amount
+    days: tuple[tuple[date, Usd, Usd, Usd], ...]
+    billed: Usd | None
+    metered: Usd
+    billed_days: int
+    unpriced: tuple[str, ...]
+    units: tuple[tuple[str, Decimal], ...] = ()
+
+    @property
+    def idle_share(self) -> Decimal:
+        """Idle GPU-hours of all."""
+        return _share(self.idle.gpu_hours, self.total.gpu_hours)
+
+    @property
+    def efficiency(self) -> Decimal:
+        """GPU-hours that were not idle, of all."""
+        return 1 - self.idle_share if self.total.gpu_hours else ZERO
+
+    @property
+    def spot_share(self) -> Decimal:
+        """GPU-hours on spot, of all."""
+        return _share(self.spot.gpu_hours, self.total.gpu_hours)
+
+    @property
+    def idle_at_blended(self) -> Usd:
+        """The idle hours at the month's average rate, as some reports price them. ``idle.usd`` is at their own."""
+        return self.idle.gpu_hours * self.total.rate
+
+    @property
+    def unrecovered(self) -> Usd:
+        """What chargeback by allocation leaves: nobody held it."""
+        return self.total.usd - self.used.usd
+
+
+def month(
+    metered: Sequence[MeterDay], billed: Sequence[BillDay], first: date, last: date, *, team: str | None = None
+) -> Month:
+    """The report of the days from ``first`` to ``last``; of one team's lines alone where it is named."""
+    days = [day for day in metered if first <= day.day <= last]
+    lines = [line for day in days for line in day.lines if team is None or (line.kind == "used" and line.team == team)]
+    total = _sum(lines)
+    used, idle, shared = (_sum(line for line in lines if line.kind == kind) for kind in ("used", "idle", "shared"))
+    teams = _by(lambda line: line.team, (line for line in lines if line.kind == "used"))
+    consumers = [
+        Consumer(*key, held)
+        for key, held in _by(
+            lambda x: (x.team, x.project, _machine(x)), (line for line in lines if line.kind == "used")
+        )
+    ]
+    whole = {bill.day for bill in billed if first <= bill.day <= last} if team is None else set()
+    return Month(
+        first=first,
+        last=last,
+        total=total,
+        used=used,
+        idle=idle,
+        shared=shared,
+        spot=_sum(line for line in lines if line.capacity_type == "spot"),
+        machines=tuple(_by(_machine, lines)),
+        pools=tuple(_by(lambda line: line.pool, lines)),
+        teams=tuple(_shared_out(teams, total.usd - used.usd, used.usd)),
+        classes=tuple(_by(lambda line: line.workload_class, (line for line in lines if line.kind == "used"))),
+        top=tuple(consumers[:TOP]),
+        others=sum((c.held for c in consumers[TOP:]), Amount()),
+        days=tuple(_day(day, team) for day in sorted(days, key=lambda d: d.day)),
+        billed=sum((b.usd for b in billed if b.day in whole), ZERO) if whole else None,
+        metered=sum((line.usd for day in days if day.day in whole for line in day.lines), ZERO),
+        billed_days=len(whole),
+        unpriced=tuple(sorted({name for day in days for name in day.unpriced})),
+    )
+
+
+def cents(parts: Sequence[Usd], whole: Usd) -> list[Usd]:
+    """The parts in cents, so that they add up to the whole in cents: what rounding leaves goes to the largest."""
+    rounded = [part.quantize(CENT, ROUND_HALF_EVEN) for part in parts]
+    left = whole.quantize(CENT, ROUND_HALF_EVEN) - sum(rounded, ZERO)
+    if left and rounded:
+        largest = max(range(len(parts)), key=lambda n: parts[n])
+        rounded[largest] += left
+    return rounded
+
+
+def _shared_out(teams: Sequence[tuple[str, Amount]], rest: Usd, used: Usd) -> list[Team]:
+    """Each team's dollars with its part of what nobody held; by dollars held, the last takes what rounding left."""
+    out, left = list[Team](), rest
+    for number, (name, held) in enumerate(teams, 1):
+        part = (rest * held.usd / used).quantize(NANO) if used else ZERO
+        share = left if number == len(teams) else part
+        left -= share
+        out.append(Team(name, held, held.usd + share))
+    return out
+
+
+def _day(day: MeterDay, team: str | None) -> tuple[date, Usd, Usd, Usd]:
+    mine = [line for line in day.lines if team is None or (line.kind == "used" and line.team == team)]
+    used, idle, shared = (_sum(x for x in mine if x.kind == kind).usd for kind in ("used", "idle", "shared"))
+    return day.day, used, idle, shared
+
+
+def _machine(line: CostLine) -> str:
+    return f"{line.instance_type or line.pool} {line.capacity_type}"
+
+
+def _sum(lines: Iterable[CostLine]) -> Amount:
+    return sum((Amount(line.gpu_hours, line.usd) for line in lines), Amount())
+
+
+def _by(key: Callable[[CostLine], K], lines: Iterable[CostLine]) -> list[tuple[K, Amount]]:
+    """Amounts by key, the dearest first."""
+    sums: dict[K, Amount] = defaultdict(Amount)
+    for line in lines:
+        sums[key(line)] += Amount(line.gpu_hours, line.usd)
+    return sorted(sums.items(), key=lambda item: (-item[1].usd, str(item[0])))
+
+
+def _share(part: Decimal, whole: Decimal) -> Decimal:
+    return part / whole if whole else ZERO

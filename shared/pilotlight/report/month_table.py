@@ -1,0 +1,126 @@
+"""A month's report on a terminal and as CSV: its parts in cents, which add up to its total in cents."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pilotlight.decide.month import Amount, Month, cents
+from pilotlight.units import Usd
+
+NOBODY = "(no team)"
+OTHERS = "others"
+
+
+class Line(NamedTuple):
+    """One line of a part of the report. ``usd`` is in cents."""
+
+    name: str
+    gpu_hours: Decimal
+    usd: Usd
+    note: str = ""
+
+
+def parts(month: Month) -> Iterator[tuple[str, list[Line]]]:
+    """The report's parts. The lines of each add up to the total, or to what teams held, in cents."""
+    kinds = [("used", month.used), ("idle", month.idle), ("shared", month.shared)]
+    yield "where it went", _lines(kinds, month.total.usd)
+    yield "by machine", _lines(month.machines, month.total.usd, rate=True)
+    yield "by pool", _lines(month.pools, month.total.usd)
+    yield "by team, for what it held", _teams(month)
+    yield "by class, for what was held", _lines(month.classes, month.used.usd)
+    top = [(f"{c.team or NOBODY}/{c.project} on {c.machine}", c.held) for c in month.top]
+    yield "who held most", _lines([*top, (OTHERS, month.others)] if month.others.usd else top, month.used.usd)
+
+
+def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = False) -> list[Line]:
+    rounded = cents([amount.usd for _, amount in amounts], whole)
+    return [
+        Line(name or "(none)", amount.gpu_hours, usd, f"${amount.rate:,.4f} a GPU-hour" if rate else "")
+        for (name, amount), usd in zip(amounts, rounded, strict=True)
+    ]
+
+
+def _teams(month: Month) -> list[Line]:
+    held = cents([team.held.usd for team in month.teams], month.used.usd)
+    shares = cents([team.with_share for team in month.teams], month.total.usd if month.teams else Decimal(0))
+    return [
+        Line(team.name or NOBODY, team.held.gpu_hours, usd, f"${share:,.2f} with its share of idle and shared")
+        for team, usd, share in zip(month.teams, held, shares, strict=True)
+    ]
+
+
+def notes(month: Month) -> list[str]:
+    """What a reader must know to judge the figures: how they were come by, and how far they agree."""
+    out = [
+        f"teams ${month.used.usd:,.2f} + idle ${month.idle.usd:,.2f} + shared ${month.shared.usd:,.2f} "
+        f"= ${month.total.usd:,.2f}",
+        f"idle is {_percent(month.idle_share)} of the GPU-hours, efficiency {_percent(month.efficiency)}, "
+        f"spot {_percent(month.spot_share)}",
+        f"idle is priced at its own nodes' rate, ${month.idle.rate:,.4f}; at the month's blended rate of "
+        f"${month.total.rate:,.4f} it would be ${month.idle_at_blended:,.2f}",
+        f"charged for what they held, teams pay ${month.used.usd:,.2f}: ${month.unrecovered:,.2f} is not recovered; "
+        "with their shares they pay all of it",
+    ]
+    if month.billed is not None:
+        out.append(
+            f"billed ${month.billed:,.2f} for {month.billed_days} whole days on which the meter counted "
+            f"${month.metered:,.2f}: {_signed(month.billed - month.metered)} is unexplained"
+        )
+    for unit, count in month.units:
+        out.append(f"${month.total.usd / count:,.4f} for each of {count:,} {unit}")
+    if month.unpriced:
+        out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
+    return out
+
+
+def render(month: Month) -> RenderableType:
+    """The report for a terminal."""
+    blocks: list[RenderableType] = [
+        Text(
+            f"{month.first} to {month.last}: ${month.total.usd:,.2f} for {month.total.gpu_hours:,.1f} GPU-hours",
+            style="bold",
+        )
+    ]
+    for title, lines in parts(month):
+        table = Table(
+            title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False
+        )
+        table.add_column(min_width=30, overflow="fold")
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(style="dim")
+        for line in lines:
+            style = "yellow" if line.name == "idle" else ""
+            table.add_row(Text(line.name, style=style), f"{line.gpu_hours:,.1f} h", f"${line.usd:,.2f}", line.note)
+        if lines:
+            blocks += ["", table]
+    return Group(*blocks, "", *(Text(note, style="dim") for note in notes(month)))
+
+
+def as_csv(month: Month) -> str:
+    """One row a line: part, name, GPU-hours, dollars."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("part", "name", "gpu_hours", "usd"))
+    for title, lines in parts(month):
+        writer.writerows((title, _plain(line.name), f"{line.gpu_hours:f}", f"{line.usd:f}") for line in lines)
+    return out.getvalue()
+
+
+def _plain(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
+    return f"'{name}" if name[:1] in "=+-@" else name
+
+
+def _percent(share: Decimal) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _signed(usd: Usd) -> str:
+    return f"{'-' if usd < 0 else ''}${abs(usd):,.2f}"
