@@ -1,0 +1,78 @@
+"""The home inside a cluster: its policy is one, its settings are settings, its pods may do little."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from manifests import objects
+
+from pilotlight import settings
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.policy import read_policy
+
+HOME = Path(__file__).resolve().parents[2] / "infra" / "kubernetes" / "home"
+
+
+def _objects(kind: str) -> list[dict[str, Any]]:
+    return [each for path in sorted(HOME.glob("*.yaml")) for each in objects(path) if each["kind"] == kind]
+
+
+def _data(name: str) -> dict[str, str]:
+    return next(dict(each["data"]) for each in _objects("ConfigMap") if each["metadata"]["name"] == name)
+
+
+def _pods() -> list[dict[str, Any]]:
+    """The pod of the Deployment and those of the CronJobs."""
+    jobs = [each["spec"]["jobTemplate"]["spec"] for each in _objects("CronJob")]
+    return [each["template"]["spec"] for each in [*(d["spec"] for d in _objects("Deployment")), *jobs]]
+
+
+def test_the_policy_and_its_prices_are_read() -> None:
+    """What lies in the ConfigMap is a policy, and the price file it names prices its pool."""
+    files = _data("pilotlight-policy")
+    policy = read_policy(files["policy.yaml"].encode(), "policy.yaml")
+    catalog = read_catalog(files[policy.prices.files[0]].encode(), "prices.yaml")
+    assert {pool.instance_type for pool in policy.pools.values()} <= set(catalog.instance_types)
+
+
+def test_the_settings_are_settings() -> None:
+    """Every variable is one that is read, and together they are a deployment that changes nothing."""
+    given = _data("pilotlight-settings")
+    assert all(name in (settings.__doc__ or "") for name in given)
+    found = settings.Settings.of(given)
+    assert (found.mode, found.pools, found.api, found.cluster_name) == ("advise", "advisor", "in-cluster", "ml")
+
+
+@pytest.mark.parametrize("pod", _pods(), ids=lambda pod: pod["containers"][0]["name"])
+def test_a_pod_is_restricted(pod: dict[str, Any]) -> None:
+    """No root, no capability, no writable image; little memory; a token of the API only where it is used."""
+    container = pod["containers"][0]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert {"requests", "limits"} == container["resources"].keys()
+    assert pod["automountServiceAccountToken"] is (container["name"] == "pilotlight")
+
+
+def test_one_image_runs_everywhere() -> None:
+    """Deployment and CronJobs name the same image."""
+    assert len({pod["containers"][0]["image"] for pod in _pods()}) == 1
+
+
+def test_secrets_are_named_and_never_written() -> None:
+    """No manifest of the home is a Secret; the Deployment refers to one by name."""
+    assert _objects("Secret") == []
+    (pod,) = (pod for pod in _pods() if pod["containers"][0]["name"] == "pilotlight")
+    assert {"secretRef": {"name": "pilotlight", "optional": True}} in pod["containers"][0]["envFrom"]
+
+
+def test_the_dockerfile_is_slim_and_has_no_root() -> None:
+    """A slim base of a pinned version, packages of the lock, and a user that is a number."""
+    lines = (HOME / "Dockerfile").read_text().splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert len(set(bases)) == 1
+    assert bases[0].endswith("-slim-bookworm")
+    assert "USER 65532:65532" in lines
+    assert any("--constraint requirements.lock" in line for line in lines)
