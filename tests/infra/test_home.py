@@ -1,5 +1,6 @@
 """The home inside a cluster: its policy is one, its settings are settings, its pods may do little."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,13 @@ def test_the_dockerfile_is_slim_and_has_no_root() -> None:
     assert bases[0].endswith("-slim-bookworm")
     assert "USER 65532:65532" in lines
     assert any("--constraint requirements.lock" in line for line in lines)
+
+
+def test_the_image_gets_all_that_the_wheel_is_made_of() -> None:
+    """Every file or folder that pyproject.toml puts into the wheel is copied into the build."""
+    build = tomllib.loads((HOME.parents[2] / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
+    copied = [line.split()[1] for line in (HOME / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    needed = [*build["packages"], *build["force-include"]]
+    assert [path for path in needed if not any(f"{path}/".startswith(f"{root}/") for root in copied)] == []
