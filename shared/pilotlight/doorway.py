@@ -302,7 +302,7 @@ def _run(request: _Request, message: Message, dryrun: bool) -> Answer:
 
             return interrupt(request.deps, message, dry_run=dryrun)
         case "spot_interruption", Tick(what="rescue"):
-            from pilotlight.flow.rescue import go_on
+            from pilotlight.flow.rescues import go_on
 
             return go_on(request.deps, dry_run=dryrun)
         case "billing_tick", BudgetNotice() if not dryrun:

@@ -18,7 +18,7 @@ from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow import notices
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interrupt import interrupt
-from pilotlight.flow.rescue import go_on
+from pilotlight.flow.rescues import go_on
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)
@@ -121,7 +121,7 @@ def test_the_alert_tells_what_was_lost_and_is_resolved() -> None:
     assert first.fingerprint == last.fingerprint
     assert (first.severity, first.resolved, last.resolved) == ("warning", False, True)
     assert first.what == "spot-interruption of n1 of pool p: it goes at 12:07:00 UTC, with 1 GPU pod on it"
-    assert last.what == "spot-interruption of n1 of pool p is over: $0.00 and 0.01 GPU-hours of work are lost"
+    assert last.what == "spot-interruption of n1 of pool p is over: 0.01 GPU-hours of work ($0.00) lost"
     assert first.usd_per_hour == "0.25"
 
 

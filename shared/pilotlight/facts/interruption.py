@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.messages import NoticeKind, Outgoing
-from pilotlight.units import Seconds, Usd
+from pilotlight.units import Seconds, Usd, cents
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
@@ -40,7 +40,8 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     ``begin`` is when to start, ``deadline`` when the instance goes, None after the fact and for a mere probability.
     ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act, ``why`` says so in words;
-    ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are by pod uid.
+    ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are by pod uid. Where
+    it is not ``priced``, its price is not known, and dollars mean nothing.
     """
 
     cluster: str
@@ -60,6 +61,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     asked: dict[str, datetime] = {}
     evicted: dict[str, datetime] = {}
     lost: dict[str, Lost] = {}
+    priced: bool = True
     messages: tuple[Outgoing, ...] = ()
 
     @property
@@ -71,6 +73,12 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     def lost_usd(self) -> Usd:
         """Dollars of work to be done again."""
         return sum((lost.usd for lost in self.lost.values()), Decimal(0))
+
+    @property
+    def loss(self) -> str:
+        """What is to be done again, in words."""
+        usd = cents(self.lost_usd) if self.priced else "an unknown price"
+        return f"{self.lost_gpu_hours:.2f} GPU-hours of work ({usd})"
 
     @property
     def lost_gpu_hours(self) -> float:

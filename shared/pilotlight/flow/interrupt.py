@@ -62,7 +62,7 @@ def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
 
 def _advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
     # A notice that was dealt with costs a cold start nothing of this.
-    from pilotlight.flow.rescue import advance
+    from pilotlight.flow.rescues import advance
 
     return advance(deps, kept, view)
 
@@ -71,7 +71,7 @@ def _opened(
     deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
-    from pilotlight.flow.rescue import node_of
+    from pilotlight.flow.doomed import node_of
 
     node = node_of(view, notice.instance)
     seen = instances.where(deps, notice.instance) if node is None else None
@@ -91,6 +91,7 @@ def _opened(
         node=node.name if node else seen.node if seen else "",
         ours=ours,
         why=why,
+        priced=any(offering.pool == pool for offering in deps.offerings),
         outcome="" if ours else "not ours" if pool else "unknown",
         asked=known.asked if known else {},
         evicted=known.evicted if known else {},
@@ -122,7 +123,8 @@ def _told(
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
-    from pilotlight.flow.rescue import Rescue, node_of
+    from pilotlight.flow.doomed import node_of
+    from pilotlight.flow.rescue import Rescue
 
     node = node_of(view, found.instance)
     run = Rescue(deps, found, view)
@@ -133,7 +135,8 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
-    from pilotlight.flow.rescue import Rescue, node_of
+    from pilotlight.flow.doomed import node_of
+    from pilotlight.flow.rescue import Rescue
 
     try:
         view = deps.cluster.observe()

@@ -14,7 +14,7 @@ from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import ABSENT, State
-from pilotlight.units import HOUR, UsdPerHour, cents
+from pilotlight.units import HOUR, UsdPerHour
 
 KEEP_S = 30 * 24 * HOUR
 
@@ -75,7 +75,7 @@ def every(state: State, cluster: str) -> Iterator[Interruption]:
 def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
     """What people are told when a notice comes."""
     when = f"at {found.deadline:%H:%M:%S} UTC" if found.deadline else _WHEN.get(found.kind, "now or never")
-    risk = f"; {cents(found.lost_usd)} of work on it is not saved" if found.lost_usd else ""
+    risk = f"; {found.loss} on it are not saved" if found.lost_gpu_hours else ""
     alert = Alert(
         cluster=found.cluster,
         kind="interruption",
@@ -88,8 +88,8 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         else _ENDED[found.outcome],
         how=f"pilotlight why {found.instance}",
         subject=found.node or found.instance,
-        usd_per_hour=str(price),
-        usd=str(found.lost_usd),
+        usd_per_hour=str(price) if found.priced else "",
+        usd=str(found.lost_usd) if found.priced else "",
         at=now,
     )
     return alert_out(alert, f"{_id(found)}.begin")
@@ -97,19 +97,18 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
 
 def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
     """What people are told when all is done: what it cost."""
-    lost = f"{cents(found.lost_usd)} and {found.lost_gpu_hours:.2f} GPU-hours of work are lost"
     alert = Alert(
         cluster=found.cluster,
         kind="interruption",
         severity="info",
         fingerprint=_fingerprint(found),
-        what=f"{found.kind} of {_named(found)} is over: {lost}",
+        what=f"{found.kind} of {_named(found)} is over: {found.loss} lost",
         why=_ENDED[found.outcome],
         next="nothing to do",
         how=f"pilotlight why {found.decision or found.instance}",
         subject=found.node or found.instance,
-        usd_per_hour=str(price),
-        usd=str(found.lost_usd),
+        usd_per_hour=str(price) if found.priced else "",
+        usd=str(found.lost_usd) if found.priced else "",
         resolved=True,
         decision=found.decision,
         at=now,

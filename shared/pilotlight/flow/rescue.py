@@ -1,100 +1,29 @@
-"""Carries an interruption on: does what is due, and keeps what is left for the next look.
+"""One look at one interruption: every step that is due is done, each once, in the order of the plan.
 
 Saving work needs no lease and no store: a cordon, a checkpoint and an eviction may be repeated and harm nobody. Buying
 and giving back go through the walk, with its lease, its budgets and its records. A replacement is asked for before the
 first eviction; where it cannot be, the evictions wait for as long as the deadline allows.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace as with_
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
 import msgspec
 
-from pilotlight.decide.deadline import assumed_saved, groups, rescue, unsaved
-from pilotlight.errors import BadRequest, Busy, Conflict, Denied, PilotlightError, Retry
+from pilotlight.decide.deadline import MARGIN_S, assumed_saved, groups, rescue, unsaved
+from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption import Interruption, Move
-from pilotlight.facts.labels import CHECKPOINT_NOW, POOL
-from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
+from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.flow import brakes, notices
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.notices import Kept
+from pilotlight.flow.doomed import node_of, without
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.walk import AT_WORK, Aim, aimed_walk
 from pilotlight.units import Seconds, UsdPerHour
-
-
-def carry_on(deps: Deps) -> list[Answer]:
-    """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
-    left = notices.left(deps)
-    if not left:
-        return []
-    view = deps.cluster.observe()
-    answers: list[Answer] = []
-    failed: PilotlightError | None = None
-    for kept in left:
-        try:
-            answers.append(advance(deps, kept, view))
-        except (Retry, Denied) as error:
-            failed = failed or error
-    if failed is not None:
-        raise failed
-    return answers
-
-
-def seen(deps: Deps) -> Callable[[Sight], Sight] | None:
-    """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
-    it is kept until they come. None where no interruption is at work.
-    """
-    at_work = [kept.found for kept in notices.left(deps) if kept.found.replaced and not kept.found.over]
-    rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
-
-    def see(sight: Sight) -> Sight:
-        for one in rescues:
-            sight = one.see(sight, move=True)
-        return sight
-
-    return see if rescues else None
-
-
-def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
-    """A tick for rescues: what is due of every one, in one answer."""
-    answers = [] if dry_run else carry_on(deps)
-    return Answer(
-        decision=next((a.decision for a in answers if a.decision), ""),
-        did=tuple(line for a in answers for line in a.did),
-        why="; ".join(a.why for a in answers) or "no interruption is at work",
-        look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
-    )
-
-
-def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
-    """Do what is due of one interruption, write what came of it, and tell people once it is over.
-
-    Raises what kept a step from being done, after the others were.
-    """
-    run = Rescue(deps, kept.found, view)
-    if not kept.found.over:
-        run.go()
-    if run.found != kept.found:
-        try:
-            kept = notices.write(deps, Kept(run.found, kept.version))
-        except Conflict:
-            return run.answer("another look carries it on")
-    if kept.found.messages:
-        deps.outbox.publish(kept.found.messages)
-        kept = Kept(msgspec.structs.replace(kept.found, messages=()), kept.version)
-    if kept.found.over:
-        notices.close(deps, kept)
-    elif not kept.found.messages and run.found.messages:
-        notices.write(deps, kept)
-    if run.failed is not None:
-        raise run.failed
-    return run.answer()
 
 
 class Rescue:
@@ -156,7 +85,12 @@ class Rescue:
                 self._try(partial(self._gently, move, pods))
             elif not self.found.over:
                 self._last(move, node)
-        if any(move.do == "evict" for move in due) and not self.found.over and self._empty(node):
+        if (
+            any(move.do == "evict" for move in due)
+            and not self.found.over
+            and self._empty(node)
+            and self._drained(node)
+        ):
             self._release(node, "nothing is left on it")
         later = [move.at for move in self.steps(node) if move.at > self.now]
         self.again = min(later, default=None) if not self.found.over else None
@@ -200,7 +134,7 @@ class Rescue:
             self._try(partial(self.deps.cluster.uncordon, node.name))
             if self.failed is None:
                 self._end("uncordoned")
-        else:
+        elif node.gpu_pods or self._drained(node):
             self._release(node, move.why)
 
     def _replace(self, node: Node | None) -> None:
@@ -240,17 +174,10 @@ class Rescue:
         return answer
 
     def see(self, sight: Sight, *, move: bool) -> Sight:
-        """The look with the node as good as gone: its pods wait for room elsewhere, where they are to ``move``."""
+        """The look with the node as good as gone, or gone; its pods wait for room where they are to ``move``."""
+        gone = self.found.deadline is None and self.found.until is None
         node = node_of(sight.view, self.found.instance, self.found.node)
-        if node is None:
-            return sight
-        doomed = msgspec.structs.replace(node, schedulable=False)
-        kept = () if self.found.deadline is None and self.found.until is None else (doomed,)
-        nodes = (*(n for n in sight.view.nodes if n.name != node.name), *kept)
-        waiting = tuple(demand_of(pod, node.pool, self.now) for pod in node.gpu_pods) if move else ()
-        known = {demand.uid for demand in sight.view.pending}
-        pending = (*sight.view.pending, *(demand for demand in waiting if demand.uid not in known))
-        return with_(sight, view=msgspec.structs.replace(sight.view, nodes=nodes, pending=pending))
+        return without(sight, node, gone=gone, move=move) if node else sight
 
     def _count(self, node: Node) -> None:
         """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
@@ -266,6 +193,17 @@ class Rescue:
             return not [p for p in self.deps.cluster.bound(node.name) if p.gpu is not None and not p.daemonset]
         except (Retry, Denied):
             return False
+
+    def _drained(self, node: Node) -> bool:
+        """Whether pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
+        end = self.found.deadline or self.found.until
+        try:
+            self.deps.cluster.drain(node.name)
+        except BadRequest:
+            return True  # The node is gone.
+        except (Retry, Denied):
+            return end is not None and self.now >= end - timedelta(seconds=MARGIN_S)
+        return True
 
     def _paused(self) -> bool:
         """Whether people hold it. A store that does not say so keeps no work from being saved."""
@@ -297,34 +235,3 @@ class Rescue:
             why=why or f"{self.found.kind} of {self.found.instance}: {done}; {self.found.why}",
             look_again_at=self.again,
         )
-
-
-def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:
-    """The node of an instance; clouds that tell its name instead of its id are understood."""
-    return next((n for n in view.nodes if instance in (n.instance, n.name) or (name and n.name == name)), None)
-
-
-def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
-    """A bound pod as one that waits for room. Of one whose needs are not known, its pool is known to serve."""
-    return PodDemand(
-        uid=pod.uid,
-        namespace=pod.namespace,
-        name=pod.name,
-        created_at=pod.started_at or now,
-        shape=_elsewhere(pod, pool),
-    )
-
-
-def _elsewhere(pod: BoundPod, pool: str) -> PodShape:
-    """Without its gang: who moves has its place in it, and each needs a place again."""
-    if pod.shape is not None:
-        fields = {name: getattr(pod.shape, name) for name in PodShape.__struct_fields__}
-        return shape(**{**fields, "gang": None, "key": ""}) if pod.shape.gang else pod.shape
-    return shape(
-        gpu=pod.gpu,
-        terms=((Requirement(key=POOL, operator="In", values=(pool,)),),),
-        tolerations=(Toleration(operator="Exists"),),
-        workload_class=pod.workload_class or "batch",
-        team=pod.team,
-        max_run_s=pod.max_run_s,
-    )

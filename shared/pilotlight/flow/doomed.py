@@ -1,0 +1,52 @@
+"""A node that goes, as decisions see it: closed to new pods, and its pods among those that wait for room."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.labels import POOL
+from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
+from pilotlight.flow.sight import Sight
+
+
+def without(sight: Sight, node: Node, *, gone: bool, move: bool) -> Sight:
+    """The look without a node: it is still paid for, unless it is ``gone``. With ``move`` its pods wait for room."""
+    kept = () if gone else (msgspec.structs.replace(node, schedulable=False),)
+    nodes = (*(n for n in sight.view.nodes if n.name != node.name), *kept)
+    known = {demand.uid for demand in sight.view.pending}
+    waiting = [demand_of(pod, node.pool, sight.now) for pod in node.gpu_pods if move and pod.uid not in known]
+    view = msgspec.structs.replace(sight.view, nodes=nodes, pending=(*sight.view.pending, *waiting))
+    return replace(sight, view=view)
+
+
+def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:
+    """The node of an instance; clouds that tell its name instead of its id are understood."""
+    return next((n for n in view.nodes if instance in (n.instance, n.name) or (name and n.name == name)), None)
+
+
+def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
+    """A bound pod as one that waits for room. Of one whose needs are not known, its pool is known to serve."""
+    return PodDemand(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        created_at=pod.started_at or now,
+        shape=_elsewhere(pod, pool),
+    )
+
+
+def _elsewhere(pod: BoundPod, pool: str) -> PodShape:
+    """Without its gang: who moves has its place in it, and each needs a place again."""
+    if pod.shape is not None:
+        fields = {name: getattr(pod.shape, name) for name in PodShape.__struct_fields__}
+        return shape(**{**fields, "gang": None, "key": ""}) if pod.shape.gang else pod.shape
+    return shape(
+        gpu=pod.gpu,
+        terms=((Requirement(key=POOL, operator="In", values=(pool,)),),),
+        tolerations=(Toleration(operator="Exists"),),
+        workload_class=pod.workload_class or "batch",
+        team=pod.team,
+        max_run_s=pod.max_run_s,
+    )

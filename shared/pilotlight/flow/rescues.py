@@ -1,0 +1,82 @@
+"""Carries interruptions on: at each look what is due of every one is done, written, and told once it is over."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.flow import notices
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.notices import Kept
+from pilotlight.flow.rescue import Rescue
+from pilotlight.flow.sight import Sight
+
+
+def carry_on(deps: Deps) -> list[Answer]:
+    """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
+    left = notices.left(deps)
+    if not left:
+        return []
+    view = deps.cluster.observe()
+    answers: list[Answer] = []
+    failed: PilotlightError | None = None
+    for kept in left:
+        try:
+            answers.append(advance(deps, kept, view))
+        except (Retry, Denied) as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return answers
+
+
+def seen(deps: Deps) -> Callable[[Sight], Sight] | None:
+    """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
+    it is kept until they come. None where no interruption is at work.
+    """
+    at_work = [kept.found for kept in notices.left(deps) if kept.found.replaced and not kept.found.over]
+    rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
+
+    def see(sight: Sight) -> Sight:
+        for one in rescues:
+            sight = one.see(sight, move=True)
+        return sight
+
+    return see if rescues else None
+
+
+def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
+    """A tick for rescues: what is due of every one, in one answer."""
+    answers = [] if dry_run else carry_on(deps)
+    return Answer(
+        decision=next((a.decision for a in answers if a.decision), ""),
+        did=tuple(line for a in answers for line in a.did),
+        why="; ".join(a.why for a in answers) or "no interruption is at work",
+        look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
+    )
+
+
+def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
+    """Do what is due of one interruption, write what came of it, and tell people once it is over.
+
+    Raises what kept a step from being done, after the others were.
+    """
+    run = Rescue(deps, kept.found, view)
+    if not kept.found.over:
+        run.go()
+    if run.found != kept.found:
+        try:
+            kept = notices.write(deps, Kept(run.found, kept.version))
+        except Conflict:
+            return run.answer("another look carries it on")
+    if kept.found.messages:
+        deps.outbox.publish(kept.found.messages)
+        kept = Kept(msgspec.structs.replace(kept.found, messages=()), kept.version)
+    if kept.found.over:
+        notices.close(deps, kept)
+    elif not kept.found.messages and run.found.messages:
+        notices.write(deps, kept)
+    if run.failed is not None:
+        raise run.failed
+    return run.answer()
