@@ -5,6 +5,7 @@ Whatever is given by name replaces what the settings would make: that is the sea
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -142,6 +143,7 @@ class App:
             mode=mode,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
             credential=self._credential,
+            pause=(lambda _: None) if "clock" in self._seams else time.sleep,
         )
 
     @cached_property

@@ -1,6 +1,5 @@
 """Logs as data: one JSON object a line, in the keys that Cloud Logging and CloudWatch read."""
 
-import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
+
+import msgspec
 
 LOGGER = "pilotlight"
 
@@ -39,7 +40,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return msgspec.json.encode(line, enc_hook=str).decode()
 
 
 def begin(stream: TextIO | None = None) -> None:
@@ -47,6 +48,8 @@ def begin(stream: TextIO | None = None) -> None:
     logger = logging.getLogger(LOGGER)
     if any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers):
         return
+    # No line of ours names its caller or thread: logging need not look for them (its documentation, "Optimization").
+    logging._srcfile, logging.logThreads, logging.logMultiprocessing = None, False, False
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     logger.addHandler(handler)

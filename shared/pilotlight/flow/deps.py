@@ -12,6 +12,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
+from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
@@ -42,7 +43,7 @@ class Deps:
 
     ``mode`` holds where a pool names none. ``throughput[class][model]`` is relative speed.
     ``bills`` is what the cloud has billed, where a bill is set up. ``credential`` is what the token for the cluster
-    says of itself.
+    says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Deps:
     mode: Mode = "advise"
     bills: Bills | None = None
     credential: "Callable[[], Token | None]" = lambda: None
+    pause: "Callable[[Seconds], None]" = lambda _: None
 
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""

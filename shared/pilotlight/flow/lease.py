@@ -11,6 +11,8 @@ from pilotlight.ports import ABSENT, Clock, State
 LEASE_S = 60.0
 """A dead holder's lease ends after so long."""
 
+AT_WORK = "another delivery is at work on this cluster; it will look again"
+
 RENEW_S = LEASE_S / 4
 """A holder that works for longer renews as often."""
 
@@ -72,6 +74,11 @@ def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | No
     if state.get(f"look-again/{cluster}") is None:
         state.put(f"look-again/{cluster}", MARK.write(Mark()))
     return None
+
+
+def spoken_for(state: State, cluster: str) -> bool:
+    """Whether another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
+    return state.get(f"lease/{cluster}") is not None and state.get(f"look-again/{cluster}") is not None
 
 
 def asked_again(state: State, cluster: str) -> bool:

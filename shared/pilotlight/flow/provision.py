@@ -2,7 +2,7 @@
 
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
-from pilotlight.flow import ledger
+from pilotlight.flow import lease, ledger
 from pilotlight.flow.deps import Answer, Deps
 
 CLAIM_S = 3600.0
@@ -12,7 +12,7 @@ CLAIM_S = 3600.0
 def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer:
     """What one pod-pending event leads to. A pod whose capacity is on its way needs no look at the cluster."""
     claim = f"event/{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
-    if not dry_run and (known := _handled(deps, claim) or _on_its_way(deps, event)):
+    if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known
     # What is known costs a cold start nothing of this.
     from pilotlight.flow import walk
@@ -35,6 +35,11 @@ def _handled(deps: Deps, claim: str) -> Answer | None:
     if stored is None:
         return None
     return Answer(decision=MARK.read(claim, stored.value).note, did=(), why="this event was handled already")
+
+
+def _seen_to(deps: Deps) -> Answer | None:
+    """In a burst most deliveries end here."""
+    return Answer(decision="", did=(), why=lease.AT_WORK) if lease.spoken_for(deps.state, deps.name) else None
 
 
 def _on_its_way(deps: Deps, event: PodPending) -> Answer | None:

@@ -26,8 +26,11 @@ from pilotlight.units import clock_seconds
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
+GATHER_S = 0.1
+"""A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
 
-AT_WORK = "another delivery is at work on this cluster; it will look again"
+
+AT_WORK = lease.AT_WORK
 NOTHING = "nothing to do"
 
 
@@ -85,6 +88,7 @@ def aimed_walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
                 looks += 1
                 if not lease.asked_again(deps.state, deps.name):
                     break
+                deps.pause(GATHER_S)
         finally:
             held.release()
         # A delivery may have found the lease held after the last look and before its release.
