@@ -238,6 +238,22 @@ def test_a_fault_is_named_with_its_fix(survey: Survey, policy: Policy, code: str
     assert all(check.fix for check in found if check.verdict in ("fault", "warning"))
 
 
+@pytest.mark.parametrize(
+    ("group", "ours"),
+    [
+        ("t4", True),
+        ("https://www.googleapis.com/compute/v1/x/instanceGroups/gke-prod-t4-0f3a9c1d-grp", True),
+        ("eks-t4-8ac2b1d0-1111-2222-3333-444455556666", True),
+        ("t4-spot", False),
+        ("gke-prod-cpu-0f3a9c1d-grp", False),
+    ],
+)
+def test_a_group_of_the_autoscaler_is_a_pool_by_its_whole_name(group: str, ours: bool) -> None:
+    """As clouds name the groups they make of a pool; a name that only begins alike is another's."""
+    found = bad(checks(seen(autoscaler_status=f"nodeGroups:\n- name: {group}\n")))
+    assert [verdict for code, verdict, _ in found if code == "rival"] == ["fault" if ours else "warning"]
+
+
 def test_a_pool_that_its_cloud_does_not_have() -> None:
     """A pool is looked for by what the cloud calls it."""
     found = bad(checks(policy=pool(cluster_pool="gpu-t4"), clouds={}))

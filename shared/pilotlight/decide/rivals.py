@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey
+from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey, Verdict
 from pilotlight.facts.policy import Policy
 
 _AUTOSCALER = "cluster-autoscaler"
@@ -29,12 +29,16 @@ def rival_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) ->
     yield from found
     if not found:
         unseen = {"apps/deployments", "karpenter.sh/nodepools"} & survey.hidden.keys()
-        yield Check(
-            code="rival",
-            subject="other autoscalers",
-            verdict="unknown" if unseen else "ok",
-            what=f"not looked for: {', '.join(sorted(unseen))} cannot be listed" if unseen else "none is in sight",
+        yield _says(
+            "rival",
+            "unknown" if unseen else "ok",
+            "other autoscalers",
+            f"not looked for: {', '.join(sorted(unseen))} cannot be listed" if unseen else "none is in sight",
         )
+
+
+def _says(code: str, verdict: Verdict, subject: str, what: str, fix: str = "") -> Check:
+    return Check(code=code, subject=subject, verdict=verdict, what=what, fix=fix)
 
 
 def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
@@ -49,20 +53,20 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
     shared = [n for n, pool in policy.pools.items() if any(_same(pool.cluster_pool or n, group) for group in groups)]
     subject = running[0].full_name if running else _AUTOSCALER
     for name in shared:
-        yield Check(
-            code="rival",
-            subject=f"pool {name}",
-            verdict="fault",
-            what=f"is scaled by cluster-autoscaler ({subject}) too: two owners undo each other's work",
-            fix="take it out of the autoscaler's groups, or out of the policy's pools",
+        yield _says(
+            "rival",
+            "fault",
+            f"pool {name}",
+            f"is scaled by cluster-autoscaler ({subject}) too: two owners undo each other's work",
+            "take it out of the autoscaler's groups, or out of the policy's pools",
         )
     if not shared:
-        yield Check(
-            code="rival",
-            subject=subject,
-            verdict="warning",
-            what="cluster-autoscaler runs" + (f" over {', '.join(sorted(groups))}" if groups else ""),
-            fix="see that none of its groups is a pool of the policy",
+        yield _says(
+            "rival",
+            "warning",
+            subject,
+            "cluster-autoscaler runs" + (f" over {', '.join(sorted(groups))}" if groups else ""),
+            "see that none of its groups is a pool of the policy",
         )
 
 
@@ -72,8 +76,9 @@ def _is_autoscaler(deployment: SeenSet) -> bool:
 
 
 def _same(pool: str, group: str) -> bool:
-    """Whether a group is a pool: its name, or a part of it between dashes ("gke-c1-t4-0f3a-grp"), slashes or dots."""
-    return re.search(rf"(^|[-_/.:]){re.escape(pool)}($|[-_/.:])", group) is not None
+    """Whether a group is a pool: its own name, or as GKE and EKS name the groups that they make of one."""
+    name, known = group.rpartition("/")[2], re.escape(pool)
+    return re.fullmatch(rf"{known}|gke-.+-{known}-[0-9a-f]{{4,8}}-grp|eks-{known}-[0-9a-f-]{{36}}", name) is not None
 
 
 def _priorities(survey: Survey) -> Iterator[Check]:
@@ -84,20 +89,20 @@ def _priorities(survey: Survey) -> Iterator[Check]:
     spot = [rank for rank, names in ranks.items() if any(_SPOT.search(name) for name in names)]
     steady = [rank for rank, names in ranks.items() if any(_ON_DEMAND.search(name) for name in names)]
     if spot and steady and max(spot) > max(steady):
-        yield Check(
-            code="priority-expander",
-            subject="cluster-autoscaler-priority-expander",
-            verdict="fault",
-            what=f"the highest number wins: spot ({max(spot)}) comes before on-demand ({max(steady)}), for serving too",
-            fix="give on-demand the higher number, or a group of its own to what must not be interrupted",
+        yield _says(
+            "priority-expander",
+            "fault",
+            "cluster-autoscaler-priority-expander",
+            f"the highest number wins: spot ({max(spot)}) comes before on-demand ({max(steady)}), for serving too",
+            "give on-demand the higher number, or a group of its own to what must not be interrupted",
         )
     if not any(name in (".*", ".+") for names in ranks.values() for name in names):
-        yield Check(
-            code="priority-expander",
-            subject="cluster-autoscaler-priority-expander",
-            verdict="warning",
-            what="a group that no expression matches is never expanded",
-            fix="add a lowest priority with .*",
+        yield _says(
+            "priority-expander",
+            "warning",
+            "cluster-autoscaler-priority-expander",
+            "a group that no expression matches is never expanded",
+            "add a lowest priority with .*",
         )
 
 
@@ -118,29 +123,24 @@ def _karpenter(survey: Survey, policy: Policy) -> Iterator[Check]:
     for pool in survey.nodepools:
         subject = f"nodepool {pool.name}"
         if pool.name in called and pool.replicas is None:
-            yield Check(
-                code="rival",
-                subject=subject,
-                verdict="fault",
-                what="Karpenter scales it by itself, and it is a pool of the policy: two owners undo each other's work",
-                fix="make it a static NodePool (spec.replicas), or take it out of the policy",
+            yield _says(
+                "rival",
+                "fault",
+                subject,
+                "Karpenter scales it by itself, and it is a pool of the policy: two owners undo each other's work",
+                "make it a static NodePool (spec.replicas), or take it out of the policy",
             )
         elif pool.gpu and pool.replicas is None:
-            yield Check(
-                code="rival",
-                subject=subject,
-                verdict="warning",
-                what="Karpenter may buy GPU nodes for the same pods",
-                fix="keep GPUs out of its requirements, or give its pods a label and taint of their own",
+            yield _says(
+                "rival",
+                "warning",
+                subject,
+                "Karpenter may buy GPU nodes for the same pods",
+                "keep GPUs out of its requirements, or give its pods a label and taint of their own",
             )
         if pool.gpu and not pool.limited:
-            yield Check(
-                code="gpu-limit",
-                subject=subject,
-                verdict="fault",
-                what="may buy GPU nodes without a limit",
-                fix="set spec.limits to the most GPUs: nvidia.com/gpu: 16",
-            )
+            fix = "set spec.limits to the most GPUs: nvidia.com/gpu: 16"
+            yield _says("gpu-limit", "fault", subject, "may buy GPU nodes without a limit", fix)
 
 
 def _scaled(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
@@ -156,32 +156,32 @@ def _scaled(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iter
     for deployment in survey.deployments:
         wants = deployment.replicas * deployment.gpus
         if deployment.full_name not in static and wants > room and policy.pools:
-            yield Check(
-                code="replicas",
-                subject=f"deployment {deployment.full_name}",
-                verdict="fault",
-                what=f"{deployment.replicas} replicas want {wants} GPUs; the pools hold {room} at most",
-                fix="lower spec.replicas, or raise a pool's max",
+            yield _says(
+                "replicas",
+                "fault",
+                f"deployment {deployment.full_name}",
+                f"{deployment.replicas} replicas want {wants} GPUs; the pools hold {room} at most",
+                "lower spec.replicas, or raise a pool's max",
             )
 
 
 def _replicas(scaled: SeenScaledObject, gpus: int, room: int) -> Iterator[Check]:
     subject = f"scaledobject {scaled.namespace}/{scaled.name}"
     if scaled.most * gpus > room:
-        yield Check(
-            code="replicas",
-            subject=subject,
-            verdict="fault",
-            what=f"maxReplicaCount {scaled.most} wants {scaled.most * gpus} GPUs; the pools hold {room} at most",
-            fix=f"set maxReplicaCount to {room // gpus} or less, or raise a pool's max",
+        yield _says(
+            "replicas",
+            "fault",
+            subject,
+            f"maxReplicaCount {scaled.most} wants {scaled.most * gpus} GPUs; the pools hold {room} at most",
+            f"set maxReplicaCount to {room // gpus} or less, or raise a pool's max",
         )
     if scaled.least:
-        yield Check(
-            code="replicas-min",
-            subject=subject,
-            verdict="warning",
-            what=f"minReplicaCount {scaled.least} keeps {scaled.least * gpus} GPUs lit around the clock",
-            fix="set minReplicaCount to 0 where the first request may wait",
+        yield _says(
+            "replicas-min",
+            "warning",
+            subject,
+            f"minReplicaCount {scaled.least} keeps {scaled.least * gpus} GPUs lit around the clock",
+            "set minReplicaCount to 0 where the first request may wait",
         )
 
 
