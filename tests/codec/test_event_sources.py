@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
+from pilotlight.codec.events.azure import VALIDATION
 from pilotlight.doorway import RECEIVES, TICKS
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import (
@@ -254,6 +255,30 @@ def test_a_scheduled_call_without_a_body_is_a_tick() -> None:
     ticks = [one.message for [one] in calls if isinstance(one, Delivery) and isinstance(one.message, Tick)]
     assert [tick.at for tick in ticks] == [_at(9, 0), _at(9, 1)]
     assert len({tick.identity for tick in ticks}) == 2
+
+
+GRID = "https://rp-westeurope.eventgrid.azure.net:553/eventsubscriptions/s/validate?id=1"
+SNS = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=1"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param({"Type": "SubscriptionConfirmation", "SubscribeURL": SNS}, SNS, id="SNS's"),
+        pytest.param(
+            {"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.evil/"}, "none of SNS", id="fake"
+        ),
+        pytest.param(
+            {"eventType": VALIDATION, "subject": "", "data": {"validationUrl": GRID}}, GRID, id="Event Grid's"
+        ),
+        pytest.param({"eventType": VALIDATION, "subject": "", "data": {"validationUrl": 3}}, "none of", id="no link"),
+    ],
+)
+def test_a_link_to_confirm_is_shown_to_people_where_it_is_the_senders_own(body: object, says: str) -> None:
+    """Nobody but a person follows it, and no other link is put before them."""
+    [message] = _found(body)
+    assert isinstance(message, Ignored)
+    assert says in message.reason
 
 
 def test_a_ping_may_say_what_it_is_for() -> None:

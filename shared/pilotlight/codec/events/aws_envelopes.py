@@ -3,10 +3,14 @@
 A body may be words: AWS Budgets writes to people.
 """
 
+import re
+
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, carried, shaped
 from pilotlight.facts.messages import Moment
+
+_LINK = re.compile(r"https://sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S{1,2000}")
 
 
 class _Queued(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,4 +47,6 @@ def notified(event: Envelope) -> Envelope:
 
 def read_confirmation(event: Envelope) -> Ignored:
     """SNS asks whether it may send here. A person opens the link: a function follows none that it is sent."""
-    return Ignored(reason=f"SNS {event.data['Type']!r:.80}: to subscribe, open its SubscribeURL")
+    link = str(event.data.get("SubscribeURL", ""))
+    known = link if _LINK.fullmatch(link) else "a link that is none of SNS's"
+    return Ignored(reason=f"SNS {event.data['Type']}: to subscribe, open {known}")

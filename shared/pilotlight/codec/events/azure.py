@@ -4,6 +4,8 @@
 ``Reboot`` and ``Redeploy`` are maintenance. One event may name several machines.
 """
 
+import re
+
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Found, Ignored, moment, shaped
@@ -11,6 +13,8 @@ from pilotlight.facts.messages import InterruptionNotice, Moment, Name
 
 EMITTED = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
+
+_LINK = re.compile(r"https://[a-z0-9.-]+\.eventgrid\.azure\.net(:\d+)?/\S{1,2000}")
 
 ORDERS, MAINTENANCE = ("Preempt", "Terminate"), ("Freeze", "Reboot", "Redeploy")
 
@@ -67,11 +71,19 @@ def read_grid(event: Envelope) -> Found:
     if event.type:
         return _inside(event.within("data", event.data))
     if event.data["eventType"] == VALIDATION:
-        return Ignored(reason="Event Grid asks whether it may send here: open its data.validationUrl")
+        return _asked(event)
     if event.data["eventType"] != EMITTED:
         return Ignored(reason=f"{event.data['eventType']!r:.80} asks for nothing here")
     emitted = shaped(event.data, _Emitted, event.path)
     return _inside(msgspec.structs.replace(event.within("data", emitted.data), at=emitted.eventTime))
+
+
+def _asked(event: Envelope) -> Ignored:
+    """Event Grid asks whether it may send here. A person opens the link: a function follows none that it is sent."""
+    data = event.data.get("data")
+    link = str(data.get("validationUrl", "")) if isinstance(data, dict) else ""
+    known = link if _LINK.fullmatch(link) else "a link that is none of Event Grid's"
+    return Ignored(reason=f"Event Grid asks whether it may send here: to let it, open {known}")
 
 
 def _inside(event: Envelope) -> Found:
