@@ -265,9 +265,7 @@ SNS = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=1"
     ("body", "says"),
     [
         pytest.param({"Type": "SubscriptionConfirmation", "SubscribeURL": SNS}, SNS, id="SNS's"),
-        pytest.param(
-            {"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.evil/"}, "none of SNS", id="fake"
-        ),
+        pytest.param({"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.evil/"}, "none of", id="fake"),
         pytest.param(
             {"eventType": VALIDATION, "subject": "", "data": {"validationUrl": GRID}}, GRID, id="Event Grid's"
         ),
