@@ -98,7 +98,7 @@ class Site:
         """A node of a pool."""
         name = f"{self.mark}-{pool}"
         labels = {"pilotlight.dev/pool": pool}
-        self.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+        self.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}})
         return name
 
     def pod(self, name: str, **annotations: str) -> Metadata:
