@@ -1,8 +1,10 @@
 """What spot costs in truth: the golden figures, the laws behind them, and who may use it."""
 
+import json
 from decimal import Decimal
 from itertools import product
 from math import inf
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -88,6 +90,20 @@ def test_a_day_without_a_checkpoint_takes_1610_hours() -> None:
 def test_who_is_safe(run_s: float, rate: float, how: dict[str, float | None], safe: bool) -> None:
     """Whoever takes more than twice as long, or whose checkpoints cannot be trusted, is not."""
     assert safe_for_spot(run_s, rate, **how).safe is safe  # type: ignore[arg-type]
+
+
+def test_the_golden_figures(shelf: Path) -> None:
+    """The figures written down beside the checkout: the case as printed, the corrected one, Young's intervals."""
+    golden = json.loads((shelf / "golden_numbers.json").read_bytes())
+    for name, case in (
+        ("spot_as_printed", spot_case_as_printed()),
+        ("spot_fixed_node", spot_case(ON_DEMAND, SPOT, Decimal(4), QUARTER)),
+    ):
+        ours = {"lost": case.lost, "saved": case.saved, "net": case.net, "kept": case.kept}
+        wanted = {key: value for key, value in golden[name].items() if key != "status"}
+        assert {key: float(value) for key, value in ours.items()} == pytest.approx(wanted, abs=5e-6, rel=5e-5)
+    for name, minutes in (("c1", 1), ("c5", 5)):
+        assert best_interval_h(0.25, minutes * MINUTE) * 60 == pytest.approx(golden["young_min"][name], abs=1e-3)
 
 
 @given(rate=st.floats(0.001, 2), checkpoint=st.floats(0.001, 0.2), restart=st.floats(0, 0.5), other=st.floats(0.01, 20))
