@@ -1,6 +1,5 @@
 """``pilotlight connect``: an account of Pilotlight's own on a cluster, with a token that ends."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,8 @@ from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, default_file, read
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.cluster.kubernetes.connecting import Minted, Object, Step
+    from pilotlight.adapters.cluster.kubernetes.connecting import Minted, Object
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
 
 MANIFESTS = "infra/kubernetes"
 DAY_S = 86_400
@@ -47,21 +47,31 @@ def connect(
     source = source_of(settings.api, settings.environ)
     api = Api(source)
     if not rotate:
-        _tell(list(connecting.apply(api, _objects(settings, act), dry_run=dry_run)), dry_run)
-        if not act and connecting.bound(api, "act"):
-            _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
-    name = settings.cluster_name
-    path = Path(out or f".pilotlight/{name}.kubeconfig")
+        _apply(api, settings, act, dry_run)
+    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
     if dry_run:
-        _say(f"would make a token of {days} days, in {'the output' if stdout else path}; nothing was changed")
+        _say(f"would make a token of {days} days, in {path or 'the output'}; nothing was changed")
         return
     minted = connecting.mint(api, days * DAY_S)
-    text = connecting.kubeconfig(source.access(), minted.token, name)
-    if stdout:
-        typer.echo(text, nl=False)
+    text = connecting.kubeconfig(source.access(), minted.token, settings.cluster_name)
+    if path:
+        connecting.write_private(Path(path), text)
     else:
-        connecting.write_private(path, text)
-    _explain(minted, "" if stdout else str(path), days)
+        typer.echo(text, nl=False)
+    _explain(minted, path, days)
+
+
+def _apply(api: "Api", settings: Settings, act: bool, dry_run: bool) -> None:
+    """Our account and its rights, a line an object."""
+    from pilotlight.adapters.cluster.kubernetes import connecting
+
+    for step in connecting.apply(api, _objects(settings, act), dry_run=dry_run):
+        _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
+    if not act and connecting.bound(api, "act"):
+        _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
+
+
+_DONE = {"create": "created", "change": "changed", "keep": "kept"}
 
 
 def _objects(settings: Settings, act: bool) -> "list[Object]":
@@ -81,15 +91,6 @@ def _objects(settings: Settings, act: bool) -> "list[Object]":
         if each["kind"] == "ConfigMap":
             each["data"]["pools"] = ",".join(sorted(pools))
     return objects
-
-
-def _tell(steps: "Sequence[Step]", dry_run: bool) -> None:
-    done = {"create": "create", "change": "change", "keep": "keep"} if dry_run else _DONE
-    for step in steps:
-        _say(f"{done[step.verb]} {step.kind} {step.name}")
-
-
-_DONE = {"create": "created", "change": "changed", "keep": "kept"}
 
 
 def _explain(minted: "Minted", path: str, days: int) -> None:

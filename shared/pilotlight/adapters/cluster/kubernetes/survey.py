@@ -1,6 +1,6 @@
 """What a check-up reads of a cluster, beside what a look reads: rights one by one, and whoever else scales nodes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -47,73 +47,86 @@ class _Review(Wire, frozen=True):
     status: _Allowed = _Allowed()
 
 
+_REVIEW = msgspec.json.Decoder(_Review)
+
+
 class _ConfigMap(Wire, frozen=True):
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], now: datetime) -> Survey:
-    """All of a check-up's reads. What is refused or not understood is ``hidden``; raises where nothing answers."""
-    version = api.get("/version", msgspec.json.Decoder(_Version)).git_version
-    access, reads = source.access(), Reads(api, policy)
-    hidden: dict[str, str] = {}
+class _Looking:
+    """Reads that keep going: what is refused or not understood is ``hidden`` by its name."""
 
-    def seen(name: str, read: Callable[[], Sequence[T]]) -> tuple[T, ...]:
+    def __init__(self, api: Api, policy: Policy) -> None:
+        self.hidden: dict[str, str] = {}
+        self._api, self._reads = api, Reads(api, policy)
+
+    def all(self, name: str, path: str, model: type[T]) -> tuple[T, ...]:
+        """A list; empty where the API server does not know the kind."""
+        decoder = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
+        return self._seen(name, lambda: self._reads.all(path, decoder))
+
+    def config(self, name: str, key: str) -> str:
+        """A value of a ConfigMap of cluster-autoscaler's, or empty."""
+        decoder = msgspec.json.Decoder(_ConfigMap)
+        found = self._seen(f"configmap {name}", lambda: [self._api.get(f"{CONFIG_MAPS}/{name}", decoder)])
+        return found[0].data.get(key, "") if found else ""
+
+    def _seen(self, name: str, read: Callable[[], Sequence[T]]) -> tuple[T, ...]:
         try:
             return tuple(read())
         except Missing:
             return ()
         except PilotlightError as error:
-            hidden[name] = f"cannot be read: {error}"
+            self.hidden[name] = f"cannot be read: {error}"
             return ()
 
-    def listed(name: str, path: str, model: type[T]) -> tuple[T, ...]:
-        return seen(name, lambda: reads.all(path, msgspec.json.Decoder(ListOf[model])))  # type: ignore[valid-type]
 
-    def kept(name: str) -> Mapping[str, str]:
-        found = seen(f"configmaps {name}", lambda: [api.get(f"{CONFIG_MAPS}/{name}", msgspec.json.Decoder(_ConfigMap))])
-        return found[0].data if found else {}
-
+def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], now: datetime) -> Survey:
+    """All of a check-up's reads. Raises where nothing answers, or nobody is let in."""
+    version = api.get("/version", msgspec.json.Decoder(_Version)).git_version
+    access, look = source.access(), _Looking(api, policy)
     return Survey(
         server=access.server,
         version=version,
         at=now,
-        allowed=allowed(api, rights, hidden),
-        nodes=tuple(seen_node(n, policy) for n in listed("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
-        daemonsets=tuple(seen_daemonset(each) for each in listed("apps/daemonsets", DAEMONSETS, SetOfPods)),
-        deployments=tuple(seen_deployment(each) for each in listed("apps/deployments", DEPLOYMENTS, SetOfPods)),
-        nodepools=tuple(seen_nodepool(each) for each in listed("karpenter.sh/nodepools", NODE_POOLS, NodePool)),
-        scaled_objects=tuple(
-            seen_scaled(each) for each in listed("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject)
-        ),
-        autoscaler_status=kept(facts.AUTOSCALER_STATUS).get("status", ""),
-        autoscaler_priorities=kept(facts.AUTOSCALER_PRIORITIES).get("priorities", ""),
-        hidden=hidden,
+        allowed=allowed(api, rights, look.hidden),
+        nodes=tuple(seen_node(n, policy) for n in look.all("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
+        daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
+        deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
+        nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, NodePool))),
+        scaled_objects=tuple(map(seen_scaled, look.all("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject))),
+        autoscaler_status=look.config(facts.AUTOSCALER_STATUS, "status"),
+        autoscaler_priorities=look.config(facts.AUTOSCALER_PRIORITIES, "priorities"),
+        hidden=look.hidden,
         token=token_of(access.token),
     )
 
 
 def allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
     """Each right as the API server itself answers it. ``hidden`` is told where it may not be asked."""
-    decoder = msgspec.json.Decoder(_Review)
     answers: dict[Right, bool] = {}
     for right in rights:
-        resource, _, sub = right.resource.partition("/")
-        asked = {
-            "verb": right.verb,
-            "group": right.group,
-            "resource": resource,
-            "subresource": sub,
-            "namespace": right.namespace,
-            "name": right.name,
-        }
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
-        }
         try:
-            answers[right] = api.ask("POST", REVIEWS, decoder, body).status.allowed
+            answers[right] = api.ask("POST", REVIEWS, _REVIEW, _review(right)).status.allowed
         except Denied as error:
             hidden["rights"] = f"cannot be asked: {error}"
-            return answers
+            break
     return answers
+
+
+def _review(right: Right) -> dict[str, object]:
+    resource, _, sub = right.resource.partition("/")
+    asked = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": sub,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
+    }
