@@ -132,9 +132,14 @@ def test_a_forecast_is_in_its_band_and_never_less_than_what_is_spent(
 
 
 def test_drift_is_told_by_day_and_pool_above_both_thresholds() -> None:
-    """A dollar, and five in a hundred, may be apart; what a bill has and the meter has not is unexplained."""
-    days = [metered(17, "100"), metered(18, "100"), metered(19, "0.50")]
-    bills = [billed(17, ("104", "a100", "")), billed(18, ("130", "a100", ""), ("7", "", "")), billed(19)]
+    """A dollar, and five in a hundred, may be apart; the day that the meter began on is not compared."""
+    days = [metered(16, "1"), metered(17, "100"), metered(18, "100"), metered(19, "0.50")]
+    bills = [
+        billed(16, ("90", "a100", "")),
+        billed(17, ("104", "a100", "")),
+        billed(18, ("130", "a100", ""), ("7", "", "")),
+        billed(19),
+    ]
     found = drift(books(days, bills))
     assert [f.subject for f in found] == ["2026-11-18 no pool", "2026-11-18 pool a100"]
     assert "billed $130.00, metered $100.00: $30.00 more than was metered is unexplained" in found[1].message

@@ -189,15 +189,15 @@ def test_a_bill_that_is_odd_or_apart_from_the_meter_is_told_once() -> None:
     """Lines that could not be counted, and dollars the meter cannot explain, are alerts; not again tomorrow."""
     on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
     on.event(on.submit("a", run_s=60 * HOUR))
-    hours(on, 36)
+    hours(on, 37)
     odd = Finding(subject="row 7", code="nan", message="BilledCost is NaN")
-    exported(on, Exports((0, "50"), reaches=1, findings=(odd,)))
+    exported(on, Exports((0, "50"), (1, "50"), reaches=2, findings=(odd,)))
     assert told(on, "bill") == [
         ("1 lines of the bill focus could not be counted", "warning", False),
         ("bill and meter are apart on 1 days and pools", "warning", False),
     ]
     (apart,) = [a for a in on.alerts if a.kind == "bill-drift"]
-    assert "2026-11-20 pool one: billed $50.00, metered $12.00: $38.00 more" in apart.why
+    assert "2026-11-21 pool one: billed $50.00, metered $24.00: $26.00 more" in apart.why
 
 
 def test_a_bill_that_cannot_be_read_stops_neither_meter_nor_ladder() -> None:
@@ -280,6 +280,7 @@ def test_every_record_is_in_a_room_that_reads_it() -> None:
     on.event(on.submit("a", run_s=2 * HOUR))
     hours(on, 14)
     exported(on, Exports((0, "50"), reaches=1))
+    billing(on.deps, notice())
     found = {}
     for key, stored in on.deps.state.scan("").items:
         found[key.partition("/")[0]] = rooms.read(key, stored.value)

@@ -118,10 +118,13 @@ def _billed(meter: Meter, known: Books, day: date) -> Usd | None:
 
 
 def drift(known: Books) -> tuple[Finding, ...]:
-    """Days and pools on which the bill and the meter are further apart than both thresholds. In dollars, by day."""
+    """Days and pools on which the bill and the meter are further apart than both thresholds.
+
+    On the first day of the books the meter may have begun at any hour: that day is not compared.
+    """
     found: list[Finding] = []
     for day, bills in sorted(known.billed.items()):
-        if day in known.metered:
+        if day in known.metered and day > min(known.metered):
             billed = _by_pool(row for bill in bills for row in bill.rows)
             metered = _by_pool(known.metered[day].lines)
             found += [
