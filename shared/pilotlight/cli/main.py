@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor_command": ("doctor",),
     "reconcile_command": ("reconcile",),
     "connect_command": ("connect",),
+    "cost_command": ("cost-of-self",),
     "brake_commands": ("pause", "resume", "approve"),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),

@@ -1,0 +1,70 @@
+"""``pilotlight cost-of-self``: what Pilotlight itself costs a month on Google Cloud."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.decide.own_cost import OwnLine, OwnPrices, own_cost
+from pilotlight.errors import BadInput
+from pilotlight.settings import default_file, read
+
+PRICES = "data/prices/self.yaml"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("cost-of-self")(cost_of_self)
+
+
+def cost_of_self(
+    events_per_day: Annotated[int, typer.Option(min=0, help="Events beside the ticks: pending pods, notices, alerts.")],
+    clusters: Annotated[int, typer.Option(min=1, help="Clusters looked after; each ticks every minute.")] = 1,
+    addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses; 0 with GKE's DNS endpoint.")] = 1,
+    prices: Annotated[str, typer.Option(help=f"A price file; left out: {PRICES}.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what Pilotlight itself costs a month, deployed by infra/terraform, at dated list prices.
+
+    Example: [bold]pilotlight cost-of-self --events-per-day 2000[/bold]
+    """
+    where = prices or str(default_file(PRICES))
+    found = _prices(where)
+    try:
+        lines = own_cost(found, events_per_day, clusters=clusters, addresses=addresses)
+    except KeyError as error:
+        raise BadInput(f"{where}: {error} is missing; an unknown price is not $0") from None
+    if as_json:
+        total = sum(line.usd for line in lines)
+        body = {"usd_per_month": f"{total:.2f}", "as_of": found.as_of, "region": found.region, "lines": lines}
+        typer.echo(msgspec.json.encode(body).decode())
+        return
+    _show(found, lines)
+
+
+def _prices(where: str) -> OwnPrices:
+    import yaml
+
+    try:
+        value = yaml.load(read(where), yaml.BaseLoader)
+        return msgspec.convert(value, OwnPrices, strict=False)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _show(found: OwnPrices, lines: list[OwnLine]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"Pilotlight itself, a month, prices of {found.as_of}, {found.region}")
+    for name in ("what", "used", "over the free tier", "$"):
+        table.add_column(name, justify="left" if name == "what" else "right")
+    for line in lines:
+        table.add_row(line.what.replace("_", " "), f"{line.used:,.0f}", f"{line.paid:,.0f}", f"{line.usd:.2f}")
+    table.add_section()
+    table.add_row("all of it", "", "", f"{sum(line.usd for line in lines):.2f}", style="bold")
+    console = Console()
+    console.print(table)
+    assumed = [line.what.replace("_", " ") for line in lines if line.source.startswith("assumed")]
+    uses = [name.replace("_", " ") for name, use in found.uses.items() if use.source.startswith("assumed")]
+    console.print(f"Assumed, not read from a page: {', '.join([*assumed, *uses])}. --json gives every source.")

@@ -1,0 +1,79 @@
+"""What Pilotlight itself costs a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
+
+from decimal import Decimal
+
+import msgspec
+
+DAYS = Decimal("30.4375")
+"""Days of a month: a year of 365.25 days by twelve."""
+HOURS = DAYS * 24
+KIB_PER_GIB = Decimal(2**20)
+TICKS_PER_DAY = 24 * 60 + 24
+"""Of one cluster: one a minute, and one an hour to count money (infra/terraform/modules/plan)."""
+JOBS = 2
+SECRETS = 2
+"""Of one cluster: schedules, and a kubeconfig with a token for the cloud."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dollars of one unit, and how many a month cost nothing."""
+
+    usd: Decimal
+    free_per_month: Decimal
+    source: str
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much one delivery takes, or how much there is at once."""
+
+    amount: Decimal
+    source: str
+
+
+class OwnPrices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The price file (data/prices/self.yaml), dated."""
+
+    as_of: str
+    region: str
+    prices: dict[str, Price]
+    uses: dict[str, Use]
+
+
+class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the month: ``used`` units, of which ``paid`` are over the free tier."""
+
+    what: str
+    used: Decimal
+    paid: Decimal
+    usd: Decimal
+    source: str
+
+
+def own_cost(found: OwnPrices, events_per_day: int, *, clusters: int = 1, addresses: int = 1) -> list[OwnLine]:
+    """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint).
+
+    Every event and every tick is one delivery. An unknown price or use raises ``KeyError``: it is never $0.
+    """
+    deliveries = (Decimal(events_per_day) + TICKS_PER_DAY * clusters) * DAYS
+    each = {name: use.amount for name, use in found.uses.items()}
+    used = {
+        "request": deliveries,
+        "cpu_second": deliveries * each["cpu_seconds"],
+        "gib_second": deliveries * each["cpu_seconds"] * each["gib"],
+        "document_read": deliveries * each["document_reads"],
+        "document_write": deliveries * each["document_writes"],
+        "document_delete": deliveries * each["document_deletes"],
+        "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
+        "scheduled_job": Decimal(JOBS * clusters),
+        "secret_version": Decimal(SECRETS * clusters),
+        "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
+        "address_hour": addresses * HOURS,
+    }
+    return sorted(
+        (_line(name, amount, found.prices[name]) for name, amount in used.items()), key=lambda line: -line.usd
+    )
+
+
+def _line(name: str, used: Decimal, price: Price) -> OwnLine:
+    paid = max(Decimal(0), used - price.free_per_month)
+    return OwnLine(what=name, used=used, paid=paid, usd=paid * price.usd, source=price.source)

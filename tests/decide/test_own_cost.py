@@ -1,0 +1,57 @@
+"""What Pilotlight itself costs: free tiers, ticks, and no price that is unknown."""
+
+from decimal import Decimal
+
+import pytest
+
+from pilotlight.decide.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, Price, Use, own_cost
+
+USES = ("cpu_seconds", "gib", "document_reads", "document_writes", "document_deletes", "published_kib", "nat_instances")
+PRICED = (
+    "cpu_second", "gib_second", "request", "document_read", "document_write", "document_delete", "published_gib",
+    "scheduled_job", "nat_instance_hour", "address_hour", "secret_version",
+)  # fmt: skip
+
+
+def _prices(**free: int) -> OwnPrices:
+    """Everything costs a dollar, and a delivery uses one of everything."""
+    prices = {
+        name: Price(usd=Decimal(1), free_per_month=Decimal(free.get(name, 0)), source="a test") for name in PRICED
+    }
+    return OwnPrices(
+        as_of="2026-11-21",
+        region="a test",
+        prices=prices,
+        uses={name: Use(amount=Decimal(1), source="a test") for name in USES},
+    )
+
+
+def _line(lines: list[OwnLine], what: str) -> OwnLine:
+    return next(line for line in lines if line.what == what)
+
+
+def test_ticks_and_events_are_deliveries() -> None:
+    """A cluster ticks 1,464 times a day; each of 1,000 events is one delivery more."""
+    assert _line(own_cost(_prices(), 0), "request").used == TICKS_PER_DAY * DAYS
+    assert _line(own_cost(_prices(), 1000, clusters=2), "request").used == (1000 + 2 * 1464) * DAYS
+
+
+def test_a_free_tier_is_taken_off_once() -> None:
+    """What is within it costs nothing, what is over it is paid for."""
+    used = TICKS_PER_DAY * DAYS
+    assert _line(own_cost(_prices(request=10**9), 0), "request").usd == 0
+    assert _line(own_cost(_prices(request=1000), 0), "request").usd == used - 1000
+
+
+def test_without_addresses_there_is_no_network_to_pay() -> None:
+    """The DNS endpoint needs neither NAT nor addresses."""
+    lines = own_cost(_prices(), 0, addresses=0)
+    assert _line(lines, "address_hour").usd == _line(lines, "nat_instance_hour").usd == 0
+
+
+def test_an_unknown_price_is_no_zero() -> None:
+    """A price that is missing is an error."""
+    found = _prices()
+    del found.prices["document_read"]
+    with pytest.raises(KeyError, match="document_read"):
+        own_cost(found, 0)
