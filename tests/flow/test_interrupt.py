@@ -157,7 +157,7 @@ def test_a_second_notice_decides_nothing_anew() -> None:
 def test_an_idle_node_is_given_back_at_once_and_not_replaced() -> None:
     """With no demand nothing is bought, and a group that relaunches does not."""
     stage = Doomed(pods=[SAVES], relaunches=True)
-    stage.world._workload.finish(next(iter(stage.world.running.values())), stage.world.now_s)
+    stage.world.finish(next(iter(stage.world.running)))
     stage.notice()
     stage.until(300)
     assert (stage.outcome, stage.world.launches, len(stage.world.nodes)) == ("released", 1, 0)

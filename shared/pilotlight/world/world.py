@@ -130,6 +130,11 @@ class World:
             self._end(node, "evicted", reason)
             self._workload.bind(self.now_s)
 
+    def finish(self, job: str) -> None:
+        """A running job is done, sooner than it said."""
+        with self._lock:
+            self._workload.finish(self.running[job], self.now_s)
+
     def interrupt(self, node_id: str, notice_s: Seconds) -> Seconds:
         """The cloud says that it takes a node after ``notice_s``; when that is. A node it takes sooner stays so."""
         with self._lock:
