@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
+import pytest
 from stage import Stage
 
-from pilotlight.errors import Retry, Unavailable
+from pilotlight.errors import Forbidden, Retry, Unavailable
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import PoolPolicy
 
@@ -60,3 +61,17 @@ def test_a_cluster_that_answers_again_is_told_of_once() -> None:
     assert (begun.resolved, over.resolved) == (False, True)
     assert begun.fingerprint == over.fingerprint
     assert over.at - begun.at >= timedelta(minutes=4)  # type: ignore[operator]
+
+
+def test_a_cluster_that_refuses_us_is_told_of_at_once() -> None:
+    """Rights that are missing do not come back by waiting: the first tick says so, the next ones do not."""
+    stage = Stage()
+    for _ in range(3):
+        stage.fail("observe", Forbidden("the API server answers 403: may not list pods"))
+        with pytest.raises(Forbidden):
+            stage.tick()
+        stage.wait(60)
+    (alert,) = [a for a in stage.alerts if a.kind == "silent"]
+    assert (alert.what, alert.why) == ("cluster c refuses us", "the API server answers 403: may not list pods")
+    stage.tick()
+    assert [a.resolved for a in stage.alerts if a.kind == "silent"] == [False, True]

@@ -1,7 +1,7 @@
 """A schedule tick: settle what booted, put out what idles, catch demand whose event was lost."""
 
 from pilotlight.codec.records import MARK, Mark
-from pilotlight.errors import Retry
+from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
 from pilotlight.flow.credential import remind
@@ -29,8 +29,8 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
         finally:  # A rescue that fails keeps nothing else from being looked at.
             aim = Aim(releases=True, see=seen(deps))
             answer = aimed_walk(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
-    except Retry as silent:
-        _silence(deps, silent)
+    except (Retry, Denied) as failed:
+        _silence(deps, failed)
         raise
     _answers_again(deps)
     remind(deps)
@@ -70,24 +70,26 @@ def _answers_again(deps: Deps) -> None:
     deps.state.delete(_key(deps))
 
 
-def _silence(deps: Deps, silent: Retry) -> None:
-    """Remember since when ticks fail; tell of it once it is long. A store that is down cannot remember: it raises."""
+def _silence(deps: Deps, failed: Retry | Denied) -> None:
+    """Remember since when ticks fail; tell of it once it is long. A refusal is told at once: it does not pass by itself.
+
+    A store that is down cannot remember: it raises.
+    """
     now = clock_seconds(deps.clock.now())
     stored = deps.state.get(_key(deps))
+    since = now if stored is None else _since(deps, stored)
     if stored is None:
         deps.state.put(_key(deps), MARK.write(Mark(note=str(now))))
-        return
-    since = _since(deps, stored)
-    fingerprint = f"silent/{since:.0f}"
-    if now - since < SILENT_S or ledger.was_told(deps.state, deps.name, fingerprint):
+    fingerprint, refused = f"silent/{since:.0f}", isinstance(failed, Denied)
+    if (now - since < SILENT_S and not refused) or ledger.was_told(deps.state, deps.name, fingerprint):
         return
     alert = Alert(
         cluster=deps.name,
         kind="silent",
         severity="critical",
         fingerprint=fingerprint,
-        what=f"cluster {deps.name} was not looked at for {human(now - since)}",
-        why=str(silent),
+        what=f"cluster {deps.name} " + ("refuses us" if refused else f"was not looked at for {human(now - since)}"),
+        why=str(failed),
         next="nodes stay as they are and nothing is bought until it answers",
         how="check the API server, the cloud's API and their credentials",
         at=deps.clock.now(),
