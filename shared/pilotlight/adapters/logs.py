@@ -1,5 +1,6 @@
 """Logs as data: one JSON object a line, in the keys that Cloud Logging and CloudWatch read."""
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -7,8 +8,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
-
-import msgspec
 
 LOGGER = "pilotlight"
 
@@ -40,7 +39,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return json.dumps(line, default=str)
 
 
 def begin(stream: TextIO | None = None) -> None:
