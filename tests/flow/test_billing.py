@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from failing_store import Failing
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
@@ -142,6 +143,35 @@ def test_ticks_twice_and_crashed_tell_once() -> None:
     for _ in range(3):
         tick(on)
     assert told(on) == [("budget b: 50 % of $4.00 a day is spent", "info", False)]
+
+
+def played(fail_at: int) -> tuple[set[str], Decimal]:
+    """Two days with a bill and a ladder, one write of the store failing: alerts by fingerprint, and the month's total.
+
+    A tick that fails comes again, as a scheduler's does.
+    """
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(100), ladder=LOW),))
+    state = Failing(on.world.clock)
+    on.deps = replace(on.deps, state=state, bills=Exports((0, "30"), (1, "9"), reaches=2))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    state.at = fail_at
+    for _ in range(5):
+        on.wait(10 * HOUR)
+        try:
+            tick(on)
+        except Unavailable:
+            tick(on)
+    sent = [(m.id, m.key) for m in on.outbox.sent if m.topic == "alerts" and m.key.startswith(("budget/", "bill"))]
+    assert len(set(sent)) == len({key for _, key in sent})
+    return {key for _, key in sent}, round(standing(on.deps, on.world.clock.now())[0].total, 2)
+
+
+def test_a_tick_cut_short_at_any_write_tells_and_counts_the_same() -> None:
+    """Whichever write a worker dies at, people hear the same, each under one id, and no dollar is lost or doubled."""
+    whole = played(0)
+    assert len(whole[0]) == 2
+    for fail_at in range(1, 40):
+        assert played(fail_at) == whole
 
 
 class Exports:

@@ -7,14 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from failing_store import Failing
 from stage import START, Stage
 
-from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import CostLine
 from pilotlight.facts.policy import Budget
 from pilotlight.flow import meter
-from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 
 CENT = Decimal("0.01")
@@ -65,19 +64,6 @@ def test_the_same_look_twice_counts_once() -> None:
     before = lines(on)
     meter.count(on.deps)
     assert lines(on) == before
-
-
-class Failing(MemoryState):
-    """A store that fails once, at its ``at``-th put."""
-
-    at = 0
-
-    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        """Put, or fail."""
-        self.at -= 1
-        if self.at == 0:
-            raise Unavailable("the store is gone for a moment")
-        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
 
 
 def test_a_look_cut_short_anywhere_counts_nothing_twice() -> None:

@@ -14,7 +14,7 @@ from pilotlight.decide.ladder import figures
 from pilotlight.decide.meter import day_start
 from pilotlight.decide.spend import Books, books, drift, spent
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.bill import MeterDay
+from pilotlight.facts.bill import Bill, MeterDay
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
@@ -91,27 +91,35 @@ def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | Non
 
 def _read_if_due(deps: Deps) -> tuple[str, ...]:
     """Read the bill where that is due. One that cannot be read is told of, and stops nothing else."""
-    key = f"bill-read/{deps.name}"
+    key, now = f"bill-read/{deps.name}", deps.clock.now()
     if deps.bills is None or deps.state.get(key) is not None:
         return ()
     try:
-        return (_read_bill(deps, deps.bills),)
+        read = deps.bills.read(_bill_start(now), now)
     except PilotlightError as error:
-        deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
-        alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), deps.clock.now())
+        alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), now)
         tell_once(deps, alert, DAILY_S)
+        deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
         return (f"the bill could not be read: {error}",)
+    return (_take_in(deps, read, now),)
 
 
 def _read_bill(deps: Deps, bills: Bills) -> str:
-    """Read what is billed and replace those days. Raises what the adapter raises."""
+    """Read what is billed, now. Raises what the adapter raises."""
     now = deps.clock.now()
-    start = day_start((now - LOOK_BACK).date())
-    read = bills.read(start, now)
-    covered = bill.store(deps.state, deps.name, read, start, now)
-    deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
+    return _take_in(deps, bills.read(_bill_start(now), now), now)
+
+
+def _bill_start(now: datetime) -> datetime:
+    return day_start((now - LOOK_BACK).date())
+
+
+def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
+    """Replace the days that a bill covers whole, and tell of its lines that could not be counted."""
+    covered = bill.store(deps.state, deps.name, read, _bill_start(now), now)
     if read.findings:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
+    deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
     return f"read {covered} whole days of {read.source}"
 
 
