@@ -71,7 +71,7 @@ def _answers_again(deps: Deps) -> None:
 
 
 def _silence(deps: Deps, failed: Retry | Denied) -> None:
-    """Remember since when ticks fail; tell of it once it is long. A refusal is told at once: it does not pass by itself.
+    """Remember since when ticks fail; tell of it once it is long, of a refusal at once: that does not pass by itself.
 
     A store that is down cannot remember: it raises.
     """
