@@ -107,7 +107,9 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
     sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=aim.releases, explain=False)
     here = {node.name for node in sight.view.nodes}
     gives = tuple(node for node in aim.gives if node.node in here)  # A second look gives nothing back twice.
-    plan = msgspec.structs.replace(plan, nodes=(*plan.nodes, *gives)) if gives else plan
+    if gives:
+        after = plan.usd_per_hour_after - sum(node.usd_per_hour for node in gives)
+        plan = msgspec.structs.replace(plan, nodes=(*plan.nodes, *gives), usd_per_hour_after=after)
     odd = (*sight.findings, *kept.findings)
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *odd)) if odd else plan
     decision = _id(sight.now, deps.name, trigger, held.fence, round_)
