@@ -143,8 +143,19 @@ class App:
             mode=mode,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
             credential=self._credential,
-            pause=(lambda _: None) if "clock" in self._seams else time.sleep,
+            pause=self._pause,
         )
+
+    @cached_property
+    def _speed(self) -> float:
+        """Seconds of the clock in one of the wall's; 0 where it is led by hand."""
+        if "clock" in self._seams:
+            return 0.0
+        return self.served_world.time().speed if self.served_world else 1.0
+
+    def _pause(self, seconds: float) -> None:
+        if self._speed:
+            time.sleep(seconds / self._speed)
 
     @cached_property
     def policy(self) -> Policy:
