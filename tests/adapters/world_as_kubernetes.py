@@ -42,6 +42,8 @@ class WorldApi(ApiServer):
             self.world.cordon(value["metadata"]["name"], on=value["spec"].get("unschedulable", False))
         if asked.method == "POST" and asked.path.endswith("/eviction"):
             self.world.evict(asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", ""))
+        if asked.method == "POST" and value.get("reason") == labels.CHECKPOINT_NOW:
+            self.world.checkpoint(value["involvedObject"]["namespace"], value["involvedObject"]["name"])
         return status, value
 
     def mirror(self) -> None:
@@ -104,6 +106,10 @@ def running_pod(pod: BoundPod, node: str) -> Json:
         _describe(meta, pod.shape)
     if pod.gpu is not None:
         _share(meta, pod.gpu)
+    if pod.checkpoint_takes_s:
+        meta["annotations"][labels.CHECKPOINT_TAKES_S] = str(pod.checkpoint_takes_s)
+    if pod.checkpointed_at:
+        meta["annotations"][labels.CHECKPOINTED_AT] = _text(pod.checkpointed_at)
     spec = {
         "containers": [_container(pod.gpu)],
         "nodeName": node,
