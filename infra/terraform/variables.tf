@@ -64,7 +64,8 @@ variable "clusters" {
   description = <<-EOT
     The clusters to look after, each by the name that alerts will use:
       civo       {region, cluster_id} of a Civo cluster, as `civo kubernetes show` prints them
-      gke        {location, cluster} of a GKE cluster; dns = false reaches its address instead of its DNS name
+      gke        {location, cluster} of a GKE cluster, whose name is also its name here; dns = false reaches its address
+                 instead of its DNS name
                  with neither, the cluster is reached by its kubeconfig, and its pools are advised on only
       mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
       reconcile  when to look, as cron: every minute

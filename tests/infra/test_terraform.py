@@ -1,7 +1,6 @@
 """What Terraform and the code must agree on, and what a newcomer is asked."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,15 +85,3 @@ def test_every_module_says_what_it_is(module: str) -> None:
         blocks = re.findall(r'^(?:variable|output) "\w+" \{\n(.*?)^\}', text, re.M | re.S)
         assert all("description" in block for block in blocks)
     assert list((folder / "tests").glob("*.tftest.hcl"))
-
-
-@pytest.mark.slow
-def test_terraform_holds(shelf: Path) -> None:
-    """fmt, init, validate and test pass for every directory, by the stand-ins of the providers."""
-    check = shelf / "tfcheck" / "check"
-    if not check.exists():
-        pytest.skip("../shared/tfcheck is not there")
-    run = subprocess.run([check, "--recursive", TERRAFORM], capture_output=True, text=True)
-    if run.returncode == 2:
-        pytest.skip(run.stderr.strip() or "tfcheck cannot run")
-    assert run.returncode == 0, run.stdout

@@ -36,6 +36,10 @@ variable "clusters" {
     error_message = "A cluster is either Civo's or GKE's: give it civo = {...} or gke = {...}, not both. With neither, its kubeconfig lies in a secret."
   }
   validation {
+    condition     = alltrue([for name, c in var.clusters : c.gke == null || try(c.gke.cluster == name, false)])
+    error_message = "Call a GKE cluster by its own name here: its events in Cloud Logging carry that name, and would not be taken for another's."
+  }
+  validation {
     condition     = alltrue([for c in values(var.clusters) : contains(["observe", "advise", "scale-up", "act"], c.mode)])
     error_message = "A cluster's mode is one of observe, advise, scale-up and act. Begin with advise: it decides and tells, and changes nothing."
   }

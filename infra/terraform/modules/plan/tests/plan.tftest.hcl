@@ -131,7 +131,15 @@ run "refuses_a_cluster_with_a_bad_name" {
 run "refuses_a_cluster_of_two_clouds" {
   command = plan
   variables {
-    clusters = { ml = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "c" } } }
+    clusters = { ml = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "ml" } } }
+  }
+  expect_failures = [var.clusters]
+}
+
+run "refuses_a_gke_cluster_under_another_name" {
+  command = plan
+  variables {
+    clusters = { ml = { gke = { location = "europe-west1", cluster = "training" } } }
   }
   expect_failures = [var.clusters]
 }
