@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -289,6 +290,19 @@ def test_endless_wrapping_is_refused() -> None:
         body = _push(json.dumps(body).encode())
     with pytest.raises(BadEvent, match="wrapped too deeply"):
         _of(body)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize("sample", ["aws/spot_interruption", "aws/rebalance", "azure/event_grid", "pilotlight/tick"])
+def test_a_time_at_the_end_of_the_calendar_is_refused(sample: str, time: str) -> None:
+    """A deadline is reckoned from it: what no calendar holds must not reach that."""
+    body = re.sub(r'("(?:time|at|eventTime)": *)"[^"]*"', rf'\1"{time}"', json.dumps(_sample(f"{sample}.json")))
+    assert time in body
+    try:
+        refused = [d for d in decode(body.encode(), {}, cluster="home") if isinstance(d, Refused)]
+    except BadEvent:
+        return
+    assert refused
 
 
 def test_a_cloudevent_may_carry_base64() -> None:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from datetime import datetime
 
 import msgspec
 
@@ -19,9 +20,13 @@ from pilotlight.codec.events.envelope import (
 )
 from pilotlight.codec.events.readers import reader_of
 from pilotlight.errors import BadEvent
+from pilotlight.facts.messages import Message
 
 MAX_WRAPPERS = 8
 """How many arrays, envelopes and lists may lie around one event."""
+
+FIRST_YEAR, LAST_YEAR = 1970, 2200
+"""A time outside of these is no time of a cloud's."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Delivery | Refused]:
@@ -121,7 +126,12 @@ def _structured(event: Envelope) -> Envelope:
 def _delivered(event: Envelope) -> list[Delivery | Refused]:
     dryrun = event.attributes.get("dryrun") or (event.data.get("dryrun") if isinstance(event.data, dict) else None)
     reader = reader_of(event)
-    found = reader(event)
+    try:
+        found = reader(event)
+    except OverflowError:
+        raise BadEvent("a time that no calendar holds", event.path) from None
+    for one in found if isinstance(found, list) else [found]:
+        _check_times(event, one)
     file = reader.__module__.rpartition(".")[2]
     return [
         Delivery(
@@ -131,6 +141,14 @@ def _delivered(event: Envelope) -> list[Delivery | Refused]:
         )
         for one in (found if isinstance(found, list) else [found])
     ]
+
+
+def _check_times(event: Envelope, message: Message | Ignored) -> None:
+    """What is decided reckons with these times: they must leave it room on both sides."""
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if isinstance(value, datetime) and not FIRST_YEAR <= value.year <= LAST_YEAR:
+            raise BadEvent(f"the year {value.year} is not from {FIRST_YEAR} to {LAST_YEAR}", join(event.path, name))
 
 
 def _counted(event: Envelope, ignored: Ignored, file: str) -> Ignored:
