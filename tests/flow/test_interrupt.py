@@ -296,6 +296,31 @@ def test_an_order_after_a_rebalance_is_news() -> None:
     assert (stage.outcome, stage.world.launches) == ("released", 2)
 
 
+def test_a_name_that_a_group_gives_again_is_another_interruption() -> None:
+    """A machine preempted, made anew under its name, and preempted an hour later is replaced and told a second time."""
+    stage = Doomed()
+    stage.deliver("preempted", "gke-p-x1")
+    stage.deliver("preempted", "gke-p-x1")
+    assert len(stage.deps.state.scan("interruption/c/").items) == 1
+    stage.minutes(60)
+    stage.deliver("preempted", "gke-p-x1")
+    assert len(stage.deps.state.scan("interruption/c/").items) == 2
+    assert len([a for a in stage.alerts if a.kind == "interruption"]) == 2
+
+
+def test_what_is_told_of_the_end_of_a_rescued_node_is_no_news() -> None:
+    """The cloud says that it terminates and has terminated what was given back: once told is enough."""
+    stage = Doomed(pods=[SAVES])
+    stage.notice()
+    stage.until(110)
+    told = len(stage.alerts)
+    stage.minutes(2)
+    stage.deliver("state-change")
+    stage.deliver("lifecycle")
+    assert (len(stage.deps.state.scan("interruption/c/").items), stage.outcome) == (1, "released")
+    assert len([a for a in stage.alerts[told:] if a.kind == "interruption"]) == 0
+
+
 def test_with_the_store_down_the_work_is_saved() -> None:
     """Nothing is bought or given back; the node is cordoned, the pod asked, and evicted before the deadline."""
     stage = Doomed(pods=[SAVES])

@@ -38,16 +38,17 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from.
 
-    ``begin`` is when to start, ``deadline`` when the instance goes, None after the fact and for a mere probability.
-    ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act, ``why`` says so in words;
-    ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are by pod uid. Where
-    it is not ``priced``, its price is not known, and dollars mean nothing.
+    ``said_at`` is the notice's own time, ``begin`` when to start, ``deadline`` when the instance goes, None after the
+    fact and for a mere probability. ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act,
+    ``why`` says so in words; ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are
+    by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing.
     """
 
     cluster: str
     instance: str
     kind: NoticeKind
     received_at: datetime
+    said_at: datetime | None = None
     begin: datetime
     deadline: datetime | None = None
     until: datetime | None = None
@@ -56,6 +57,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     ours: bool = False
     why: str = ""
     outcome: str = ""
+    ended_at: datetime | None = None
     replaced: bool = False
     decision: str = ""
     asked: dict[str, datetime] = {}

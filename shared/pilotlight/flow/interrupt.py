@@ -17,6 +17,9 @@ from pilotlight.flow.notices import Kept
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
 
+ANOTHER = timedelta(minutes=10)
+"""A notice that is so much younger is not the same one again. A cloud tells the end of an instance within that."""
+
 
 def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
     """What one notice leads to now; what is left is kept for the next look. A second notice decides nothing anew.
@@ -30,9 +33,8 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
         view = deps.cluster.observe()
-        kept = Kept(
-            _opened(deps, view, notice, known.found if known else None, now), known.version if known else ABSENT
-        )
+        before = known.found if known and not known.found.over else None
+        kept = Kept(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
         if dry_run:
             return _would(deps, kept.found, view)
         kept = notices.write(deps, kept)
@@ -46,7 +48,13 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
 
 
 def news(known: Interruption, notice: InterruptionNotice) -> bool:
-    """Whether a notice says more than what is known: a probability becomes an order, an order an earlier deadline."""
+    """Whether a notice says more than what is known: a probability becomes an order, an order an earlier deadline.
+
+    What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
+    """
+    since = known.ended_at or known.received_at
+    if known.over and notice.at is not None and notice.at != known.said_at and notice.at - since > ANOTHER:
+        return True
     return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) and not (known.over and known.outcome != "stayed")
 
 
@@ -84,6 +92,7 @@ def _opened(
         instance=notice.instance,
         kind=notice.kind,
         received_at=now,
+        said_at=notice.at,
         begin=begin_of(deadline, now),
         deadline=deadline,
         until=now + timedelta(seconds=CORDON_S) if not (deadline or late) else None,
@@ -118,6 +127,7 @@ def _told(
         found = msgspec.structs.replace(found, why=figures or "its node is gone", outcome="" if worth else "stayed")
     if found.ours and notice.action == "freeze":
         found = msgspec.structs.replace(found, why="it is frozen for seconds, and goes on", outcome="stayed")
+    found = msgspec.structs.replace(found, ended_at=now if found.over else None)
     return msgspec.structs.replace(found, messages=(notices.opening(found, len(pods), price, now),))
 
 

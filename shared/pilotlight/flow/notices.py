@@ -1,6 +1,7 @@
 """Interruptions in the state, and what people are told of them.
 
-Keys: ``rescue/<cluster>/<instance>`` while something is left to do, then ``interruption/<cluster>/<instance>``.
+Keys: ``rescue/<cluster>/<instance>`` while something is left to do, then
+``interruption/<cluster>/<instance>/<moment>``.
 """
 
 import hashlib
@@ -29,12 +30,13 @@ class Kept(NamedTuple):
 
 
 def find(deps: Deps, instance: str) -> Kept | None:
-    """What is known of an instance's interruption, open or filed."""
-    for key, is_open in ((_open_key(deps.name, instance), True), (_filed_key(deps.name, instance), False)):
-        stored = deps.state.get(key)
-        if stored is not None:
-            return Kept(INTERRUPTION.read(key, stored.value), stored.version if is_open else ABSENT)
-    return None
+    """What is known of an instance's last interruption, open or filed."""
+    key = _open_key(deps.name, instance)
+    stored = deps.state.get(key)
+    if stored is not None:
+        return Kept(INTERRUPTION.read(key, stored.value), stored.version)
+    filed = deps.state.scan(f"{_filed_key(deps.name, instance)}/").items
+    return Kept(INTERRUPTION.read(filed[-1][0], filed[-1][1].value), ABSENT) if filed else None
 
 
 def write(deps: Deps, kept: Kept) -> Kept:
@@ -47,7 +49,8 @@ def write(deps: Deps, kept: Kept) -> Kept:
 def close(deps: Deps, kept: Kept) -> None:
     """File an interruption with which nothing is left to do."""
     found = kept.found
-    deps.state.put(_filed_key(deps.name, found.instance), INTERRUPTION.write(found), ttl_s=KEEP_S)
+    key = f"{_filed_key(deps.name, found.instance)}/{found.received_at:%Y%m%dT%H%M%S}"
+    deps.state.put(key, INTERRUPTION.write(found), ttl_s=KEEP_S)
     deps.state.delete(_open_key(deps.name, found.instance))
 
 

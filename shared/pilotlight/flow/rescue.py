@@ -222,7 +222,7 @@ class Rescue:
         self.found = msgspec.structs.replace(self.found, **fields)
 
     def _end(self, outcome: str) -> None:
-        self._note(outcome=outcome)
+        self._note(outcome=outcome, ended_at=self.now)
         end = notices.closing(self.found, self.price, self.now)
         self._note(messages=(*self.found.messages, end))
 
