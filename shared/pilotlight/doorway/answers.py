@@ -1,0 +1,95 @@
+"""What is answered, and what becomes of an event that is refused."""
+
+import logging
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from pilotlight.adapters.logs import LOGGER
+from pilotlight.doorway.request import Request
+from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, Unavailable
+from pilotlight.facts.messages import DeadLetter, Outgoing
+from pilotlight.flow.deps import Answer
+
+KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
+"""Headers a dead letter keeps; never those that carry credentials."""
+
+_log = logging.getLogger(LOGGER)
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """An HTTP answer. ``body`` holds JSON values only."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = {}
+
+    def http(self) -> tuple[bytes, int, dict[str, str]]:
+        """Body, status and headers, as Flask takes them."""
+        return msgspec.json.encode(self.body), self.status, {"Content-Type": "application/json", **self.headers}
+
+
+def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
+    """All of them in one, with the worst status and that one's headers."""
+    found = max(answers, key=lambda answer: answer.status, default=Response(status=200, body={}))
+    return msgspec.structs.replace(found, body=body)
+
+
+def decided(answer: Answer) -> Response:
+    """What a flow decided."""
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(answer))
+    _log.info("decided", extra={"data": {"decision": answer.decision, "did": answer.did, "why": answer.why}})
+    return Response(status=200, body={key: value for key, value in body.items() if value is not None})
+
+
+def refuse(request: Request, error: Reject) -> Response:
+    """Dead letter first, then 200: a poisoned event neither loops nor is lost."""
+    if not request.dryrun:
+        try:
+            request.house.outbox.publish([_dead_letter(request, error)])
+            if isinstance(error, Corrupt) and len(request.house.clusters) == 1:
+                _tell_corrupt(request, error)
+        except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
+            return failed(Unavailable(f"the dead letter could not be written: {lost}"))
+    _log.warning("rejected", extra={"data": {"why": str(error)}})
+    return Response(status=200, body={"rejected": str(error)})
+
+
+def _tell_corrupt(request: Request, error: Corrupt) -> None:
+    """An event is poison to itself alone; a record that cannot be read stops a cluster, and people must know."""
+    from pilotlight.flow.corrupt import tell_corrupt
+
+    tell_corrupt(request.deps, error)
+
+
+def _dead_letter(request: Request, error: Reject) -> Outgoing:
+    letter = DeadLetter(
+        reason=str(error),
+        path=error.path if isinstance(error, BadEvent) else "",
+        function=request.function,
+        body=request.body[: request.house.settings.max_body].decode(errors="backslashreplace"),
+        headers={key: value for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
+        at=request.house.clock.now(),
+    )
+    # The same body refused again is the same letter.
+    digest = blake2b(request.function.encode() + b"\0" + request.body, digest_size=12).hexdigest()
+    return Outgoing(
+        id=f"dead-{digest}",
+        topic="dead-letter",
+        type="dev.pilotlight.dead-letter.v1",
+        key=request.function,
+        data=msgspec.Raw(msgspec.json.encode(letter)),
+    )
+
+
+def failed(error: Exception, doing: str = "") -> Response:
+    """503 where later may work, else 500; the traceback goes to the log alone."""
+    said = str(error) if isinstance(error, PilotlightError) else f"internal error ({type(error).__name__}); see the log"
+    body = {"error": doing + said}
+    if isinstance(error, Retry):
+        _log.warning("retry", extra={"data": {"why": doing + said}})
+        return Response(status=503, body=body, headers={"Retry-After": str(max(1, round(error.after_s)))})
+    _log.error("failed", exc_info=error, extra={"data": {"why": doing + said}})
+    return Response(status=500, body=body)

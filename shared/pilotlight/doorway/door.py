@@ -1,0 +1,151 @@
+"""One request: its events found, each brought to the clusters it is for and answered."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from pilotlight.adapters.logs import LOGGER, bound
+from pilotlight.codec.events import Delivery, Ignored, Refused, decode
+from pilotlight.doorway.answers import Response, decided, failed, refuse, worst
+from pilotlight.doorway.functions import Function, run
+from pilotlight.doorway.request import House, Request
+from pilotlight.errors import BadEvent, Reject
+from pilotlight.facts.messages import (
+    Alert,
+    BillExported,
+    BudgetNotice,
+    CapacityChanged,
+    DeadLetter,
+    Message,
+    PodPending,
+    Tick,
+)
+from pilotlight.settings import EVERY_CLUSTER
+
+_log = logging.getLogger(LOGGER)
+
+
+def receive(
+    house: House, function: Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
+) -> Response:
+    """Answer one request to a function. Never raises.
+
+    ``dryrun`` decides and answers, and changes nothing, not even the state. The header
+    ``x-pilotlight-dryrun: true`` and ``dryrun`` on the event ask for it too.
+    """
+    known = {key.lower(): value for key, value in headers.items()}
+    try:
+        _check(house, function)
+    except Exception as error:  # A deployment that is set up wrongly must not dead-letter its events.
+        return failed(error, "not set up: ")
+    dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")
+    request = Request(house=house, function=function, body=body, headers=known, dryrun=dryrun)
+    try:
+        deliveries = _read(request)
+    except Reject as error:
+        return refuse(request, error)
+    answers = [_one(request, delivery) for delivery in deliveries]
+    if len(answers) == 1:
+        return answers[0]
+    return worst(answers, {"answers": [answer.body for answer in answers]})
+
+
+def _check(house: House, function: Function) -> None:
+    """Raises what is wrong with the whole deployment; one of many clusters answers for itself when its turn comes."""
+    alone = house.clusters[0] if len(house.clusters) == 1 else ""
+    _ = house.at(alone).late if alone else (house.state, house.outbox, house.policy)
+    if function == "alert_fanout":
+        _ = house.channels
+
+
+def _read(request: Request) -> list[Delivery | Refused]:
+    limit = request.house.settings.max_body
+    if len(request.body) > limit:
+        raise BadEvent(f"{len(request.body):,} bytes are over the limit of {limit:,}")
+    clusters = request.house.clusters
+    return decode(request.body, request.headers, cluster=clusters[0] if len(clusters) == 1 else EVERY_CLUSTER)
+
+
+def _one(request: Request, delivery: Delivery | Refused) -> Response:
+    """Answer one event of a request."""
+    if isinstance(delivery, Refused):
+        return refuse(replace(request, body=delivery.body), delivery.error)
+    request = replace(request, dryrun=request.dryrun or delivery.dryrun)
+    message = delivery.message
+    with bound(function=request.function, event=delivery.id, **_subject(message)):
+        if isinstance(message, Ignored):
+            return _ignore(message)
+        clusters = _addressed(request.house, message)
+        if isinstance(clusters, Ignored):
+            return _ignore(clusters)
+        if not clusters:
+            return _answer(request, message)
+        if len(clusters) == 1:
+            return _at(request, message, clusters[0])
+        return _abreast(request, message, clusters)
+
+
+def _ignore(ignored: Ignored) -> Response:
+    """``count`` is there to be summed over the log, by source and type."""
+    counted = {"source": ignored.source, "type": ignored.type, "count": 1}
+    _log.info("ignored", extra={"data": {"why": ignored.reason, **counted}})
+    return Response(status=200, body={"ignored": ignored.reason})
+
+
+def _abreast(request: Request, message: Message, clusters: Sequence[str]) -> Response:
+    """Every cluster's answer by its name: one that fails or hangs never delays another."""
+    from pilotlight.flow.abreast import abreast
+
+    work = {name: partial(_at, request, message, name) for name in clusters}
+    found = abreast(work, request.house.settings.wait_s)
+    answers = {name: failed(each) if isinstance(each, Exception) else each for name, each in found.items()}
+    return worst(list(answers.values()), {"clusters": {name: answer.body for name, answer in answers.items()}})
+
+
+def _at(request: Request, message: Message, cluster: str) -> Response:
+    """One cluster's answer, under this deployment's name of it."""
+    with bound(cluster=cluster):
+        try:
+            site = request.house.at(cluster)
+            _ = site.late
+        except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
+            return failed(error, "not set up: ")
+        return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))
+
+
+def _answer(request: Request, message: Message) -> Response:
+    try:
+        answer = run(request, message)
+    except Reject as error:
+        return refuse(request, error)
+    except Exception as error:  # The one place that answers for what nobody foresaw.
+        return failed(error)
+    return decided(answer)
+
+
+def _subject(message: Message | Ignored) -> dict[str, str]:
+    match message:
+        case PodPending():
+            return {"cluster": message.cluster, "pod": f"{message.namespace}/{message.name}"}
+        case Ignored():
+            return {}
+    return {"cluster": message.cluster} if not isinstance(message, DeadLetter) else {}
+
+
+def _addressed(house: House, message: Message) -> Sequence[str] | Ignored:
+    """The clusters a message is for, none where it is about none; a cluster that is not served is let pass.
+
+    One that names no cluster is for all: events are hints, and each cluster looks for itself. A cloud's account is of
+    all clusters, and the first one speaks for it. The embedded default takes whatever comes.
+    """
+    alerts = isinstance(message, Tick) and message.what == "alerts"
+    if alerts or isinstance(message, Alert | CapacityChanged | DeadLetter):
+        return ()
+    if message.cluster in ("", EVERY_CLUSTER) or not (house.settings.cluster or house.settings.clusters):
+        return house.clusters[:1] if isinstance(message, BudgetNotice | BillExported) else house.clusters
+    if message.cluster in house.clusters:
+        return (message.cluster,)
+    return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {', '.join(house.clusters)}")

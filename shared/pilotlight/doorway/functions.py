@@ -1,0 +1,108 @@
+"""Which function takes which message, and the flow that each of them runs."""
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from pilotlight.codec.events import Ignored
+from pilotlight.errors import BadEvent
+from pilotlight.facts.messages import (
+    Alert,
+    BillExported,
+    BudgetNotice,
+    CapacityFailed,
+    InterruptionNotice,
+    Message,
+    PodPending,
+    Tick,
+)
+from pilotlight.flow.deps import Answer
+
+if TYPE_CHECKING:
+    from pilotlight.doorway.request import House, Request
+    from pilotlight.flow.telling import Desk
+
+Function = Literal["pod_pending", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"]
+
+RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
+    "pod_pending": (PodPending,),
+    "capacity_reconcile": (Tick, CapacityFailed),
+    "spot_interruption": (InterruptionNotice, Tick),
+    "billing_tick": (Tick, BudgetNotice, BillExported),
+    "alert_fanout": (Alert, Tick),
+}
+"""The messages each function takes; of ticks, those of ``TICKS``."""
+
+TICKS: dict[str, str] = {
+    "reconcile": "capacity_reconcile",
+    "billing": "billing_tick",
+    "rescue": "spot_interruption",
+    "alerts": "alert_fanout",
+}
+"""The function for each thing that a tick is for."""
+
+
+def takes(function: Function, message: Message | Ignored) -> bool:
+    """Whether a message is for a function."""
+    ticks_here = not isinstance(message, Tick) or TICKS[message.what] == function
+    return ticks_here and isinstance(message, RECEIVES[function])
+
+
+def run(request: "Request", message: Message) -> Answer:
+    """The function's flow. Imported when it runs: a function pays at its start only for its own."""
+    match request.function, message:
+        case "pod_pending", PodPending():
+            from pilotlight.flow.provision import provision
+
+            return provision(request.deps, message, dry_run=request.dryrun)
+        case "capacity_reconcile", CapacityFailed():
+            from pilotlight.flow.refusal import refusal
+
+            return refusal(request.deps, message, dry_run=request.dryrun)
+        case "capacity_reconcile", Tick(what="reconcile"):
+            from pilotlight.flow.reconcile import reconcile
+
+            return reconcile(request.deps, message, dry_run=request.dryrun)
+        case "spot_interruption", InterruptionNotice():
+            from pilotlight.flow.interrupt import interrupt
+
+            return interrupt(request.deps, message, dry_run=request.dryrun)
+        case "spot_interruption", Tick(what="rescue"):
+            from pilotlight.flow.rescues import go_on
+
+            return go_on(request.deps, dry_run=request.dryrun)
+        case "billing_tick", BudgetNotice() if not request.dryrun:
+            from pilotlight.flow.cloud_budget import cloud_budget
+
+            return cloud_budget(request.deps, message)
+        case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
+            from pilotlight.flow.billing import billing
+
+            return billing(request.deps, message, dry_run=request.dryrun)
+        case "alert_fanout", Alert():
+            from pilotlight.flow.fan_out import fan_out
+
+            return fan_out(_desk(request.house), message, dry_run=request.dryrun)
+        case "alert_fanout", Tick(what="alerts"):
+            from pilotlight.flow.flush import flush
+
+            return flush(_desk(request.house), dry_run=request.dryrun)
+    raise BadEvent(_misrouted(request.function, message), "type")
+
+
+def _desk(house: "House") -> "Desk":
+    from pilotlight.flow.telling import Desk
+
+    return Desk(
+        channels=house.channels,
+        policy=house.policy.alerts,
+        state=house.state,
+        outbox=house.outbox,
+        clock=house.clock,
+    )
+
+
+def _misrouted(function: Function, message: Message) -> str:
+    owners = [TICKS[message.what]] if isinstance(message, Tick) else [name for name in RECEIVES if takes(name, message)]
+    what = f"a Tick for {message.what}" if isinstance(message, Tick) else type(message).__name__
+    return f"{function} does not take {what}; send it to {' or '.join(owners) or 'nobody: it is ours'}"
