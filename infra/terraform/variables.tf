@@ -104,11 +104,13 @@ variable "state" {
       firestore  {location}: a database in the functions' region unless it says another (the default)
       dynamodb   {}: a table, for functions that run inside a cluster on AWS (network.path = "in-cluster")
     protected    whether deleting it is refused
+    accounts     e-mails of accounts that use the Firestore database beside the functions: that of a home inside a cluster
   EOT
   type = object({
     firestore = optional(object({ location = optional(string) }))
     dynamodb  = optional(object({}))
     protected = optional(bool, true)
+    accounts  = optional(list(string), [])
   })
   default = {}
 

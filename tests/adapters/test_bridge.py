@@ -2,9 +2,14 @@
 
 import base64
 import json
+import os
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -15,6 +20,7 @@ pytest.importorskip("botocore", reason="needs pilotlight[aws]")
 from pilotlight.adapters.bridge import Bridge
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 
+ROOT = Path(__file__).resolve().parents[2]
 AUDIENCE = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/aws"
 SPOT = "EC2 Spot Instance Interruption Warning"
 EVENT = {"id": "e-1", "detail-type": SPOT, "source": "aws.ec2", "detail": {"instance-id": "i-1"}}
@@ -122,3 +128,27 @@ def test_an_event_without_a_topic_is_refused(google: Google) -> None:
     with pytest.raises(BadInput, match="Something Else"):
         _bridge(google).forward({"detail-type": "Something Else"})
     assert google.published == []
+
+
+def test_the_bundle_answers_from_an_empty_folder(google: Google, tmp_path: Path) -> None:
+    """Lambda's zip holds all that its handler imports, but for what Lambda's Python brings."""
+    command = [sys.executable, ROOT / "scripts" / "bundle.py", tmp_path / "build"]
+    subprocess.run(command, check=True, capture_output=True)
+    with zipfile.ZipFile(tmp_path / "build" / "aws_bridge.zip") as archive:
+        archive.extractall(tmp_path / "app")
+    base = f"http://127.0.0.1:{google.port}"
+    stand_ins = {"BRIDGE_AUDIENCE": AUDIENCE, "BRIDGE_STS": f"{base}/token", "BRIDGE_PUBSUB": f"{base}/v1"}
+    environ = {**os.environ, **stand_ins, "BRIDGE_TOPICS": json.dumps({SPOT: "projects/acme/topics/t"})}
+    words = [sys.executable, "-c", HANDLE, json.dumps(EVENT)]
+    run = subprocess.run(words, cwd=tmp_path / "app", env=environ, capture_output=True, text=True)
+    assert (run.stdout.strip(), len(google.published)) == ("{'published': '42'}", 1), run.stderr
+
+
+HANDLE = """
+import json, sys
+sys.path = [p for p in sys.path if not p.endswith("shared")]
+sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f).lower()]
+import main, pilotlight, pathlib
+assert pathlib.Path(pilotlight.__file__).parents[1] == pathlib.Path.cwd(), pilotlight.__file__
+print(main.aws_bridge(json.loads(sys.argv[1]), None))
+"""

@@ -13,7 +13,7 @@ import pytest
 from pilotlight.chaos import crowd
 from pilotlight.chaos.storm import run
 from pilotlight.chaos.sweep import sweep, total
-from pilotlight.decide import budget, gangs, scale_down
+from pilotlight.decide import gangs, purse, scale_down
 from pilotlight.decide import holds as hold_rules
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.flow import act, holds, lease, ledger, sight, walk
@@ -131,7 +131,7 @@ def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
 
 def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Purchases are planned and made whatever the budgets leave."""
-    patch.setattr(budget.Purse, "room", lambda self, terms: [])
+    patch.setattr(purse.Purse, "room", lambda self, terms: [])
     patch.setattr(holds, "reserve", lambda *args: "")
 
 

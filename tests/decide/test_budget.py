@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 
 from pilotlight.decide.budget import (
-    Purse,
     applies,
     held,
     life,
@@ -23,6 +22,7 @@ from pilotlight.decide.budget import (
 )
 from pilotlight.decide.headroom import covers
 from pilotlight.decide.holds import claim_more, claim_new, lit, match
+from pilotlight.decide.purse import Purse
 from pilotlight.facts.budget import Account, Hold, Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy

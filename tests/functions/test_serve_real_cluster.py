@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from api_server import ApiServer, api_server
+from manifests import objects
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,3 +66,13 @@ def test_it_looks_at_the_cluster_and_has_no_world(home: tuple[str, ApiServer]) -
     assert (status, "why" in answer) == (200, True)
     assert cluster.lines("GET .*/pods")
     assert _post(f"{url}/world/pods", b"{}")[0] == 404
+
+
+def test_the_heartbeat_of_the_manifests_is_answered(home: tuple[str, ApiServer]) -> None:
+    """The script of the CronJob in infra/kubernetes/home ticks what serve serves."""
+    jobs = objects(ROOT / "infra/kubernetes/home/cronjobs.yaml")
+    (script,) = jobs[0]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "http://pilotlight/" in script
+    words = [sys.executable, "-c", script.replace("http://pilotlight", home[0])]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "why" in json.loads(run.stdout)

@@ -85,3 +85,13 @@ def test_every_module_says_what_it_is(module: str) -> None:
         blocks = re.findall(r'^(?:variable|output) "\w+" \{\n(.*?)^\}', text, re.M | re.S)
         assert all("description" in block for block in blocks)
     assert list((folder / "tests").glob("*.tftest.hcl"))
+
+
+def test_nobody_gets_everything_and_nobody_is_everybody() -> None:
+    """No basic role, no right for the public, no stored key, no value of a secret in any configuration."""
+    text = "\n".join(path.read_text() for path in TERRAFORM.rglob("*.tf"))
+    for never in ("allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer", '"*"'):
+        assert never not in text
+    resources = set(re.findall(r'^resource "(\w+)"', text, re.M))
+    kept = {"google_service_account_key", "google_secret_manager_secret_version", "aws_iam_access_key", "aws_iam_user"}
+    assert resources & kept == set()

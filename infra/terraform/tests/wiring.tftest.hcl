@@ -83,7 +83,14 @@ run "gke_by_dns_needs_no_network" {
 
 run "in_cluster_makes_state_and_nothing_that_runs" {
   command = apply
-  variables { network = { path = "in-cluster" } }
+  variables {
+    network = { path = "in-cluster" }
+    state   = { accounts = ["home@acme-pilotlight.iam.gserviceaccount.com"] }
+  }
+  assert {
+    condition     = module.state.accounts == tomap({ "home@acme-pilotlight.iam.gserviceaccount.com" = "roles/datastore.user" })
+    error_message = "the home's account may use the database"
+  }
   assert {
     condition     = length(module.function) == 0 && length(module.topic) == 0 && length(google_cloud_scheduler_job.tick) == 0 && length(google_storage_bucket.this) == 0
     error_message = "functions, topics and schedules are the cluster's"

@@ -18,6 +18,7 @@ COMMANDS = {
     "policy_commands": ("check", "schema"),
     "replay_command": ("replay", "week"),
     "trace_commands": ("synth", "stats", "trace"),
+    "demo_command": ("demo",),
     "serve_command": ("serve",),
     "world_command": ("world",),
     "send_command": ("send",),

@@ -41,7 +41,7 @@ def report(
         raise BadInput("--json, --csv and --html are three ways to have it: choose one")
     found = _month(month, team, cluster)._replace(units=tuple(_unit(text) for text in per or ()))
     if as_json:
-        typer.echo(json.dumps(_plain(found), indent=2))
+        typer.echo(json.dumps(plain(found), indent=2))
     elif as_csv:
         from pilotlight.report.month_table import as_csv as csv_of
 
@@ -105,7 +105,7 @@ def _days(text: str, now: datetime) -> tuple[date, date]:
     return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 
-def _plain(month: "Month") -> dict[str, Any]:
+def plain(month: "Month") -> dict[str, Any]:
     """The report as JSON values; numbers as exact text."""
     out = {name: _value(getattr(month, name)) for name in month._fields}
     ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "unrecovered")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 THREADS = 8
 """Requests that one worker answers at once."""
 
-_CLI = "from pilotlight.cli.main import run; run()"
+CLI = "from pilotlight.cli.main import run; run()"
+"""Runs the command line in a Python of its own: the console script may not be in PATH."""
 
 
 def serve(
@@ -74,7 +75,7 @@ def own_world(settings: Settings) -> OwnWorld:
     """Start a world with the settings' policy and catalogue. Raises ``Failed``."""
     words = ["world", "--while-stdin", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
     pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", _CLI, *words], stdin=pipe, stdout=pipe, text=True)
+    process = subprocess.Popen([sys.executable, "-c", CLI, *words], stdin=pipe, stdout=pipe, text=True)
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith("world http"):
         raise Failed("the world did not start; its own error is above")

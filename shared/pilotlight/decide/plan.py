@@ -6,13 +6,13 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.bins import Bin, of_node, of_offering
-from pilotlight.decide.budget import Purse
 from pilotlight.decide.failed import failed_capacity, resting
 from pilotlight.decide.gangs import plan_pods
 from pilotlight.decide.headroom import Headroom
 from pilotlight.decide.ladder import barred
 from pilotlight.decide.offer import stale_prices
 from pilotlight.decide.provision import Provisioner
+from pilotlight.decide.purse import Purse
 from pilotlight.decide.scale_down import verdicts
 from pilotlight.decide.schedule import effective
 from pilotlight.facts.budget import NO_BUDGETS, Money, Terms

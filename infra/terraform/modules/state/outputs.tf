@@ -10,3 +10,8 @@ output "aws_policy_arn" {
   description = "The policy that lets a role use the table, or null."
   value       = one(aws_iam_policy.writes[*].arn)
 }
+
+output "accounts" {
+  description = "Who may use the Firestore database: the given name of each account, and its role there."
+  value       = { for name, made in google_project_iam_member.writes : name => made.role }
+}
