@@ -426,7 +426,7 @@ def test_what_asks_for_nothing_is_acknowledged_with_a_reason(body: object) -> No
         ),
         pytest.param(
             {"specversion": "1.0", "id": "1", "source": "s", "type": "google.cloud.pubsub.topic.v1.messagePublished"},
-            "message",
+            "data.message",
             id="a message that is not there",
         ),
     ],

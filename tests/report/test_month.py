@@ -99,7 +99,8 @@ def test_every_part_adds_up_to_the_cent(lines: list[tuple[int, CostLine]]) -> No
     """Whatever was metered: teams + idle + shared are the total, and each part's lines are its whole in cents."""
     report = month([_day(day, line) for day, line in lines], [], FIRST, LAST)
     assert report.used.usd + report.idle.usd + report.shared.usd == report.total.usd
-    total, held = (usd.quantize(Decimal("0.01")) for usd in (report.total.usd, report.used.usd))
+    total, held = report.total.usd.quantize(Decimal("0.01")), report.split[0]
+    assert sum(report.split) == total
     for title, shown in parts(report):
         whole = held if "held" in title else total
         assert sum(line.usd for line in shown) == (whole if shown else 0)

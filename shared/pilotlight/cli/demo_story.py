@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight.cli.demo_stage import Stage
 from pilotlight.decide.month import Month, month
+from pilotlight.decide.month import cents as in_cents
 from pilotlight.errors import Failed
 from pilotlight.facts.budget import Rung, Spent
 from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
@@ -162,9 +163,11 @@ class Story:
 
     def _sum(self, _: bool) -> str:
         found = self.report()
-        parts = [f"{team.name} {cents(team.held.usd)}" for team in found.teams]
-        parts += [f"idle {cents(found.idle.usd)}", f"shared {cents(found.shared.usd)}"]
-        return f"{' + '.join(parts)} = {cents(found.total.usd)}, and the cloud charged the same"
+        used, idle, shared = found.split
+        held = in_cents([team.held.usd for team in found.teams], used)
+        parts = [f"{team.name} {cents(usd)}" for team, usd in zip(found.teams, held, strict=True)]
+        parts += [f"idle {cents(idle)}", f"shared {cents(shared)}"]
+        return f"{' + '.join(parts)} = {cents(used + idle + shared)}, and the cloud charged the same"
 
     def _told_once(self) -> None:
         """Exactly the alerts that were expected, none of them twice: also not a while later."""

@@ -81,6 +81,12 @@ class Month(NamedTuple):
     units: tuple[tuple[str, Decimal], ...] = ()
 
     @property
+    def split(self) -> tuple[Usd, Usd, Usd]:
+        """What teams held, idle and shared in cents: they add up to the total in cents."""
+        used, idle, shared = cents([self.used.usd, self.idle.usd, self.shared.usd], self.total.usd)
+        return used, idle, shared
+
+    @property
     def idle_share(self) -> Decimal:
         """Idle GPU-hours of all."""
         return _share(self.idle.gpu_hours, self.total.gpu_hours)

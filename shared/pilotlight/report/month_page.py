@@ -18,6 +18,7 @@ ROW = 30.0
 
 def page(month: Month, *, title: str) -> str:
     """The page."""
+    used, idle, shared = month.split
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(files(__package__).joinpath("month_page.html").read_text("utf-8")).render(
         style=style(),
@@ -25,9 +26,9 @@ def page(month: Month, *, title: str) -> str:
         lead=f"${month.total.usd:,.2f} for {month.total.gpu_hours:,.0f} GPU-hours, "
         f"of which {100 * month.efficiency:.1f} % were held by teams or shared.",
         tiles=[
-            ("teams held", f"${month.used.usd:,.2f}"),
-            ("idle", f"${month.idle.usd:,.2f}"),
-            ("shared", f"${month.shared.usd:,.2f}"),
+            ("teams held", f"${used:,.2f}"),
+            ("idle", f"${idle:,.2f}"),
+            ("shared", f"${shared:,.2f}"),
             ("on spot", f"{100 * month.spot_share:.1f} %"),
             ("a GPU-hour", f"${month.total.rate:,.2f}"),
         ],

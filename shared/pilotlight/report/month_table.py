@@ -33,9 +33,10 @@ def parts(month: Month) -> Iterator[tuple[str, list[Line]]]:
     yield "by machine", _lines(month.machines, month.total.usd, rate=True)
     yield "by pool", _lines(month.pools, month.total.usd)
     yield "by team, for what it held", _teams(month)
-    yield "by class, for what was held", _lines(month.classes, month.used.usd)
+    used, _, _ = month.split
+    yield "by class, for what was held", _lines(month.classes, used)
     top = [(f"{c.team or NOBODY}/{c.project} on {c.machine}", c.held) for c in month.top]
-    yield "who held most", _lines([*top, (OTHERS, month.others)] if month.others.usd else top, month.used.usd)
+    yield "who held most", _lines([*top, (OTHERS, month.others)] if month.others.usd else top, used)
 
 
 def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = False) -> list[Line]:
@@ -47,7 +48,7 @@ def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = Fa
 
 
 def _teams(month: Month) -> list[Line]:
-    held = cents([team.held.usd for team in month.teams], month.used.usd)
+    held = cents([team.held.usd for team in month.teams], month.split[0])
     shares = cents([team.with_share for team in month.teams], month.total.usd if month.teams else Decimal(0))
     return [
         Line(team.name or NOBODY, team.held.gpu_hours, usd, f"${share:,.2f} with its share of idle and shared")
@@ -57,14 +58,14 @@ def _teams(month: Month) -> list[Line]:
 
 def notes(month: Month) -> list[str]:
     """What a reader must know to judge the figures: how they were come by, and how far they agree."""
+    used, idle, shared = month.split
     out = [
-        f"teams ${month.used.usd:,.2f} + idle ${month.idle.usd:,.2f} + shared ${month.shared.usd:,.2f} "
-        f"= ${month.total.usd:,.2f}",
+        f"teams ${used:,.2f} + idle ${idle:,.2f} + shared ${shared:,.2f} = ${used + idle + shared:,.2f}",
         f"idle is {_percent(month.idle_share)} of the GPU-hours, efficiency {_percent(month.efficiency)}, "
         f"spot {_percent(month.spot_share)}",
         f"idle is priced at its own nodes' rate, ${month.idle.rate:,.4f}; at the month's blended rate of "
         f"${month.total.rate:,.4f} it would be ${month.idle_at_blended:,.2f}",
-        f"charged for what they held, teams pay ${month.used.usd:,.2f}: ${month.unrecovered:,.2f} is not recovered; "
+        f"charged for what they held, teams pay ${used:,.2f}: ${idle + shared:,.2f} is not recovered; "
         "with their shares they pay all of it",
     ]
     if month.billed is not None:

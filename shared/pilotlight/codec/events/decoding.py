@@ -92,7 +92,7 @@ def _several(event: Envelope) -> list[Envelope] | None:
 def _opened(event: Envelope) -> Envelope | None:
     """What is in a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
     if event.type == pubsub.PUBLISHED:
-        return pubsub.pushed(event)
+        return pubsub.pushed(event.within("data", event.data))
     if event.type:
         return None
     match event.data:
