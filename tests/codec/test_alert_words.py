@@ -60,7 +60,10 @@ def test_what_is_over_says_so() -> None:
     assert plain(msgspec.structs.replace(ALERT, resolved=True))[0] == "RESOLVED: budget nlp is spent"
 
 
-@pytest.mark.parametrize(("amount", "shown"), [("0.526", "$0.526"), ("1234.5", "$1,234.50"), ("12.3456", "$12.35")])
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [("0.526", "$0.526"), ("0.0124189721", "$0.0124"), ("1234.5", "$1,234.50"), ("12.3456", "$12.35")],
+)
 def test_dollars_keep_the_digits_that_matter(amount: str, shown: str) -> None:
     """A small price keeps its digits; the rest is to the cent."""
     assert f"cost: {shown} an hour" in plain(msgspec.structs.replace(ALERT, usd_per_hour=amount, usd=""))[1]

@@ -92,13 +92,15 @@ def _cost(alert: Alert) -> str:
 
 
 def _dollars(amount: str) -> str:
-    """An amount to the cent; a smaller price with the digits it has."""
+    """An amount to the cent; a smaller price with the digits it has, four at most."""
     try:
         usd = Decimal(amount)
     except InvalidOperation:
         return ""
     if not usd.is_finite() or abs(usd) > _MOST_DOLLARS:
         return ""
+    if abs(usd) < 10:
+        usd = usd.quantize(Decimal("0.0001"))
     return f"${usd:,.2f}" if usd == usd.quantize(Decimal("0.01")) or abs(usd) >= 10 else f"${usd.normalize():f}"
 
 

@@ -12,12 +12,12 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.economics import TYPICAL_RUN_S, break_even_s
+from pilotlight.decide.economics import TYPICAL_RUN_S, billed_seconds, break_even_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.units import EPOCH, HOUR, Seconds, cents, per_hour
+from pilotlight.units import EPOCH, HOUR, Seconds, Usd, cents, per_hour
 
 _NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
@@ -187,6 +187,11 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
     """Up to when the cloud bills a node that stops at a moment: its least time, and whole steps."""
     step, lived = hold.terms.increment_s, (until - hold.since).total_seconds()
     return hold.since + timedelta(seconds=max(hold.terms.minimum_s, -(-lived // step) * step))
+
+
+def most(terms_: Terms) -> Usd:
+    """All that a node of such terms can cost: its boot, its longest run and one idle timeout."""
+    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + terms_.idle_s))
 
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:

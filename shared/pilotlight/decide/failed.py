@@ -100,5 +100,5 @@ def _verdict(
         failed=True,
         registered=registered,
         offering=offering.name,
-        wasted_usd=wasted,
+        spent_usd=wasted,
     )

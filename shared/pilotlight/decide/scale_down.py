@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pilotlight.decide.economics import break_even_s, paid_until_s
+from pilotlight.decide.economics import billed, break_even_s, paid_until_s
 from pilotlight.decide.warm import learned, pays_until_s, saving, worth_keeping
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -203,6 +203,7 @@ class _Judge:
             idle_s=idle_s,
             break_even_s=self.may.seconds,
             learned=self.may.learned,
+            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
         )
 
 

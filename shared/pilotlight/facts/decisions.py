@@ -64,7 +64,8 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     ``learned`` where the pool's own history says so.
 
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
-    together. ``wasted_usd`` is what it cost. ``registered`` is false for an instance that never joined the cluster.
+    together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
+    has cost.
     """
 
     node: str
@@ -80,7 +81,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     registered: bool = True
     offering: str = ""
-    wasted_usd: Usd = Decimal(0)
+    spent_usd: Usd = Decimal(0)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

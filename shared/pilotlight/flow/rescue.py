@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide.deadline import MARGIN_S, assumed_saved, groups, rescue, unsaved
+from pilotlight.decide.economics import billed
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -158,6 +159,9 @@ class Rescue:
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.price,
             registered=False,
+            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds())
+            if self.offering
+            else Decimal(0),
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
         if answer is not None and answer.why != AT_WORK and any(line.startswith("released") for line in answer.did):

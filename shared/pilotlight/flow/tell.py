@@ -12,6 +12,7 @@ from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.worth import Worth, worth
 
 MOST_OWNERS = 50
 """Of one refused group so many pods get an Event of their own."""
@@ -34,9 +35,10 @@ def messages_of(
         change = _change(deps, call, effect, decision, now)
         if effect.outcome in ("planned", "done") or (effect.outcome == "denied" and effect.count):
             out.append(_outgoing(change, "capacity", change.pool, f"{decision}.{index}"))
-            out.append(_outgoing(_alert_of(change, call), "alerts", change.pool, f"{decision}.{index}.alert"))
+            alert = _alert_of(change, call, worth(deps, call, effect.count))
+            out.append(_outgoing(alert, "alerts", change.pool, f"{decision}.{index}.alert"))
         if effect.outcome in ("advised", "stopped", "denied", "undone"):
-            alert = _not_done(change, effect)
+            alert = _not_done(change, effect, worth(deps, call, effect.count))
             if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
                 out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.{index}.{effect.outcome}"))
     for n, alert in enumerate(_warnings(deps, plan, decision, now)):
@@ -130,9 +132,8 @@ def _change(deps: Deps, call: Buy | NodeVerdict, effect: Effect, decision: str, 
     )
 
 
-def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: Worth) -> Alert:
     failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
-    wasted = str(call.wasted_usd) if isinstance(call, NodeVerdict) and call.failed and call.wasted_usd else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(
         cluster=change.cluster,
@@ -141,17 +142,17 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict) -> Alert:
         fingerprint=f"{change.decision}/{change.pool}/{change.change}" + (f"/{failed}" if failed else ""),
         what=f"{verb} {change.nodes} node{'s' if change.nodes != 1 else ''} of pool {change.pool}",
         why=change.why,
-        next="the pods bind when the node is ready" if change.change == "grow" else "nothing to do",
+        next="; ".join(filter(None, (_NEXT[change.change], in_all.why))),
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
-        usd=wasted,
+        usd=in_all.usd,
         subject=f"pool {change.pool}",
         decision=change.decision,
         at=change.at,
     )
 
 
-def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
+def _not_done(change: CapacityChanged, effect: Effect, in_all: Worth) -> Alert:
     """What was not done, told once a cause: advice, a refusal of the cloud, a call that never happened."""
     said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not"}[effect.outcome]
     verb = f"{said} {effect.call} pool {effect.pool} ({effect.target})"
@@ -165,6 +166,7 @@ def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
         next=_NEXT[effect.outcome],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
+        usd=in_all.usd if effect.call == "grow" else "",
         subject=f"pool {change.pool}",
         decision=change.decision,
         at=change.at,
@@ -172,6 +174,8 @@ def _not_done(change: CapacityChanged, effect: Effect) -> Alert:
 
 
 _NEXT = {
+    "grow": "the pods bind when the node is ready",
+    "release": "nothing to do",
     "advised": "set the pool's mode to act",
     "stopped": "pilotlight resume, or approve with this decision's id",
     "denied": "another offering is tried",
