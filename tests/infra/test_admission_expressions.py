@@ -4,10 +4,10 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import celpy
 import pytest
 from manifests import HERE, Json, objects
 
-celpy = pytest.importorskip("celpy", reason="needs cel-python, which evaluates CEL: pip install cel-python")
 
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 NODE = {

@@ -1,7 +1,7 @@
 """The roles and admission policies of infra/kubernetes on the control plane that KUBECONFIG names, as a real account.
 
 Everything is applied under a name of the run's own, so that an account that is there stays as it is, and taken away.
-The expressions of the admission policies are evaluated here and nowhere else: no other test knows CEL.
+test_admission_expressions evaluates the policies without a control plane.
 """
 
 import os
