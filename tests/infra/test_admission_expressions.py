@@ -8,7 +8,6 @@ import celpy
 import pytest
 from manifests import HERE, Json, objects
 
-
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 NODE = {
     "metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "t4"}, "annotations": {"a": "b"}},
