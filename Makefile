@@ -12,7 +12,7 @@ ENV := dev
 TF := terraform -chdir=infra/terraform
 EXTRAS := cli,alerts,bills,civo,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run test serve format lock bench bundle package tf checkov deploy destroy clean
+.PHONY: help setup check run demo test serve format lock bench bundle package tf checkov deploy destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f infra/terraform/environments/$(ENV).tfvars || { echo "error: infra/terraform/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -39,6 +39,9 @@ check: $(STAMP) ## Format, lint, types, floors, bundle
 run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs against the peers
 	$(BIN)/pilotlight plan --pods examples/cluster/pods.json --nodes examples/cluster/nodes.json
 	$(BIN)/pilotlight week
+
+demo: $(STAMP) ## An hour of a small cluster in about a minute: bought, warned, interrupted, refused, accounted for
+	$(BIN)/pilotlight demo
 
 test: $(STAMP) ## Every test (pass ARGS="-k name" for some)
 	$(BIN)/pytest $(ARGS)

@@ -1,0 +1,163 @@
+"""`pilotlight demo` through serve and a world at sixty times the wall clock: its claims, checked from the raw records.
+
+Nothing here asks the story: order and cost come from the world's log, what people were told from the web hook and from
+the state's proofs of delivery, the report from a second reading of the state.
+"""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from io import StringIO
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from pilotlight.cli.workers import CLI
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+CENT = Decimal("0.01")
+LIMIT_S = 300.0
+
+TOLD = {
+    "capacity-grow": 3,
+    "capacity-release": 3,
+    "budget-spot-only": 1,
+    "interruption": 1,
+    "interruption, over": 1,
+    "finding-budget-hold": 1,
+    "budget-no-new-buys": 1,
+    "refused": 1,
+}
+STEPS = (
+    "pending", "bought", "runs", "idle", "released", "told",  # One pod comes and goes.
+    "pending", "bought", "runs", "warned",  # The budget at 80 %.
+    "notice", "replaced", "released", "runs",  # The cloud takes the node.
+    "spent", "pending", "refused",  # The budget at 100 %.
+    "idle", "released", "metered", "told",
+)  # fmt: skip
+
+
+class Played(NamedTuple):
+    """What the demo printed, where its files are, and the world's own log."""
+
+    said: dict[str, Any]
+    home: Path
+    log: list[dict[str, Any]]
+
+    def records(self, event: str, **fields: str) -> list[dict[str, Any]]:
+        """The log's records of one event."""
+        return [r for r in self.log if r["event"] == event and fields.items() <= r.items()]
+
+    def run(self, *words: str) -> str:
+        """A command over the demo's state, once it is over."""
+        environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PILOTLIGHT_")},
+            "PILOTLIGHT_HOME": str(self.home),
+            "PILOTLIGHT_POLICY": str(ROOT / "examples" / "demo" / "policy.yaml"),
+            "PILOTLIGHT_CATALOG": str(ROOT / "examples" / "demo" / "catalog.yaml"),
+        }
+        command = [sys.executable, "-c", CLI, *words]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def played() -> Iterator[Played]:
+    """One run of the whole story."""
+    command = [sys.executable, "-c", CLI, "demo", "--json", "--keep"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    home = Path(said["home"])
+    yield Played(said, home, [json.loads(line) for line in (home / "world.jsonl").read_text().splitlines()])
+    shutil.rmtree(home)
+
+
+def _cost(played: Played) -> Decimal:
+    """What the cloud charges for the log's nodes, by the price file: whole seconds, a minute at least."""
+    catalog = yaml.safe_load((ROOT / "examples" / "demo" / "catalog.yaml").read_text())
+    ended = {record["node"]: record["t"] for record in played.records("terminate")}
+    cost = Decimal(0)
+    for launch in played.records("launch"):
+        price = catalog["instance_types"][launch["type"]]["prices"][launch["capacity_type"]]["usd_per_hour"]
+        cost += Decimal(str(price)) * max(60, ceil(ended[launch["node"]] - launch["t"])) / 3600
+    return cost
+
+
+def test_every_step_comes_in_its_order(played: Played) -> None:
+    """Each in its place, at a time of the world that does not run back, with dollars that only grow."""
+    steps = played.said["steps"]
+    assert tuple(step["step"] for step in steps) == STEPS
+    assert [s["at"] for s in steps] == sorted(s["at"] for s in steps)
+    assert [Decimal(s["usd"]) for s in steps] == sorted(Decimal(s["usd"]) for s in steps)
+
+
+def test_the_log_is_three_nodes_each_bought_and_given_back_once(played: Played) -> None:
+    """No node is bought twice, left behind, or taken by the cloud; none is bought after the budget is spent."""
+    bought = [record["node"] for record in played.records("launch")]
+    assert bought == [record["node"] for record in played.records("terminate", reason="released")]
+    assert len(set(bought)) == len(bought) == 3
+    assert not {"u-sweep"} & {record["job"] for record in played.records("start")}
+
+
+def test_the_replacement_is_asked_for_before_the_drain(played: Played) -> None:
+    """Launch, eviction with the work saved, release, all within the notice; the pod finishes on the new node."""
+    _, doomed, replacement = played.records("launch")
+    [evicted] = played.records("stop", reason="evicted")
+    [released] = played.records("terminate", node=doomed["node"])
+    assert replacement["t"] < evicted["t"] <= released["t"] < replacement["t"] + 120
+    first, again = played.records("start", job="u-finetune")
+    assert (first["placement"][0]["node"], again["placement"][0]["node"]) == (doomed["node"], replacement["node"])
+    assert evicted["saved_s"] > 0.99 * (evicted["t"] - first["t"]) - 60
+    assert played.records("stop", job="u-finetune", reason="done")
+
+
+def test_exactly_the_expected_alerts_and_none_twice(played: Played) -> None:
+    """By kind and by fingerprint; the proofs of delivery in the state are of the same alerts."""
+    told = played.said["alerts"]
+    assert Counter(a["kind"] + (", over" if a.get("resolved") else "") for a in told) == TOLD
+    assert max(Counter((a["fingerprint"], a.get("resolved", False)) for a in told).values()) == 1
+    proofs = json.loads(played.run("alerts", "list", "--json"))
+    assert {proof["alert"]["fingerprint"] for proof in proofs} == {alert["fingerprint"] for alert in told}
+    assert {proof["status"] for proof in proofs} == {"told"}
+
+
+def test_every_alert_says_what_where_why_and_how(played: Played) -> None:
+    """And those of purchases, releases and budgets the dollars in all; of capacity the dollars an hour too."""
+    for alert in played.said["alerts"]:
+        assert all(alert.get(part) for part in ("what", "why", "next", "how", "cluster")), alert
+        if alert["kind"].startswith(("capacity-", "budget-")):
+            assert Decimal(alert["usd"]) > 0
+        if alert["kind"].startswith("capacity-"):
+            assert Decimal(alert["usd_per_hour"]) == Decimal("1.46")
+
+
+def test_the_refusal_carries_the_figure(played: Played) -> None:
+    """What is spent and what the limit is; and both warnings came at their step of the ladder."""
+    by_kind = {a["kind"]: a for a in played.said["alerts"]}
+    assert "of $1.20 a day is spent" in by_kind["refused"]["why"]
+    assert Decimal("0.96") <= Decimal(by_kind["budget-spot-only"]["usd"]) < Decimal("1.20")
+    assert Decimal(by_kind["budget-no-new-buys"]["usd"]) >= Decimal("1.20")
+
+
+def test_the_report_is_what_the_cloud_charged(played: Played) -> None:
+    """Its total is the log's to the cent; teams, idle and shared are the total, also as they are printed."""
+    report = json.loads(played.run("report", "--month", "2026-11", "--json"))
+    total = Decimal(report["total"]["usd"])
+    assert total.quantize(CENT) == _cost(played).quantize(CENT) == Decimal(played.said["cloud"]["usd"]).quantize(CENT)
+    teams = sum((Decimal(team["held"]["usd"]) for team in report["teams"]), Decimal(0))
+    parts = teams + Decimal(report["idle"]["usd"]) + Decimal(report["shared"]["usd"])
+    assert abs(parts - total) < Decimal("1e-20")
+    rows = list(csv.DictReader(StringIO(played.run("report", "--month", "2026-11", "--csv"))))
+    went = [Decimal(row["usd"]) for row in rows if row["part"] == "where it went"]
+    assert (len(went), sum(went)) == (3, total.quantize(CENT))
