@@ -14,7 +14,7 @@ from api_store import Resource
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli import connect_command
-from pilotlight.errors import BadInput, Forbidden
+from pilotlight.errors import BadInput, Failed, Forbidden
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 
@@ -45,6 +45,14 @@ def run(*words: str) -> Result:
 def writes(api: ApiServer) -> list[str]:
     """What was written."""
     return api.lines(r"^(POST|PATCH|PUT|DELETE) ")
+
+
+def test_a_server_without_admission_policies_gives_no_rights_to_act(api: ApiServer) -> None:
+    """Where nothing could limit what our account changes, it says from which Kubernetes on, and binds no such role."""
+    del api.store.resources[ADMISSION, "validatingadmissionpolicies"]
+    with pytest.raises(Failed, match="1.30"):
+        run("--act")
+    assert not [line for line in writes(api) if "act" in line]
 
 
 def test_it_makes_the_account_its_rights_and_a_token(api: ApiServer, tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ class Minted(NamedTuple):
 
 
 def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Step]:
-    """Create what is missing, change what differs, keep the rest; fields that others set stay as they are."""
+    """Create what is missing, change what differs, keep the rest; fields that others set stay as they are.
+
+    Raises ``Failed`` at a kind that the API server does not know; what stands before it has been made by then.
+    """
     for wanted in objects:
         kind, name = wanted["kind"], wanted["metadata"]["name"]
         place = _PLACES[kind]
@@ -74,10 +77,20 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
         else:
             step = Step("keep" if _holds(there, wanted) else "change", kind, name)
         if not dry_run and step.verb == "create":
-            api.ask("POST", place, NOTHING, wanted)
+            _create(api, place, wanted)
         elif not dry_run and step.verb == "change":
             api.ask("PATCH", f"{place}/{quote(name)}", NOTHING, wanted, MERGE_PATCH)
         yield step
+
+
+def _create(api: Api, place: str, wanted: Object) -> None:
+    try:
+        api.ask("POST", place, NOTHING, wanted)
+    except Missing:
+        raise Failed(
+            f"the API server knows no {wanted['kind']} of {wanted['apiVersion']}, which limits what our account may"
+            " change; it is part of Kubernetes from 1.30 on: upgrade the cluster, or connect without --act"
+        ) from None
 
 
 def _holds(there: object, wanted: object) -> bool:
