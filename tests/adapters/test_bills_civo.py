@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from civo_server import REGION, TOKEN, Civo, Fault, serving
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from small_cloud import world
 
 from pilotlight.adapters.bills.civo import CivoBills
@@ -70,6 +72,25 @@ def test_an_answer_that_is_no_list_bills_nothing(here: Account) -> None:
     here.civo.charges = {"result": "success"}
     bill = here.bills.read(START, END)
     assert (bill.days, bill.horizon, len(bill.findings)) == ((), START, 1)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+GOOD = _charge("2026-11-19T10:00:00Z", 2)
+BAD = st.sampled_from(["code", "from", "to", "num_hours"]).map(lambda k: {**GOOD, k: None})
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(JSON | st.lists(JSON | BAD, min_size=1, max_size=4))
+def test_a_malformed_answer_is_findings_over_the_wire(here: Account, answer: Any) -> None:
+    """Two hundred answers that hold no whole charge: no dollar is billed, and what is wrong is told."""
+    here.civo.charges = answer
+    bill = here.bills.read(START, END)
+    assert sum(row.usd for row in bill.days) == 0
+    assert bill.findings or answer == []
 
 
 def test_what_the_service_refuses_is_its_own_kind_of_error(here: Account) -> None:

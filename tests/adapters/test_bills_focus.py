@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from answering import answering
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.errors import BadInput, Unavailable
@@ -162,6 +164,35 @@ def test_a_broken_export_is_a_finding_and_never_a_crash(tmp_path: Path, kind: in
         bill = _read(tmp_path / "b.csv")
         assert all(row.usd.is_finite() for row in bill.days)
         assert sum(row.usd for row in bill.days) <= Decimal("7.5") or bill.findings or kind == 4
+
+
+def _no_number(text: str) -> bool:
+    try:
+        return not Decimal(text.strip()).is_finite()
+    except ArithmeticError:
+        return True
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=12)
+WRONG: dict[str, st.SearchStrategy[str | None]] = {
+    "BilledCost": st.none()
+    | st.sampled_from(["NaN", "inf", "-Infinity", "much", "$1", "1,5"])
+    | WORD.filter(_no_number),
+    "BillingCurrency": st.sampled_from(["EUR", "usd?", "GBP"]),
+    "ChargePeriodStart": st.none() | st.sampled_from(["soon", "2026-13-01T00:00:00Z", "20261102T10"]),
+}
+BAD = st.sampled_from(sorted(WRONG)).flatmap(lambda column: WRONG[column].map(lambda text: {**ROW, column: text}))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(BAD, min_size=1, max_size=4), st.integers(0, 3))
+def test_two_hundred_malformed_exports_are_findings_and_never_counted(
+    tmp_path: Path, bad: list[dict[str, str | None]], good: int
+) -> None:
+    """Whichever rows are wrong, and how: the dollars are those of the good rows alone, and the rest is told of."""
+    bill = _read(_write(tmp_path / "a.csv", *bad, *[ROW] * good))
+    assert sum(row.usd for row in bill.days) == Decimal("1.5") * good
+    assert bill.findings
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight.codec.bills.charges import Read, read_charges
@@ -114,6 +114,28 @@ ANY = st.recursive(
 )
 
 
+NO_NUMBER = st.none() | st.booleans() | st.text(max_size=8) | st.lists(st.integers(), max_size=2)
+WRONG: dict[str, st.SearchStrategy[Any]] = {
+    "code": NO_NUMBER | st.integers(),
+    "from": NO_NUMBER | st.integers() | st.just("2026-11-01T22:00:00"),
+    "to": NO_NUMBER | st.integers() | st.just("2025-01-01T00:00:00Z"),
+    "num_hours": NO_NUMBER | st.integers(max_value=-1) | st.sampled_from([float("nan"), float("inf"), 1e9]),
+}
+BAD = st.sampled_from(sorted(WRONG)).flatmap(lambda key: WRONG[key].map(lambda value: {**WORKER, key: value}))
+BAD |= st.sampled_from(sorted(WRONG)).map(lambda key: {k: v for k, v in WORKER.items() if k != key})
+
+
+@settings(max_examples=200)
+@given(st.lists(BAD, min_size=1, max_size=4), st.integers(0, 3))
+def test_two_hundred_malformed_payloads_are_findings_and_never_counted(bad: list[Any], good: int) -> None:
+    """Each bad charge is told of by its place and field, and the dollars are those of the good ones alone."""
+    read = _read(*bad, *({**WORKER, "product_id": f"good-{n}"} for n in range(good)))
+    assert sum(row.usd for row in read.rows) == 15 * good
+    assert {f.subject for f in read.findings} == {f"charges[{n}]" for n in range(len(bad))}
+    assert read.doubtful_from is not None
+
+
+@settings(max_examples=300)
 @given(st.lists(st.one_of(ANY, st.fixed_dictionaries({key: st.just(WORKER[key]) | ANY for key in WORKER})), max_size=5))
 def test_no_payload_raises_and_nothing_negative_is_counted(document: list[Any]) -> None:
     """Whatever comes: rows and findings, every row of a finite sum from 0 on, a finding for each charge left out."""

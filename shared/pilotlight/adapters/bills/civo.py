@@ -29,11 +29,11 @@ class CivoBills:
             self._api.get("/v2/charges", Any, **{"from": _text(since), "to": _text(until)})
             for since, until in _windows(start, min(end, now))
         ]
-        broken = next((d for d in documents if not isinstance(d, list)), None)
+        broken = [document for document in documents if not isinstance(document, list)]
         told = [charge for document in documents if isinstance(document, list) for charge in document]
         # What lies in two windows is told twice.
         charges = list({msgspec.json.encode(charge): charge for charge in told}.values())
-        found = read_charges(charges if broken is None else broken, self._rates, self._api.region, start, end)
+        found = read_charges(broken[0] if broken else charges, self._rates, self._api.region, start, end)
         # What is missing from a day would make it look cheaper than it was: that day is not billed yet.
         horizon = min(end, now, found.doubtful_from or end)
         return Bill(
