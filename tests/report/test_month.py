@@ -2,10 +2,13 @@
 
 import csv
 import io
+import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from browser import opened, pixels
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -14,6 +17,9 @@ from pilotlight.decide.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.report.month_page import page
 from pilotlight.report.month_table import as_csv, notes, parts, render
+
+BARS = (0xC2, 0x41, 0x0C)
+"""The colour of what teams held, in light mode."""
 
 FIRST, LAST = date(2026, 10, 1), date(2026, 10, 31)
 
@@ -165,6 +171,14 @@ def test_the_page_asks_for_nothing_and_escapes_names() -> None:
     assert ("<script" in html, "http://" in html.replace("http://www.w3.org", ""), "<b>x" in html) == (False,) * 3
     assert "&lt;b&gt;x" in html
     assert page(ARTICLE, title="October").count("<svg") >= 4
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_a_browser_draws_the_month_and_asks_nobody(tmp_path: Path) -> None:
+    """Opened where every request would be heard, the page shows its bars and nothing is asked for."""
+    picture, asked = opened(page(ARTICLE, title="October"), tmp_path)
+    assert asked == []
+    assert pixels(picture).count(bytes(BARS)) > 5_000
 
 
 @pytest.mark.parametrize("empty", [[], [_day(1)]], ids=["no day", "a day without lines"])
