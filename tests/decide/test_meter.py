@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -123,6 +124,39 @@ def test_pods_hold_their_part_of_a_node(on: Node, gpus: int, expected: dict[str,
     """Whole GPUs, slices and shares become exact parts of the node."""
     holders, parts = holdings(on, gpus)
     assert {h.team: h.parts / parts for h in holders} == pytest.approx(expected)
+
+
+DOLLARS: dict[str, tuple[Offering, dict[str, Any], dict[str, str]]] = {
+    "MIG slices at $4": (
+        SLICED,
+        {"devices": (), "slices": {MIG1: 1}, "pods": (pod("a", 2, resource=MIG2), pod("b", resource=MIG2))},
+        {"a": "2.29", "b": "1.14", "idle": "0.57"},
+    ),
+    "one of seven slices": (SLICED, {"devices": (), "slices": {MIG1: 6}, "pods": (pod("a", resource=MIG1),)},
+                            {"a": "0.57", "idle": "3.43"}),
+    "time-sliced shares at $1": (
+        T4,
+        {"devices": (), "slices": {SHARED: 2}, "pods": (pod("a", resource=SHARED), pod("b", resource=SHARED))},
+        {"a": "0.25", "b": "0.25", "idle": "0.50"},
+    ),
+    "a fifth of a GPU": (T4, {"pods": (pod("a", 1, 200),)}, {"a": "0.20", "idle": "0.80"}),
+    "whole GPUs beside slices at $32": (
+        A100,
+        {"devices": (0,) * 6, "slices": {MIG1: 13}, "pods": (pod("a", 6), pod("b", resource=MIG1))},
+        {"a": "24.00", "b": "0.57", "idle": "7.43"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("of", "holding", "usd"), DOLLARS.values(), ids=DOLLARS)
+def test_an_hour_of_slices_and_shares_in_dollars(of: Offering, holding: dict[str, Any], usd: dict[str, str]) -> None:
+    """Each team pays its part of the node's hour, the rest is idle, and the parts are the node's price."""
+    books = Ledger()
+    held = node("n", of, created_at=at(10), **holding)
+    books.look(at(10), [held])
+    books.look(at(11), [held])
+    told = {name: str(books.usd(kind="idle") if name == "idle" else books.usd(team=name)) for name in usd}
+    assert (told, books.usd()) == (usd, of.usd_per_hour.quantize(Decimal("0.01")))
 
 
 def test_the_minimum_and_the_increment_are_shared() -> None:

@@ -76,7 +76,7 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
     billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
     if not metered:
-        raise Failed(f"nothing was metered in {first:%Y-%m}: is billing_tick called once an hour?")
+        raise Failed(f"nothing was metered in {first:%Y-%m}: is billing_tick called once a minute?")
     return month(metered, billed, first, last, team=team)
 
 

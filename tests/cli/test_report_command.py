@@ -1,0 +1,106 @@
+"""pilotlight report, as a person runs it on a deployment's state: every form of it says the same figures."""
+
+import csv
+import json
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
+from pilotlight.flow import bill, meter
+from pilotlight.units import EPOCH
+
+DAY = date(2026, 10, 5)
+OCTOBER = ("--month", "2026-10")
+
+
+def _line(kind: LineKind, usd: str, team: str = "") -> CostLine:
+    where = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "spot"}
+    return CostLine(kind=kind, team=team, usd=Decimal(usd), gpu_hours=Decimal(usd), **where)
+
+
+@pytest.fixture(autouse=True)
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store with one day of October: two teams, idle and shared time, a part of a cent each; and its bill."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    lines = (
+        _line("used", "10.004", "research"), _line("used", "5.004", "vision"),
+        _line("idle", "2.004"), _line("shared", "1.004"),
+    )  # fmt: skip
+    begin = datetime(DAY.year, DAY.month, DAY.day, tzinfo=EPOCH.tzinfo)
+    made = MeterDay(day=DAY, until=begin + timedelta(days=1), lines=lines)
+    state.put(f"meter/local/{DAY}", meter.METER.write(made))
+    billed = BillDay(day=DAY, source="s", rows=(BilledDay(day=DAY, usd=Decimal(20)),))
+    state.put(f"bill/local/{DAY}/s", bill.BILL.write(billed))
+
+
+def run(*words: str) -> Result:
+    """The command's outcome; what it raises goes on to the test."""
+    return CliRunner().invoke(build(["report"]), ["report", *words], catch_exceptions=False)
+
+
+def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
+    """Teams, idle and shared as printed are the total as printed; what the meter cannot explain is told."""
+    shown = " ".join(run(*OCTOBER).stdout.split())
+    assert "2026-10-01 to 2026-10-31: $18.02" in shown
+    assert "teams $15.02 + idle $2.00 + shared $1.00 = $18.02" in shown
+    assert "billed $20.00 for 1 whole days on which the meter counted $18.02: $1.98 is unexplained" in shown
+
+
+def test_json_has_every_figure_unrounded() -> None:
+    """As exact text; a unit gives its cost each."""
+    told = json.loads(run(*OCTOBER, "--json", "--per", "epochs=9").stdout)
+    assert (told["total"]["usd"], told["used"]["usd"], told["billed"]) == ("18.016", "15.008", "20")
+    assert [(team["name"], team["held"]["usd"]) for team in told["teams"]] == [
+        ("research", "10.004"), ("vision", "5.004"),
+    ]  # fmt: skip
+    assert "$2.0018 for each of 9 epochs" in run(*OCTOBER, "--per", "epochs=9").stdout
+
+
+def test_csv_has_each_part_in_cents_that_add_up() -> None:
+    """For a spreadsheet."""
+    rows = list(csv.DictReader(StringIO(run(*OCTOBER, "--csv").stdout)))
+    for part in ("where it went", "by machine", "by pool"):
+        assert sum(Decimal(row["usd"]) for row in rows if row["part"] == part) == Decimal("18.02")
+
+
+def test_one_team_sees_its_own_alone() -> None:
+    """What it held, with nothing idle, shared or another's."""
+    told = json.loads(run(*OCTOBER, "--team", "research", "--json").stdout)
+    assert (told["total"]["usd"], told["idle"]["usd"], told["billed"]) == ("10.004", "0", None)
+
+
+def test_html_is_one_file_with_charts(tmp_path: Path) -> None:
+    """Written where it was asked for, of a team too."""
+    file = tmp_path / "october.html"
+    assert f"{file} written" in run(*OCTOBER, "--team", "research", "--html", str(file)).stdout.replace("\n", "")
+    text = file.read_text("utf-8")
+    assert "GPU spending, October 2026, team research" in text
+    assert "<svg" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "says"),
+    [
+        pytest.param(("--month", "2026-13"), BadInput, "write it as 2026-10", id="a month there is not"),
+        pytest.param(("--month", "2025-01"), Failed, "nothing was metered in 2025-01", id="a month without a meter"),
+        pytest.param((*OCTOBER, "--json", "--csv"), BadInput, "choose one", id="two forms"),
+        pytest.param((*OCTOBER, "--per", "epochs"), BadInput, "as in epochs=96", id="a unit without a count"),
+        pytest.param((*OCTOBER, "--per", "epochs=0"), BadInput, "as in epochs=96", id="none of a unit"),
+        pytest.param((*OCTOBER, "--html", "/no/such/x.html"), Failed, "name a file", id="a file that cannot be"),
+        pytest.param((*OCTOBER, "--cluster", "other"), BadInput, "there are local", id="another's cluster"),
+    ],
+)
+def test_what_cannot_be_reported_is_said(words: tuple[str, ...], kind: type[Exception], says: str) -> None:
+    """In one line that says what to write instead."""
+    with pytest.raises(kind, match=says):
+        run(*words)
