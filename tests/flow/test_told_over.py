@@ -31,6 +31,14 @@ def test_a_refused_pod_that_gets_its_gpu_is_told_over_once() -> None:
     ]
 
 
+def test_a_refused_pods_team_is_named() -> None:
+    """So that the channel of that team hears of it, and no other team's."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=0)})
+    stage.submit("waits", team="vision")
+    stage.minutes(2)
+    assert [alert.team for alert in told(stage, "refused")] == ["vision"]
+
+
 def test_a_pod_that_goes_on_waiting_is_not_told_over() -> None:
     """While the pod is refused nothing ends, however often it is looked at."""
     stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=0)})

@@ -219,7 +219,9 @@ class Provisioner:
         if able.finding is not None:
             code, message = able.finding
             for pod in group.pods:
-                self.findings.append(Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid))
+                self.findings.append(
+                    Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
+                )
             self.tell("finding", group, "", message, able.rejected)
         elif able.barred:
             self._refuse(group, able, able.barred)
@@ -252,6 +254,7 @@ class Provisioner:
                 usd_per_useful_hour=usd,
                 workload_class=group.shape.workload_class,
                 class_reason=group.shape.class_reason,
+                team=group.shape.team,
             )
         )
 

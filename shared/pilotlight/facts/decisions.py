@@ -39,6 +39,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_useful_hour: Decimal | None = None
     workload_class: str = ""
     class_reason: str = ""
+    team: str = ""
     unnamed: int = 0
 
 

@@ -144,3 +144,4 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     message: str
     uid: str = ""
+    team: str = ""

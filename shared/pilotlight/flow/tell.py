@@ -1,6 +1,5 @@
 """The messages of a decision: what changed for capacity's readers, and what people should know, each told once."""
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
@@ -8,10 +7,11 @@ from typing import Literal
 import msgspec
 
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup
+from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.unmet import mark, warnings
 from pilotlight.flow.worth import Worth, worth
 
 MOST_OWNERS = 50
@@ -41,7 +41,7 @@ def messages_of(
             alert = _not_done(change, effect, worth(deps, call, effect.count))
             if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
                 out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.{index}.{effect.outcome}"))
-    for n, alert in enumerate(_warnings(deps, plan, decision, now)):
+    for n, alert in enumerate(warnings(deps, plan, decision, now)):
         if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
             out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.w{n}"))
     return tuple(out)
@@ -95,9 +95,9 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
 def tell_owners(deps: Deps, plan: Plan, messages: Sequence[Outgoing]) -> None:
     """An Event on each pod that a new warning is about. Best effort: the alert is out already."""
     new = {message.key for message in messages}
-    told = [(g.pods, g.why) for g in plan.pods if g.verdict == "refused" and _print("refused", g.pods) in new]
+    told = [(g.pods, g.why) for g in plan.pods if g.verdict == "refused" and mark("refused", g.pods) in new]
     told += [
-        ((f.subject,), f.message) for f in plan.findings if f.uid and _print(f"finding-{f.code}", (f.subject,)) in new
+        ((f.subject,), f.message) for f in plan.findings if f.uid and mark(f"finding-{f.code}", (f.subject,)) in new
     ]
     try:
         for pods, why in told:
@@ -205,54 +205,3 @@ def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) 
         )
         for pool in pools
     )
-
-
-def _warnings(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[Alert]:
-    """Pods that people must mend, and demand that a cap refuses: one alert a cause, naming the pods."""
-    findings = [
-        _warning(
-            deps,
-            decision,
-            now,
-            f"finding-{f.code}",
-            f"{f.subject} gets no node" if f.uid else f.subject,
-            f.message,
-            (f.subject,),
-            f.subject if f.uid else "",
-        )
-        for f in plan.findings
-    ]
-    refused = [
-        _warning(deps, decision, now, "refused", f"{_names(g)} refused", g.why, g.pods, g.pods[0])
-        for g in plan.pods
-        if g.verdict == "refused"
-    ]
-    return findings + refused
-
-
-def _warning(
-    deps: Deps, decision: str, now: datetime, kind: str, what: str, why: str, pods: tuple[str, ...], subject: str
-) -> Alert:
-    return Alert(
-        cluster=deps.name,
-        kind=kind,
-        severity="warning",
-        fingerprint=_print(kind, pods),
-        what=what,
-        why=why,
-        next="looked at again every minute",
-        how=f"pilotlight why {pods[0]}",
-        subject=subject,
-        decision=decision,
-        at=now,
-    )
-
-
-def _print(kind: str, pods: Sequence[str]) -> str:
-    """A warning's fingerprint: its kind and the pods it is about."""
-    return f"{kind}/{hashlib.blake2b(chr(10).join(sorted(pods)).encode(), digest_size=8).hexdigest()}"
-
-
-def _names(group: PodGroup) -> str:
-    more = f" and {len(group.pods) - 1} more" if len(group.pods) > 1 else ""
-    return f"{group.pods[0]}{more}"
