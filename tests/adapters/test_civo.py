@@ -96,6 +96,14 @@ def test_a_count_is_never_lowered_past_what_is_there() -> None:
         assert sorted(here.civo.world.nodes) == ["n1", "n3"]
 
 
+def test_a_count_is_not_lowered_while_the_instance_is_there(here: Account) -> None:
+    """A deletion that Civo took and has not done: a lower count would let it choose another instance."""
+    here.pools.grow("one", 3)
+    here.civo.faults = [Fault((200, {"result": "success"}), method="DELETE")]
+    here.pools.release("one", "n2")
+    assert [body["count"] for body in _sent(here, "PUT")] == [3]
+
+
 def test_the_last_node_stays_where_civo_keeps_it() -> None:
     """A refusal to take a pool's only instance is its own kind; one of several is an ordinary refusal."""
     with account(last_node_stays=True) as here:
@@ -115,6 +123,8 @@ REFUSALS = {
     "forbidden without a word": ((403, "no"), Forbidden),
     "no such pool": ((404, {"code": "database_cluster_pool_not_found"}), BadRequest),
     "a code nobody knows": ((400, {"code": "something_new", "reason": "hm"}), BadRequest),
+    "a code nobody knows, from a server at fault": ((500, {"code": "something_new", "reason": "hm"}), Unavailable),
+    "what was asked for is wrong, whatever the status": ((500, {"code": "database_size_not_found"}), BadRequest),
     "a status alone": ((500, {"status": 500}), Unavailable),
     "no JSON": ((502, "<html>bad gateway</html>"), Unavailable),
     "too many, for long": ((429, {}), Throttled),

@@ -43,6 +43,7 @@ KINDS: Mapping[str, type[PilotlightError]] = {
     "quota_limit_reached": QuotaExceeded,
     "cannot_scale_already_rescaling_cluster": Busy,
     "database_quota_lock_failed": Busy,
+    "database_cluster_pool_instance_delete_failed": Unavailable,
     "region_unavailable": Unavailable,
     "requires_authentication": Forbidden,
     "authentication_failed": Forbidden,
@@ -52,14 +53,16 @@ KINDS: Mapping[str, type[PilotlightError]] = {
     "account_not_enabled_without_card": Forbidden,
 }
 """Civo's codes, whatever status they come with. Any other code is told by its status."""
+OF_THE_REQUEST = ("database_", "parameter_")
+"""So begin codes about what was asked for: a refusal, also where its status is a server's error."""
 
 
 class CivoRefusal(BadRequest):
     """Civo does not take the request. ``code`` is its own word for why, or empty."""
 
-    def __init__(self, reason: str, code: str = "") -> None:
+    def __init__(self, reason: str, code: str = "", status: int = 400) -> None:
         super().__init__(reason)
-        self.code = code
+        self.code, self.status = code, status
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -156,9 +159,9 @@ class CivoApi:
             return Forbidden(f"{said}; check CIVO_TOKEN and its rights")
         if status in (408, 409, 423, 425):
             return Busy(said)
-        if status >= 500 and not problem.code:
-            return Unavailable(said)
-        return CivoRefusal(said, code)
+        if status >= 500 and not code.startswith(OF_THE_REQUEST):
+            return Unavailable(said)  # Whether it acted is not known.
+        return CivoRefusal(said, code, status)
 
 
 def _whole(answer: "requests.Response") -> bytes:

@@ -97,7 +97,7 @@ class CivoPools:
             except CivoRefusal as no:
                 if no.code in _GONE_CODES:
                     return
-                if len(now.live) == 1:
+                if len(now.live) == 1 and no.status != 404:
                     raise LastNode(f"{no}: Civo keeps the last node of pool {pool}") from None
                 raise
             self._lower(pool, instance, desired)
@@ -141,12 +141,14 @@ class CivoPools:
     def _lower(self, name: str, instance: str, before: int) -> None:
         """See that a deletion took one from the desired size, so that Civo does not bring the instance back.
 
-        A count is only ever lowered to what is left: then there is no other instance that Civo could choose to take.
+        A count is only ever lowered to what is left, once the instance itself is not: then there is no other that Civo
+        could choose to take.
         """
         now, desired = self._find(name)
-        left = [i for i in now.live if i.id != instance]
-        if desired >= before and len(left) < desired:
-            self._put(now, len(left))
+        if instance in [i.id for i in now.live]:
+            return
+        if desired >= before and len(now.live) < desired:
+            self._put(now, len(now.live))
 
     def _state(self, name: str, pool: _Pool, desired: int) -> PoolState:
         booting = tuple(Booting(instance=i.id, requested_at=self._since(i)) for i in pool.live)
