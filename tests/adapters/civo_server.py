@@ -40,7 +40,7 @@ class Fault(NamedTuple):
 class Civo:
     """The account. ``calls`` are (method, path, body) as they came; ``last_node_stays`` refuses to go to zero.
 
-    ``lowered`` has each lowering of a count, with the instances that were there: with more, one of them would be chosen.
+    ``lowered`` has each lowering of a count, with the instances there were: with more, one of them would be chosen.
     """
 
     def __init__(self, world: World, *, last_node_stays: bool = False, decrements: bool = True) -> None:

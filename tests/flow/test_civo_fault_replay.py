@@ -57,6 +57,7 @@ class Told(logging.Handler):
         self.said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
         self.said.append(f"{record.getMessage()} {record.__dict__!r}")
 
 
