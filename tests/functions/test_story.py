@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -161,3 +162,20 @@ def test_the_report_is_what_the_cloud_charged(played: Played) -> None:
     rows = list(csv.DictReader(StringIO(played.run("report", "--month", "2026-11", "--csv"))))
     went = [Decimal(row["usd"]) for row in rows if row["part"] == "where it went"]
     assert (len(went), sum(went)) == (3, total.quantize(CENT))
+
+
+def test_a_story_that_breaks_off_says_where_and_fails(tmp_path: Path) -> None:
+    """With serve gone no step comes: exit code 1, one line that names what did not come and the log to read."""
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", CLI, "demo", "--speed", "120"]
+    demo = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert demo.stdout is not None
+    while "bought" not in demo.stdout.readline():
+        assert demo.poll() is None
+    children = Path(f"/proc/{demo.pid}/task").glob("*/children")
+    [serve] = {int(pid) for file in children for pid in file.read_text().split()}
+    os.kill(serve, signal.SIGTERM)
+    _, complaint = demo.communicate(timeout=90)
+    assert (demo.returncode, complaint.count("\n")) == (1, 1)
+    assert "serve.log" in complaint
+    assert "did not come within" in complaint or "does not answer" in complaint

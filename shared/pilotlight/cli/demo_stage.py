@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,7 +25,6 @@ from pilotlight.doorway import Function
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import Alert, Message
 from pilotlight.settings import Settings, default_file
-from pilotlight.units import Seconds
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
 from pilotlight.world.faults import Faults
@@ -54,13 +53,15 @@ class Stage:
         self._port = port
 
     def post(self, function: Function, message: Message, id: str) -> dict[str, Any]:
-        """The answer of a function to one event. Raises ``Failed`` where it is not 200."""
+        """The answer of a function to one event. Raises ``Failed`` where there is none, or it is not 200."""
         connection = HTTPConnection(HOST, self._port, timeout=60)
         try:
             body = encode(message, id=id)
             connection.request("POST", f"/{function}", body, {"Content-Type": "application/cloudevents+json"})
             answer = connection.getresponse()
             status, text = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise Failed(f"{function} does not answer: {error}") from None
         finally:
             connection.close()
         if status != 200:
