@@ -17,7 +17,7 @@ are dead-lettered, each by itself; an event for every cluster,
 
 from pilotlight.doorway.answers import Response
 from pilotlight.doorway.door import receive
-from pilotlight.doorway.functions import RECEIVES, TICKS, Function, takes
-from pilotlight.doorway.request import House
+from pilotlight.doorway.functions import RECEIVES, TICKS, takes
+from pilotlight.doorway.request import Function, House
 
 __all__ = ["RECEIVES", "TICKS", "Function", "House", "Response", "receive", "takes"]

@@ -10,8 +10,8 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.doorway.answers import Response, decided, failed, refuse, worst
-from pilotlight.doorway.functions import Function, run
-from pilotlight.doorway.request import House, Request
+from pilotlight.doorway.functions import run
+from pilotlight.doorway.request import Function, House, Request
 from pilotlight.errors import BadEvent, Reject
 from pilotlight.facts.messages import (
     Alert,

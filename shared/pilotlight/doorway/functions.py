@@ -1,10 +1,11 @@
 """Which function takes which message, and the flow that each of them runs."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.codec.events import Ignored
+from pilotlight.doorway.request import Function, House, Request
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import (
     Alert,
@@ -19,10 +20,7 @@ from pilotlight.facts.messages import (
 from pilotlight.flow.deps import Answer
 
 if TYPE_CHECKING:
-    from pilotlight.doorway.request import House, Request
     from pilotlight.flow.telling import Desk
-
-Function = Literal["pod_pending", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"]
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
@@ -48,7 +46,7 @@ def takes(function: Function, message: Message | Ignored) -> bool:
     return ticks_here and isinstance(message, RECEIVES[function])
 
 
-def run(request: "Request", message: Message) -> Answer:
+def run(request: Request, message: Message) -> Answer:
     """The function's flow. Imported when it runs: a function pays at its start only for its own."""
     match request.function, message:
         case "pod_pending", PodPending():
@@ -90,7 +88,7 @@ def run(request: "Request", message: Message) -> Answer:
     raise BadEvent(_misrouted(request.function, message), "type")
 
 
-def _desk(house: "House") -> "Desk":
+def _desk(house: House) -> "Desk":
     from pilotlight.flow.telling import Desk
 
     return Desk(

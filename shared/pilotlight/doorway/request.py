@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
-from pilotlight.doorway.functions import Function
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import Channel, Clock, Outbox, State
 from pilotlight.settings import Settings
+
+Function = Literal["pod_pending", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"]
 
 
 class House(Protocol):
