@@ -40,6 +40,7 @@ class Seams(TypedDict, total=False):
     pools: Pools
     state: State
     outbox: Outbox
+    channels: Mapping[str, Channel]
     clock: Clock
     policy: Policy
     catalog: Catalog
@@ -208,6 +209,8 @@ class App:
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
         """Where alerts go, by the policy's names."""
+        if "channels" in self._seams:
+            return self._seams["channels"]
         from pilotlight.adapters.channels import channel_of
 
         return {

@@ -21,7 +21,7 @@ def test_a_storm_loses_and_doubles_nothing(grouped: bool) -> None:
 
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (fan_out, flush):
-        monkeypatch.setattr(module, "known", lambda proof, alert: "")
+        monkeypatch.setattr(module, "known", lambda *_: "")
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:

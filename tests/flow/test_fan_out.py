@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -200,3 +201,41 @@ def test_a_channel_the_policy_drops_leaves_a_dead_letter(clock: VirtualClock) ->
     flush(desk_of(clock, {"new": Wall()}, state=desk.state))
     [entry] = [entry.telling for entry in entries(desk.state, "proof")]
     assert (entry.status, entry.why) == ("gave up", "the policy names no such channel any more")
+
+
+def test_an_end_that_overtakes_its_beginning_lets_nobody_believe_the_beginning(clock: VirtualClock) -> None:
+    """Queues reorder: neither is told, and a later beginning of the same is told again, with its end."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    first, end, second, over = (alert(at=clock.now() + timedelta(seconds=n), resolved=bool(n % 2)) for n in range(4))
+    assert fan_out(desk, end).did == ("a: over before it was told",)
+    assert fan_out(desk, first).did == ("a: over already",)
+    fan_out(desk, over)
+    fan_out(desk, second)
+    assert wall.told == []
+    news = alert(at=clock.now() + timedelta(seconds=9))
+    fan_out(desk, news)
+    fan_out(desk, alert(at=clock.now() + timedelta(seconds=10), resolved=True))
+    assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_a_doubled_beginning_is_not_told_after_an_end_that_found_it_waiting(clock: VirtualClock) -> None:
+    """The channel rests, the end takes the waiting alert away, and its second delivery changes nothing."""
+    wall = Wall(Throttled("not now", 42))
+    desk = desk_of(clock, {"a": wall})
+    begin = alert(at=clock.now())
+    fan_out(desk, begin)
+    fan_out(desk, alert(at=clock.now() + timedelta(seconds=1), resolved=True))
+    later(clock, 60)
+    assert fan_out(desk, begin).did == ("a: over already",)
+    assert wall.told == []
+
+
+def test_an_end_is_told_however_long_ago_the_beginning_was(clock: VirtualClock) -> None:
+    """What stood for days is told to be over, though its beginning would be told again by now."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    fan_out(desk, alert(at=clock.now()))
+    later(clock, 30 * 24 * HOUR)
+    fan_out(desk, alert(at=clock.now(), resolved=True))
+    assert [told.resolved for told in wall.told] == [False, True]

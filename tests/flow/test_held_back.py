@@ -130,7 +130,7 @@ def test_what_was_never_told_is_not_resolved(clock: VirtualClock) -> None:
     """That something is over is no news to a channel that did not hear of it."""
     wall = Wall()
     desk = desk_of(clock, {"a": wall})
-    assert fan_out(desk, alert(resolved=True)).did == ("a: never told: nothing to resolve",)
+    assert fan_out(desk, alert(resolved=True)).did == ("a: over before it was told",)
     assert wall.told == []
 
 

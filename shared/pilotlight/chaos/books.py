@@ -40,13 +40,14 @@ class _Hold(msgspec.Struct):
     since: datetime
     terms: _Terms
     instance: str = ""
+    frozen: bool = False
 
 
 class _Account(msgspec.Struct):
     settled: Decimal = Decimal(0)
 
 
-class _Entry:
+class Entry:
     """One node. ``due_s`` is when what it was bought for ends at the soonest; ``charged_s`` what its hold spans."""
 
     def __init__(self, pool: str, price: Decimal, gpus: int, launched_s: Seconds) -> None:
@@ -54,7 +55,7 @@ class _Entry:
         self.ended_s: Seconds | None = None
         self.due_s = launched_s
         self.team = self.workload_class = ""
-        self.known = self.held = False
+        self.known = self.held = self.frozen = False
         self.charged_s = (launched_s, launched_s)
 
     def measure(self, budget: Budget, seconds: Seconds) -> Decimal:
@@ -63,7 +64,7 @@ class _Entry:
         return rate * Decimal(max(0.0, seconds)) / Decimal(HOUR)
 
 
-class _Day(NamedTuple):
+class Day(NamedTuple):
     """A budget's period in seconds of the world, and its name in keys."""
 
     start_s: Seconds
@@ -80,7 +81,7 @@ class Books:
 
     def __init__(self, budgets: Sequence[Budget]) -> None:
         self._budgets = budgets
-        self._nodes: dict[str, _Entry] = {}
+        self._nodes: dict[str, Entry] = {}
         self._holds: dict[str, str] = {}
         self._lock = RLock()
 
@@ -91,9 +92,15 @@ class Books:
                 kind = CATALOG.instance_types[record["type"]]
                 pool = pool_name(record["type"], record["capacity_type"])
                 price = kind.prices[record["capacity_type"]].usd_per_hour
-                self._nodes[record["node"]] = _Entry(pool, price, kind.gpus, record["t"])
+                self._nodes[record["node"]] = Entry(pool, price, kind.gpus, record["t"])
             elif record["event"] == "terminate":
                 self._nodes[record["node"]].ended_s = record["t"]
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """All nodes so far, by id."""
+        with self._lock:
+            return dict(self._nodes)
 
     def bought(self, nodes: Sequence[str], terms: Sequence[Terms], run_s: Seconds) -> None:
         """For whom nodes were bought, and the shortest run of what they were bought for."""
@@ -112,6 +119,7 @@ class Books:
             entry = self._nodes[hold.instance]
             entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
             entry.known = entry.held = True
+            entry.frozen |= hold.frozen
             entry.charged_s = (min(entry.charged_s[0], (hold.since - START).total_seconds()), entry.charged_s[1])
             self._holds[key] = hold.instance
 
@@ -139,29 +147,29 @@ class Books:
         ours = {id: entry for id, entry in self._nodes.items() if _counts(budget, entry)}
         if budget.usd_per_hour is not None:
             return sum((e.price for e in ours.values() if e.ended_s is None), Decimal(0)), budget.usd_per_hour
-        day, total = next(_days(budget, world.now_s)), Decimal(0)
+        day, total = next(days(budget, world.now_s)), Decimal(0)
         if world.now_s < day.start_s + EVE_S:
-            return total, _limit(budget)
+            return total, limit_of(budget)
         for id, entry in ours.items():
             if entry.ended_s is not None and not entry.held:
                 continue  # It came and went between two looks: nobody could know.
             end_s = entry.ended_s if entry.ended_s is not None else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
-        return total, _limit(budget)
+        return total, limit_of(budget)
 
     def settled_wrongly(self, accounts: Mapping[str, bytes], now_s: Seconds) -> Iterator[str]:
         """Accounts (by budget/measure/window) charged less than their nodes cost, or more than their holds span."""
         for budget in self._budgets:
             if budget.usd_per_hour is not None:
                 continue
-            for day in _days(budget, 0.0, now_s):
+            for day in days(budget, 0.0, now_s):
                 key = f"{budget.name}/{'usd' if budget.usd is not None else 'gpu_hours'}/{day.name}"
                 settled = msgspec.json.decode(accounts.get(key, b"{}"), type=_Account).settled
                 least, most = self._bounds(budget, day)
                 if not least <= settled <= most:
                     yield f"{key} was charged {settled:.3f}, and its nodes cost between {least:.3f} and {most:.3f}"
 
-    def _bounds(self, budget: Budget, day: _Day) -> tuple[Decimal, Decimal]:
+    def _bounds(self, budget: Budget, day: Day) -> tuple[Decimal, Decimal]:
         least = most = Decimal(0)
         for entry in self._nodes.values():
             if entry.held and _counts(budget, entry):
@@ -173,11 +181,11 @@ class Books:
         return least, most
 
 
-def _counts(budget: Budget, entry: _Entry) -> bool:
+def _counts(budget: Budget, entry: Entry) -> bool:
     return entry.known and counts(budget, entry.pool, entry.team, entry.workload_class)
 
 
-def _until_s(id: str, entry: _Entry, world: World, looked_s: Seconds) -> Seconds:
+def _until_s(id: str, entry: Entry, world: World, looked_s: Seconds) -> Seconds:
     """Until when a live node is surely paid for, as far as that look showed."""
     node = world.nodes.get(id)
     if node is None or not node.ready:
@@ -185,13 +193,14 @@ def _until_s(id: str, entry: _Entry, world: World, looked_s: Seconds) -> Seconds
     return max([world.now_s, *(job.due_s for job in node.jobs.values() if job.start_s < looked_s - SKEW_S)])
 
 
-def _limit(budget: Budget) -> Decimal:
+def limit_of(budget: Budget) -> Decimal:
+    """What a budget of dollars or GPU-hours may take in a period."""
     limit = budget.usd if budget.usd is not None else budget.gpu_hours
     assert limit is not None
     return limit
 
 
-def _days(budget: Budget, from_s: Seconds, to_s: Seconds | None = None) -> Iterator[_Day]:
+def days(budget: Budget, from_s: Seconds, to_s: Seconds | None = None) -> Iterator[Day]:
     """The days of a budget's own zone from the one around a second of the world up to the one around another."""
     zone = ZoneInfo(budget.timezone)
     date = (START + timedelta(seconds=from_s)).astimezone(zone).date()
@@ -202,4 +211,4 @@ def _days(budget: Budget, from_s: Seconds, to_s: Seconds | None = None) -> Itera
         start_s, end_s = ((at - START).total_seconds() for at in (first, then))
         if to_s is not None and start_s > to_s:
             return
-        yield _Day(start_s, end_s, f"{first.astimezone(START.tzinfo):%Y%m%dT%H%M}")
+        yield Day(start_s, end_s, f"{first.astimezone(START.tzinfo):%Y%m%dT%H%M}")

@@ -22,12 +22,11 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.baton import Died
 from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.ports import HazardCluster, HazardPools
-from pilotlight.chaos.post import Delivery, Post
+from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.quiet import settle
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
 from pilotlight.chaos.storm import STALL_S, Outcome
-from pilotlight.facts.decisions import Record
-from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
@@ -51,7 +50,7 @@ def run(seed: int, deliveries: int) -> Outcome:
         crowd.work()
     finally:
         crowd.end()
-    settle(crowd.setting, SqliteState(folder / "state.db", crowd.setting.world.clock))
+    settle(crowd.setting, crowd.post, SqliteState(folder / "state.db", crowd.setting.world.clock))
     outcome = Outcome.of(seed, crowd.setting, crowd.delivered, crowd.deaths)
     if not outcome.violations:
         rmtree(folder)
@@ -67,7 +66,7 @@ class Crowd:
         self._rng, scene, luck = drawn(seed, deliveries)
         self.setting = Setting(seed, scene, luck, file)
         self.delivered = 0
-        self._most = deliveries
+        self._left = deliveries
         self.post = Post(self.setting, self._rng)
         SqliteState(file, self.setting.world.clock)  # The file is there before the first worker.
         hand = Hand(seed, deliveries, 0, 0, "", file)
@@ -82,7 +81,7 @@ class Crowd:
     def work(self) -> None:
         """Until every delivery has been made and every worker is done or dead."""
         moved = time.monotonic()
-        while self.delivered < self._most or any(w.busy for w in self._workers):
+        while self._left > 0 or any(w.busy for w in self._workers):
             before = self.setting.world.now_s, self.delivered
             self._turn()
             if before != (self.setting.world.now_s, self.delivered):
@@ -99,9 +98,11 @@ class Crowd:
 
     def _turn(self) -> None:
         for worker in self._workers:
-            if not worker.busy and self.delivered < self._most and self.post.due:
+            if not worker.busy and self._left > 0 and self.post.due:
+                delivery = self.post.take()
                 self.delivered += 1
-                worker.receive(self.post.take())
+                self._left -= delivery.function not in ASIDE
+                worker.receive(delivery)
         busy = [w for w in self._workers if w.busy]
         now_s = self.setting.world.now_s
         to_s = now_s + (self._rng.expovariate(1 / STEP_S) if busy else self.post.until_next_s())
@@ -135,14 +136,18 @@ class _Worker:
 
     def _live(self) -> None:
         while (delivery := self._inbox.get()) is not None:
+            began_s = self._setting.world.now_s
             try:
                 status, why = self._handle(delivery)
             except Died:
                 self.deaths += 1
+                self._setting.watch.died(self._name)
                 status, why = 0, "died"
             except Exception as error:  # The harness itself is wrong: that must be seen.
                 status, why = 500, f"{type(error).__name__}: {error}"
             self._setting.say(f"{self._name} answers {status}: {why}")
+            if status == 200 and delivery.meters:
+                self._setting.watch.audit.looked(began_s, self._setting.world.now_s)
             if status == 500:
                 self._setting.watch.broke("internal_errors", f"{delivery.function} answered {why}")
             if status != 200:
@@ -196,10 +201,12 @@ class _Process(_Worker):
         self._hears: dict[str, Callable[..., None]] = {
             "at": self._pause,
             "say": lambda line: self._setting.say(f"{self._name} {line}"),
-            "recorded": lambda record: watch.recorded(self._name, msgspec.json.decode(record, type=Record)),
-            "held": watch.held,
-            "freed": watch.freed,
+            "wrote": watch.wrote,
+            "failed": watch.failed,
+            "deleted": watch.deleted,
             "published": lambda messages: watch.published(msgspec.json.decode(messages, type=list[Outgoing])),
+            "shown": lambda worker, alert: watch.shown(worker, msgspec.json.decode(alert, type=Alert)),
+            "unsure": lambda alert: watch.unsure(msgspec.json.decode(alert, type=Alert)),
         }
         super().__init__(crowd, hand)
 

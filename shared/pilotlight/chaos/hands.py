@@ -17,11 +17,10 @@ from pilotlight.adapters.logs import LOGGER
 from pilotlight.adapters.pools.world import ServedPools
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.chaos.ports import Hazard, HazardOutbox, HazardState, Sees
-from pilotlight.chaos.scene import CATALOG
+from pilotlight.chaos.ports import Hazard, HazardChannel, HazardOutbox, HazardState, Sees
+from pilotlight.chaos.scene import CATALOG, CHANNEL
 from pilotlight.chaos.setting import HEADERS, SkewedClock, drawn
-from pilotlight.facts.decisions import Record
-from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
@@ -52,17 +51,23 @@ class Line(Sees):
         """A line of the log."""
         self._tell("say", line)
 
-    def recorded(self, worker: str, record: Record) -> None:
-        self._tell("recorded", msgspec.json.encode(record))
+    def wrote(self, worker: str, key: str, value: bytes) -> None:
+        self._tell("wrote", worker, key, value)
 
-    def held(self, key: str, value: bytes) -> None:
-        self._tell("held", key, value)
+    def failed(self, key: str, value: bytes) -> None:
+        self._tell("failed", key, value)
 
-    def freed(self, key: str) -> None:
-        self._tell("freed", key)
+    def deleted(self, key: str) -> None:
+        self._tell("deleted", key)
 
     def published(self, messages: Sequence[Outgoing]) -> None:
         self._tell("published", msgspec.json.encode(messages))
+
+    def shown(self, worker: str, alert: Alert) -> None:
+        self._tell("shown", worker, msgspec.json.encode(alert))
+
+    def unsure(self, alert: Alert) -> None:
+        self._tell("unsure", msgspec.json.encode(alert))
 
     def _tell(self, what: str, *rest: object) -> Seconds:
         self._connection.send((what, *rest))
@@ -94,6 +99,7 @@ def _app(hand: Hand, line: Line) -> App:
         pools=ServedPools(world),
         state=HazardState(SqliteState(hand.file, clock), hazard, line),
         outbox=HazardOutbox(hazard, line),
+        channels={CHANNEL: HazardChannel(hazard, line)},
         clock=clock,
         policy=scene.policy,
         catalog=CATALOG,

@@ -4,6 +4,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from pilotlight.errors import (
+    BadRequest,
     Busy,
     Conflict,
     NoCapacity,
@@ -11,16 +12,18 @@ from pilotlight.errors import (
     QuotaExceeded,
     Throttled,
     Unavailable,
+    Unsure,
 )
 from pilotlight.units import Seconds
 
-Port = Literal["state", "pools", "cluster", "outbox"]
+Port = Literal["state", "pools", "cluster", "outbox", "channel"]
 
 RATES: dict[Port, tuple[float, ...]] = {
     "state": (0.0, 0.0, 0.01, 0.03),
     "pools": (0.0, 0.05, 0.2),
     "cluster": (0.0, 0.0, 0.02, 0.1),
     "outbox": (0.0, 0.0, 0.1, 0.3),
+    "channel": (0.0, 0.1, 0.3),
 }
 """Shares of a port's calls that fail; each seed draws one for each port."""
 DEATHS = (0.0, 0.004, 0.01, 0.03)
@@ -85,6 +88,8 @@ def _faults(method: str, conditional: bool) -> list[Fault]:
         return [Fault("before", lost)]
     if method == "describe":
         return [Fault("before", lost), Fault("before", Throttled("too many requests"))]
+    if method == "deliver":
+        return _UNTOLD
     timeouts = [Fault("before", lost), Fault("after", lost)]
     if conditional:
         # A client that retries by itself loses to its own write: "after".
@@ -101,6 +106,14 @@ def _faults(method: str, conditional: bool) -> list[Fault]:
         return [*timeouts, Fault("half", lost)]
     return timeouts
 
+
+_UNTOLD = [
+    Fault("before", Unavailable("the channel does not answer")),
+    Fault("before", Throttled("429", 30.0)),
+    Fault("after", Unsure("the connection broke")),
+    Fault("before", Unsure("the connection broke")),
+    Fault("before", BadRequest("400")),
+]
 
 _REFUSALS = (
     Fault("before", NoCapacity("out of stock")),

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from pilotlight.chaos.luck import Luck, Port
 from pilotlight.chaos.watch import Watch
+from pilotlight.errors import PilotlightError, Unsure
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
-from pilotlight.facts.decisions import Record
-from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.ports import Cluster, Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.pools import WorldPools
@@ -19,12 +17,18 @@ T = TypeVar("T")
 
 
 class Sees(Protocol):
-    """Who is told what was written and sent: ``Watch``, or a line to the process where it is."""
+    """Who is told what was written, sent and shown: ``Watch``, or a line to the process where it is."""
 
-    def recorded(self, worker: str, record: Record) -> None: ...
-    def held(self, key: str, value: bytes) -> None: ...
-    def freed(self, key: str) -> None: ...
+    def wrote(self, worker: str, key: str, value: bytes) -> None: ...
+    def failed(self, key: str, value: bytes) -> None: ...
+    def deleted(self, key: str) -> None: ...
     def published(self, messages: Sequence[Outgoing]) -> None: ...
+    def shown(self, worker: str, alert: Alert) -> None: ...
+    def unsure(self, alert: Alert) -> None: ...
+
+
+WATCHED = ("open/", "decision/", "hold/", "proof/", "ladder/")
+"""Keys whose writes are looked at."""
 
 
 class Hazard:
@@ -66,7 +70,7 @@ class Hazard:
 
 
 class HazardState:
-    """A store whose writes are watched for decisions and holds."""
+    """A store whose writes are watched."""
 
     def __init__(self, state: State, hazard: Hazard, watch: Sees) -> None:
         self._state, self._call, self._watch = state, hazard, watch
@@ -77,19 +81,22 @@ class HazardState:
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         def write() -> int:
             version = self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
-            if key.startswith(("open/", "decision/")):
-                self._watch.recorded(self._call.worker, msgspec.json.decode(value, type=Record))
-            elif key.startswith("hold/"):
-                self._watch.held(key, value)
+            if key.startswith(WATCHED):
+                self._watch.wrote(self._call.worker, key, value)
             return version
 
-        return self._call("state", f"put {key}", write, conditional=if_version is not None)
+        try:
+            return self._call("state", f"put {key}", write, conditional=if_version is not None)
+        except PilotlightError:
+            if key.startswith("proof/"):
+                self._watch.failed(key, value)
+            raise
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         def delete() -> None:
             self._state.delete(key, if_version=if_version)
             if key.startswith("hold/"):
-                self._watch.freed(key)
+                self._watch.deleted(key)
 
         self._call("state", f"delete {key}", delete, conditional=if_version is not None)
 
@@ -141,10 +148,18 @@ class HazardCluster:
         return view
 
     def cordon(self, node: str) -> None:
-        self._call("cluster", f"cordon {node}", lambda: self._cluster.cordon(node))
+        def cordon() -> None:
+            self._cluster.cordon(node)
+            self._watch.cordoned(node)
+
+        self._call("cluster", f"cordon {node}", cordon)
 
     def uncordon(self, node: str) -> None:
-        self._call("cluster", f"uncordon {node}", lambda: self._cluster.uncordon(node))
+        def uncordon() -> None:
+            self._cluster.uncordon(node)
+            self._watch.uncordoned(node)
+
+        self._call("cluster", f"uncordon {node}", uncordon)
 
     def bound(self, node: str) -> Sequence[BoundPod]:
         return self._call("cluster", f"bound {node}", lambda: self._cluster.bound(node))
@@ -172,3 +187,21 @@ class HazardOutbox:
             lambda: self._watch.published(messages),
             half=lambda: self._watch.published(messages[: len(messages) // 2]),
         )
+
+
+class HazardChannel:
+    """Where people read: what they saw is counted, also where the answer was lost."""
+
+    def __init__(self, hazard: Hazard, watch: Sees) -> None:
+        self._call, self._watch = hazard, watch
+
+    def deliver(self, alert: Alert) -> str:
+        def show() -> str:
+            self._watch.shown(self._call.worker, alert)
+            return "shown"
+
+        try:
+            return self._call("channel", f"deliver {alert.fingerprint}", show)
+        except Unsure:
+            self._watch.unsure(alert)
+            raise

@@ -1,17 +1,30 @@
-"""The events of a run: each is sent once, doubled, late or never, and what was not acknowledged comes again."""
+"""The events of a run: each is sent once, doubled, late or never, and what was not acknowledged comes again.
 
+What goes out is sent on to ``alert_fanout`` as a queue does: at least once, and until it is acknowledged.
+"""
+
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
-from pilotlight.chaos.setting import Setting
+from pilotlight.chaos.setting import REASONS, Setting
+from pilotlight.codec.events import encode_outgoing
 from pilotlight.doorway import Function
+from pilotlight.facts.messages import Outgoing
 from pilotlight.units import Seconds
 from pilotlight.world.world import Change
 
 TICK_S = 60.0
 ATTEMPTS = 5
-"""A delivery that failed is sent again, at most so often."""
+"""A delivery that failed is sent again, at most so often; what goes out until it is acknowledged."""
+
+ASIDE: tuple[Function, ...] = ("billing_tick", "alert_fanout")
+"""Deliveries to these come on top of what a run is asked for."""
+
+REFUSED, SPOKE, MAY_GO, GOES = 0.1, 0.1, 0.2, 0.4
+"""How likely a cloud says in a minute that it could not launch, what is spent, that it may take a node, or does so."""
+NOTICE_S = 120.0
 
 
 class Delivery(NamedTuple):
@@ -22,6 +35,14 @@ class Delivery(NamedTuple):
     function: Function
     body: bytes
     attempt: int = 1
+
+    @property
+    def meters(self) -> bool:
+        """Whether it makes the meter look."""
+        return self.function == "billing_tick" and _TICK in self.body
+
+
+_TICK = b"dev.pilotlight.tick."
 
 
 class Post:
@@ -34,6 +55,7 @@ class Post:
         self._jobs = 0
         self._tick_s = rng.uniform(0, TICK_S)
         setting.world.on_change.append(self._changed)
+        setting.watch.on_sent.append(self._sent)
 
     @property
     def due(self) -> bool:
@@ -47,7 +69,7 @@ class Post:
 
     def again(self, delivery: Delivery) -> None:
         """What was not acknowledged comes again after a while, unless it was tried often enough."""
-        if delivery.attempt < ATTEMPTS:
+        if delivery.attempt < ATTEMPTS or delivery.function == "alert_fanout":
             self._send(delivery.function, delivery.body, self._rng.uniform(1, 60), delivery.attempt + 1)
 
     def advance(self, to_s: Seconds) -> None:
@@ -59,9 +81,22 @@ class Post:
             self._setting.submit(self._jobs - 1)
         while self._tick_s <= to_s:
             world.advance(self._tick_s)
-            self._emit("capacity_reconcile", self._setting.tick(f"t{self._tick_s:.0f}"))
+            self._minute(f"t{self._tick_s:.0f}")
             self._tick_s += TICK_S
         world.advance(to_s)
+
+    @property
+    def tells(self) -> bool:
+        """Whether something is still to be told."""
+        return any(delivery.function == "alert_fanout" for delivery in self._inbox)
+
+    def left(self) -> Iterator[Delivery]:
+        """What is still to be told, at once; whatever else is on its way comes no more."""
+        while self._inbox:
+            with self._lock:
+                delivery = heappop(self._inbox)
+            if delivery.function == "alert_fanout":
+                yield delivery
 
     def until_next_s(self) -> Seconds:
         """How long it is until something comes, if nobody does anything."""
@@ -79,6 +114,29 @@ class Post:
             self._emit("pod_pending", self._setting.pending(change.subject, f"e{self._order}"))
         elif change.what == "notice":
             self._emit("spot_interruption", self._setting.notice(change.subject))
+
+    def _minute(self, name: str) -> None:
+        """The schedules' ticks, and what a cloud has to say."""
+        make, rng = self._setting, self._rng
+        self._emit("capacity_reconcile", make.tick("reconcile", name))
+        self._emit("billing_tick", make.tick("billing", name))
+        self._emit("spot_interruption", make.tick("rescue", name))
+        self._emit("alert_fanout", make.tick("alerts", name))
+        if rng.random() < REFUSED:
+            pool = rng.choice([*make.scene.policy.pools, "no-pool-of-ours"])
+            self._emit("capacity_reconcile", make.refusal(pool, rng.choice(REASONS), f"refusal-{name}"))
+        if rng.random() < SPOKE:
+            self._emit("billing_tick", make.spending(rng.choice((None, 0.5, 1.0)), f"spending-{name}"))
+        spot = [n.id for n in make.world.nodes.values() if n.capacity_type == "spot" and n.ready and not n.doomed_s]
+        if spot and rng.random() < MAY_GO:
+            self._emit("spot_interruption", make.notice(rng.choice(spot)))
+        if spot and rng.random() < GOES:
+            make.world.interrupt(rng.choice(spot), NOTICE_S)
+
+    def _sent(self, message: Outgoing) -> None:
+        if message.topic == "alerts":
+            for _ in range(self._rng.choice((1, 1, 1, 2))):
+                self._send("alert_fanout", encode_outgoing(message), self._rng.choice((0.0, self._rng.uniform(0, 60))))
 
     def _emit(self, function: Function, body: bytes) -> None:
         """An event is sent: lost, once or more often, at once or late."""

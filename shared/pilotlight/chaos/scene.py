@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import Alerts, Budget, BudgetScope, Caps, Channel, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, WorkloadClass, shape
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
@@ -28,6 +28,10 @@ SCOPES: tuple[Callable[[str], BudgetScope] | None, ...] = (
     lambda _: BudgetScope(team="red"),
     lambda _: BudgetScope(workload_class="training"),
 )
+CHANNEL = "people"
+ALERTS = Alerts(channels={CHANNEL: Channel(kind="console")}, group_after=0)
+"""One channel, so that a worker makes one call at a time; each alert is told by itself, so that each can be counted."""
+
 NIGHT_IN_AN_HOUR = "Australia/Lord_Howe"
 """Where a day begins an hour after ``START``."""
 
@@ -123,7 +127,8 @@ def _policy(rng: Random) -> Policy:
         capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=idle_s, max_runtime=4 * 3600
     )
     classes: dict[WorkloadClass, ClassPolicy] = {"batch": either, "training": either}
-    return Policy(version=1, pools=pools, caps=caps, classes=classes, budgets=_budgets(rng, list(pools)))
+    budgets = _budgets(rng, list(pools))
+    return Policy(version=1, pools=pools, caps=caps, classes=classes, budgets=budgets, alerts=ALERTS)
 
 
 def _budgets(rng: Random, pools: list[str]) -> tuple[Budget, ...]:
@@ -141,6 +146,7 @@ def _budget(rng: Random, name: str, pool: str) -> Budget:
         )
     )
     zone = rng.choice(("UTC", NIGHT_IN_AN_HOUR))
+    limits["ladder_dry_run"] = rng.random() < 0.5
     return Budget(name=name, scope=scope(pool) if scope else "all", period="day", timezone=zone, **limits)
 
 

@@ -4,17 +4,18 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Literal, get_args
 
 import msgspec
 
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.books import Books
 from pilotlight.chaos.luck import Luck
-from pilotlight.chaos.ports import Hazard, HazardCluster, HazardOutbox, HazardPools, HazardState
-from pilotlight.chaos.scene import CATALOG, Scene, draw
+from pilotlight.chaos.ports import Hazard, HazardChannel, HazardCluster, HazardOutbox, HazardPools, HazardState
+from pilotlight.chaos.scene import CATALOG, CHANNEL, START, Scene, draw
 from pilotlight.chaos.watch import Watch
 from pilotlight.codec.events import encode
-from pilotlight.facts.messages import InterruptionNotice, PodPending, Tick
+from pilotlight.facts.messages import BudgetNotice, CapacityFailed, InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import Clock
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
@@ -24,6 +25,10 @@ from pilotlight.world.clock import WorldClock
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.world import World
+
+What = Literal["reconcile", "billing", "rescue", "alerts"]
+Reason = Literal["no-capacity", "quota", "other"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 
 HEADERS = {"content-type": "application/cloudevents+json"}
 
@@ -62,6 +67,7 @@ class Setting:
             pools=HazardPools(self.world, hazard, self.watch),
             state=HazardState(SqliteState(self.file, clock), hazard, self.watch),
             outbox=HazardOutbox(hazard, self.watch),
+            channels={CHANNEL: HazardChannel(hazard, self.watch)},
             clock=clock,
             policy=self.scene.policy,
             catalog=CATALOG,
@@ -101,21 +107,50 @@ class Setting:
         return encode(event, id=identity)
 
     def notice(self, instance: str) -> bytes:
-        """The body of the notice that an instance is taken."""
-        deadline = self.world.moment(self.world.nodes[instance].doomed_s or self.world.now_s)
+        """The body of the notice that an instance is taken; or may be, where the cloud has not said so."""
+        doomed_s = self.world.nodes[instance].doomed_s
+        deadline = None if doomed_s is None else self.world.moment(doomed_s)
         event = InterruptionNotice(
             cluster=EMBEDDED_CLUSTER,
             instance=instance,
-            kind="spot-interruption",
+            kind="rebalance" if deadline is None else "spot-interruption",
             cloud="world",
             at=self.world.clock.now(),
             deadline=deadline,
         )
-        return encode(event, id=f"notice-{instance}")
+        return encode(event, id=f"notice-{instance}-{event.kind}")
 
-    def tick(self, identity: str) -> bytes:
+    def tick(self, what: What, identity: str) -> bytes:
         """The body of a schedule's tick."""
-        return encode(Tick(cluster=EMBEDDED_CLUSTER, identity=identity, at=self.world.clock.now()), id=identity)
+        tick = Tick(cluster=EMBEDDED_CLUSTER, what=what, identity=identity, at=self.world.clock.now())
+        return encode(tick, id=f"{what}-{identity}")
+
+    def refusal(self, pool: str, reason: Reason, identity: str) -> bytes:
+        """The body of a cloud's word, later than its answer, that it could not launch what a pool asked for."""
+        said = CapacityFailed(
+            cluster=EMBEDDED_CLUSTER,
+            group=pool,
+            reason=reason,
+            message="it could not be launched",
+            identity=identity,
+            at=self.world.clock.now(),
+        )
+        return encode(said, id=identity)
+
+    def spending(self, threshold: float | None, identity: str) -> bytes:
+        """The body of what a cloud says of its own budget."""
+        said = BudgetNotice(
+            cluster=EMBEDDED_CLUSTER,
+            budget="cloud",
+            cost="80.00",
+            limit="100.00",
+            currency="USD",
+            since=START,
+            threshold=threshold,
+            identity=identity,
+            at=self.world.clock.now(),
+        )
+        return encode(said, id=identity)
 
 
 def drawn(seed: int, deliveries: int) -> tuple[Random, Scene, Luck]:

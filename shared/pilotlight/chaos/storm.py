@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.baton import Worker
-from pilotlight.chaos.post import Delivery, Post
+from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.quiet import settle
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
 from pilotlight.chaos.watch import Violation
@@ -54,7 +54,7 @@ def run(seed: int, deliveries: int) -> Outcome:
             storm.blow()
         finally:
             storm.end()
-        settle(storm.setting, SqliteState(Path(folder) / "state.db", storm.setting.world.clock))
+        settle(storm.setting, storm.post, SqliteState(Path(folder) / "state.db", storm.setting.world.clock))
     return Outcome.of(seed, storm.setting, storm.delivered, storm.deaths)
 
 
@@ -66,13 +66,13 @@ class Storm:
         self.setting = Setting(seed, scene, luck, file)
         self.delivered = 0
         self.deaths = 0
-        self._most = deliveries
+        self._left = deliveries
         self._workers = [_Process(self.setting, n) for n in range(len(scene.skews_s))]
-        self._post = Post(self.setting, self._rng)
+        self.post = Post(self.setting, self._rng)
 
     def blow(self) -> None:
         """Until every delivery has been made and every worker is done or dead."""
-        while self.delivered < self._most or any(w.busy for w in self._workers):
+        while self._left or any(w.busy for w in self._workers):
             self._step()
 
     def end(self) -> None:
@@ -82,21 +82,22 @@ class Storm:
 
     def _step(self) -> None:
         busy = [w for w in self._workers if w.busy]
-        free = [w for w in self._workers if not w.busy] if self.delivered < self._most else []
-        if free and self._post.due and (not busy or self._rng.random() < 0.3):
-            self._deliver(self._rng.choice(free), self._post.take())
+        free = [w for w in self._workers if not w.busy] if self._left else []
+        if free and self.post.due and (not busy or self._rng.random() < 0.3):
+            self._deliver(self._rng.choice(free), self.post.take())
         elif busy:
             self._turn(self._rng.choice(busy))
             if self._rng.random() < 0.2:
                 self._pass(self._rng.expovariate(1 / 4))
         else:
-            self._pass(self._post.until_next_s())
+            self._pass(self.post.until_next_s())
 
     def _turn(self, process: "_Process") -> None:
         if self._rng.random() < self.setting.luck.death:
             self.deaths += 1
             self.setting.say(f"{process.name} dies before {process.at}")
             process.kill()
+            self.setting.watch.died(process.name)
             self._again(process)
         else:
             process.resume()
@@ -105,17 +106,18 @@ class Storm:
 
     def _again(self, process: "_Process") -> None:
         if process.delivery is not None:
-            self._post.again(process.delivery)
+            self.post.again(process.delivery)
 
     def _deliver(self, process: "_Process", delivery: Delivery) -> None:
         self.delivered += 1
+        self._left -= delivery.function not in ASIDE
         self.setting.say(f"{process.name} receives {delivery.function} (attempt {delivery.attempt})")
         process.receive(delivery)
 
     def _pass(self, seconds: Seconds) -> None:
         """Let time pass, no further than a stopped worker may stand."""
         to_s = self.setting.world.now_s + seconds
-        self._post.advance(min([to_s, *(w.since_s + STALL_S for w in self._workers if w.busy)]))
+        self.post.advance(min([to_s, *(w.since_s + STALL_S for w in self._workers if w.busy)]))
 
 
 class _Process(Worker):
@@ -126,13 +128,13 @@ class _Process(Worker):
         self._app: App | None = None
         self.delivery: Delivery | None = None
         self.status = 0
-        self.since_s: Seconds = 0.0
+        self.since_s = self.began_s = 0.0
         super().__init__(f"w{index}")
 
     def receive(self, delivery: Delivery) -> None:
         """Begin a delivery."""
         self.delivery, self.status = delivery, 0
-        self.since_s = self._setting.world.now_s
+        self.since_s = self.began_s = self._setting.world.now_s
         self.start(self._handle)
 
     def resume(self) -> None:
@@ -152,5 +154,7 @@ class _Process(Worker):
         self.pause("answer")
         self.status = answer.status
         self._setting.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
+        if answer.status == 200 and delivery.meters:
+            self._setting.watch.audit.looked(self.began_s, self._setting.world.now_s)
         if answer.status == 500:
             self._setting.watch.broke("internal_errors", f"{delivery.function} answered {answer.body}")

@@ -12,26 +12,35 @@ leaked_holds            something still held when all is quiet: a node, capacity
 stuck_gangs             a gang that never runs, or nodes bought for a part of one
 lost_messages           a recorded message in no outbox, or a pool changed otherwise than the messages tell
 doubled_effects         one fact under two ids, or one id with two contents: a consumer that drops repeats errs
+miscounted_dollars      a node metered otherwise than it cost, or a day that says otherwise than its nodes
+ladder_slips            a budget that stands higher or lower than is spent, goes back in its period, or is told twice
+lost_alerts             an alert that was sent, and that neither the channel showed nor a dead letter names; or its end
+doubled_alerts          an alert shown twice, though who told it first had its answer and lived to write that down
+double_replacements     the same for pods whose node was taken, or will be
+overlong_cordons        a node that takes no pods though nothing is done to it, or for longer than a cordon may last
 internal_errors         an answer 500
 ======================  ==============================================================================================
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
+from pilotlight.chaos.audit import Audit
 from pilotlight.chaos.books import Books
 from pilotlight.chaos.scene import START
+from pilotlight.chaos.tellings import Tellings
+from pilotlight.decide.deadline import CORDON_S
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Buy, Record
-from pilotlight.facts.messages import TYPES, CapacityChanged, Outgoing
+from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldNode
+from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.world import Change, World
 
 Kind = Literal[
@@ -43,12 +52,20 @@ Kind = Literal[
     "stuck_gangs",
     "lost_messages",
     "doubled_effects",
+    "miscounted_dollars",
+    "ladder_slips",
+    "lost_alerts",
+    "doubled_alerts",
+    "double_replacements",
+    "overlong_cordons",
     "internal_errors",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _changed = msgspec.json.Decoder(CapacityChanged)
-_CHANGED = next(name for name, kind in TYPES.items() if kind is CapacityChanged)
+_alert = msgspec.json.Decoder(Alert)
+_NAMES = {kind: name for name, kind in TYPES.items()}
+_CHANGED, _ALERT = _NAMES[CapacityChanged], _NAMES[Alert]
 
 
 class Violation(NamedTuple):
@@ -60,11 +77,12 @@ class Violation(NamedTuple):
 
 
 class _Bought(NamedTuple):
-    """Nodes that one call launched for a recorded purchase."""
+    """Nodes that one call launched for a recorded purchase. ``starts`` is how often each pod's job had started."""
 
     buy: Buy
     decision: str
     nodes: tuple[WorldNode, ...]
+    starts: dict[str, int]
 
 
 class Watch:
@@ -76,6 +94,9 @@ class Watch:
         self.released: Counter[str] = Counter()
         self.lost: set[str] = set()
         self.books = books
+        self.audit = Audit(books, policy.budgets)
+        self.tellings = Tellings()
+        self.on_sent: list[Callable[[Outgoing], None]] = []
         self._world = world
         self._policy = policy
         self._lock = world.lock
@@ -85,6 +106,7 @@ class Watch:
         self._bought: list[_Bought] = []
         self._ours: dict[str, WorldNode] = {}
         self._outbox: dict[str, Outgoing] = {}
+        self._cordons: dict[str, Seconds] = {}
         world.on_change.append(self._changed)
 
     def broke(self, kind: Kind, text: str) -> None:
@@ -92,15 +114,39 @@ class Watch:
         with self._lock:
             self.violations.append(Violation(kind, self._world.now_s, text))
 
-    def recorded(self, worker: str, record: Record) -> None:
-        """A decision's record was written."""
+    def wrote(self, worker: str, key: str, value: bytes) -> None:
+        """A record was written."""
         with self._lock:
-            self._records[record.id] = record
-            self._decided[worker] = record.id
+            match key.partition("/")[0]:
+                case "open" | "decision":
+                    record = msgspec.json.decode(value, type=Record)
+                    self._records[record.id] = record
+                    self._decided[worker] = record.id
+                case "hold":
+                    self.books.wrote(key, value)
+                case "proof":
+                    self.tellings.proven(value)
+                case "ladder":
+                    self._all("ladder_slips", self.audit.climbed(value, self._world.now_s))
+
+    def failed(self, key: str, value: bytes) -> None:
+        """A proof could not be written."""
+        with self._lock:
+            self.tellings.failed(value)
+
+    def deleted(self, key: str) -> None:
+        """A hold was settled, or given back."""
+        self.books.deleted(key, self._world.now_s)
+
+    def died(self, worker: str) -> None:
+        """A worker died."""
+        with self._lock:
+            self.tellings.died(worker)
 
     def observed(self, worker: str, view: ClusterView) -> None:
-        """A worker looked at the cluster."""
-        self._seen[worker] = view.pending
+        """A worker looked at the cluster: it may buy for what waits, and for what runs on a node that is taken."""
+        with self._lock:
+            self._seen[worker] = (*view.pending, *(d for job in self._doomed() for d in job.demands))
 
     @contextmanager
     def launching(self, worker: str, pool: str, zone: str) -> Iterator[None]:
@@ -124,20 +170,35 @@ class Watch:
             if node.jobs and not node.doomed_s:
                 self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(node.jobs)} runs")
 
-    def held(self, key: str, value: bytes) -> None:
-        """The hold of a node was written."""
-        self.books.wrote(key, value)
+    def cordoned(self, node: str) -> None:
+        """A node takes no pods any more."""
+        self._cordons.setdefault(node, self._world.now_s)
 
-    def freed(self, key: str) -> None:
-        """A hold was settled, or given back."""
-        self.books.deleted(key, self._world.now_s)
+    def uncordoned(self, node: str) -> None:
+        """A node takes pods again."""
+        if node in self._world.nodes and not self._world.nodes[node].cordoned:
+            self._cordons.pop(node, None)
+
+    def shown(self, worker: str, alert: Alert) -> None:
+        """A channel showed an alert."""
+        with self._lock:
+            self._all("doubled_alerts", self.tellings.shown(worker, alert, self._world.now_s))
+
+    def unsure(self, alert: Alert) -> None:
+        """The connection to a channel broke."""
+        with self._lock:
+            self.tellings.unsure(alert)
 
     def published(self, messages: Sequence[Outgoing]) -> None:
         """Messages have arrived."""
         with self._lock:
             for message in messages:
                 first = self._outbox.setdefault(message.id, message)
-                if (first.type, first.data) != (message.type, message.data):
+                if first is message:
+                    self._all("ladder_slips", self.tellings.sent(message))
+                for listener in self.on_sent:
+                    listener(message)
+                if not _same(first, message):
                     self.broke("doubled_effects", f"message {message.id} was sent with two contents")
 
     def finish(self) -> None:
@@ -149,6 +210,22 @@ class Watch:
                         "lost_messages", f"{message.type} {message.id} of a {record.status} record is in no outbox"
                     )
         self._told()
+        self._all("lost_alerts", self.tellings.lost())
+        untold = sorted(self.audit.due - self.tellings.fingerprints)
+        self._all("ladder_slips", (f"{step} was reached, and nobody was told" for step in untold))
+
+    def look_around(self, rescued: Container[str]) -> None:
+        """After a tick with nobody else at work: what stands, and ought not to. ``rescued`` nodes may be cordoned."""
+        self._all("ladder_slips", self.audit.too_low(self._world.now_s))
+        for node in self._world.nodes.values():
+            since_s = self._cordons.get(node.id, self._world.now_s)
+            stays = node.cordoned and not node.doomed_s and not self.books.entries[node.id].frozen
+            if stays and (node.id not in rescued or self._world.now_s - since_s > CORDON_S):
+                self.broke("overlong_cordons", f"{node.id} takes no pods since {since_s:.1f} s")
+
+    def _all(self, kind: Kind, found: Iterable[str]) -> None:
+        for text in found:
+            self.broke(kind, text)
 
     def _changed(self, change: Change) -> None:
         # A node that took a lost one's place is of a pool that is here already.
@@ -158,22 +235,28 @@ class Watch:
     def _launch(self, worker: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> None:
         self.launched[pool] += len(nodes)
         self._ours.update({n.id: n for n in nodes})
-        waiting = {d.uid: d for job in self._world.pending.values() for d in job.demands}
+        doomed = self._doomed()
+        waiting = {d.uid: d for job in (*self._world.pending.values(), *doomed) for d in job.demands}
+        starts = {d.uid: job.starts for job in (*self._world.pending.values(), *doomed) for d in job.demands}
         purchase = self._purchase(worker, pool, zone)
+        kind: Kind = "double_buys"
         if purchase is not None:
             decision, buy = purchase
             self.books.bought([n.id for n in nodes], buy.terms, self._shortest_s(buy))
-            self._twice(worker, buy, decision, set(waiting))
+            kind = "double_replacements" if any(starts.get(uid) for uid in buy.demands) else kind
+            self._twice(worker, buy, decision, starts, kind)
+            self._two_names(worker, buy)
             self._part_of_gang(worker, buy, decision)
-            self._bought.append(_Bought(buy, decision, nodes))
+            self._bought.append(_Bought(buy, decision, nodes, starts))
         ids = [n.id for n in nodes]
         looked_s = (self._records[purchase[0]].at - START).total_seconds() if purchase else self._world.now_s
         for line in (*_over(self._policy, self._world, pool), *self.books.over(ids, self._world, looked_s)):
             self.broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self._seen.get(worker, ())})
-        doomed = [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
-        waiting.update({d.uid: d for job in doomed for d in job.demands})
-        self._too_many(worker, pool, zone, list(waiting.values()))
+        self._too_many(worker, pool, zone, list(waiting.values()), kind)
+
+    def _doomed(self) -> list[WorldJob]:
+        return [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
 
     def _shortest_s(self, buy: Buy) -> Seconds:
         """The least time that a job of a purchase still runs; none where none of them waits any more."""
@@ -190,19 +273,26 @@ class Watch:
                     return id, buy
         return None
 
-    def _twice(self, worker: str, buy: Buy, decision: str, waiting: set[str]) -> None:
+    def _twice(self, worker: str, buy: Buy, decision: str, starts: dict[str, int], kind: Kind) -> None:
         for earlier in self._bought:
-            again = set(buy.demands) & set(earlier.buy.demands) & waiting
+            both = set(buy.demands) & set(earlier.buy.demands)
+            again = {uid for uid in both if uid in starts and starts[uid] == earlier.starts.get(uid)}
             # What still boots of a pool that lost a node may be the other purchase's.
             whole = len(earlier.nodes) == earlier.buy.count and earlier.buy.pool not in self.lost
             if again and whole and all(n.id in self._world.nodes and not n.ready for n in earlier.nodes):
                 who = ", ".join(sorted(again))
                 self.broke(
-                    "double_buys",
+                    kind,
                     f"{worker} bought {buy.offering} for {who} ({decision}) while {earlier.nodes[0].id} boots for it",
                 )
 
-    def _too_many(self, worker: str, pool: str, zone: str, waiting: list[PodDemand]) -> None:
+    def _two_names(self, worker: str, buy: Buy) -> None:
+        """A pod that was stopped comes back under a new name, and is the same one."""
+        names = Counter(uid.partition("-r")[0] for uid in set(buy.demands))
+        for pod in sorted(pod for pod, count in names.items() if count > 1):
+            self.broke("double_replacements", f"{worker} bought {buy.offering} for {pod} under two names")
+
+    def _too_many(self, worker: str, pool: str, zone: str, waiting: list[PodDemand], kind: Kind) -> None:
         rules = self._policy.pools[pool]
         machine = self._world.fleet.machine(pool, zone)
         # Not those a pool put in the place of lost ones: nobody asked for them.
@@ -211,9 +301,7 @@ class Watch:
             1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)
         )
         if booting > able + rules.min + rules.warm:
-            self.broke(
-                "double_buys", f"{worker}: {booting} nodes of {pool} boot and {able} pods wait that could use them"
-            )
+            self.broke(kind, f"{worker}: {booting} nodes of {pool} boot and {able} pods wait that could use them")
 
     def _part_of_gang(self, worker: str, buy: Buy, decision: str) -> None:
         """A decision that buys for some of a gang must have a place for each of its waiting pods."""
@@ -237,6 +325,14 @@ class Watch:
             told, true = nodes["grow", pool] - nodes["release", pool], self.launched[pool] - self.released[pool]
             if told != true and pool not in self.lost:
                 self.broke("lost_messages", f"pool {pool} was changed by {true} nodes, and messages tell of {told}")
+
+
+def _same(first: Outgoing, again: Outgoing) -> bool:
+    """Whether one id has one content. When an alert was raised is no part of what it says."""
+    if (first.type, again.type) != (_ALERT, _ALERT):
+        return (first.type, first.data) == (again.type, again.data)
+    ours, theirs = _alert.decode(first.data), _alert.decode(again.data)
+    return ours == msgspec.structs.replace(theirs, at=ours.at)
 
 
 _PLACED = ("fits", "booting", "bought")

@@ -20,6 +20,8 @@ MARGIN = Decimal("0.05")
 def climbed(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
     """Where a budget stands now, coming from where it stood."""
     budget, start = spent.meter.budget, spent.meter.start
+    if rung is not None and now < rung.start:
+        return rung  # A clock that lags takes no budget back into a period that is over.
     if rung is None or rung.start != start:
         rung = Rung(start=start)
     reached = [

@@ -12,13 +12,14 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     """One alert on one channel: who works on it, then what became of it.
 
     ``claimed`` until ``due`` by who delivers it; ``waits`` until then; ``told``, with the provider's ``receipt`` as
-    proof; ``gave up``, and ``why``. ``attempts`` failed, of which ``unsure`` may have been shown all the same: so often
-    people may have read it too much. ``held``: a burst holds it back, to be told as one of ``grouped``.
+    proof; ``gave up``, and ``why``; ``over`` where its end came first, and nothing is told. ``attempts`` failed, of
+    which ``unsure`` may have been shown all the same: so often people may have read it too much. ``held``: a burst
+    holds it back, to be told as one of ``grouped``.
     """
 
     channel: str
     alert: Alert
-    status: Literal["claimed", "waits", "told", "gave up"]
+    status: Literal["claimed", "waits", "told", "gave up", "over"]
     since: datetime
     at: datetime
     due: datetime | None = None

@@ -17,9 +17,10 @@ def abreast(work: Mapping[str, Callable[[], T]], bound_s: Seconds) -> dict[str, 
     """What each piece of work returned or raised, by its name and in that order.
 
     Each has a thread of its own, with this one's logging context. One that is not done after ``bound_s`` is left to
-    itself, and counts as ``Unavailable``; its ports bound every call, and its cluster's lease keeps others off.
+    itself, and counts as ``Unavailable``; its ports bound every call, and its cluster's lease keeps others off. What
+    ends a thread and is no ``Exception`` is raised here.
     """
-    done: queue.SimpleQueue[tuple[str, T | Exception]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[str, T | BaseException]] = queue.SimpleQueue()
     for name, do in work.items():
         run = contextvars.copy_context().run
         threading.Thread(target=run, args=(_run, done, name, do), name=f"cluster-{name}", daemon=True).start()
@@ -30,13 +31,15 @@ def abreast(work: Mapping[str, Callable[[], T]], bound_s: Seconds) -> dict[str, 
             name, outcome = done.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             break
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
+            raise outcome
         found[name] = outcome
     late = Unavailable(f"not done after {bound_s:g} s; it goes on by itself")
     return {name: found.get(name, late) for name in work}
 
 
-def _run(done: "queue.SimpleQueue[tuple[str, T | Exception]]", name: str, do: Callable[[], T]) -> None:
+def _run(done: "queue.SimpleQueue[tuple[str, T | BaseException]]", name: str, do: Callable[[], T]) -> None:
     try:
         done.put((name, do()))
-    except Exception as error:  # Whatever it is, it is this cluster's alone; the caller answers for it.
+    except BaseException as error:  # Whatever it is, the caller answers for it.
         done.put((name, error))

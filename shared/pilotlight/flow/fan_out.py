@@ -20,13 +20,16 @@ from pilotlight.flow.flush import flush_now_and_then
 from pilotlight.flow.telling import (
     CLAIM_S,
     LOOK_AGAIN_S,
+    Begun,
     Claim,
     Desk,
     begun,
     claim,
     deliver,
     drop,
+    end_came_first,
     known,
+    later_end,
     proof,
     resting,
     wait,
@@ -86,19 +89,32 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     drops = rules.quiet_hours is not None and rules.quiet_hours.drop_info and alert.severity == "info"
     if quiet and drops and not alert.resolved:
         return Word("dropped: quiet hours")
-    before = proof(desk.state, name, alert)
-    if said := _settled(desk, name, alert, before) or _given_up(before, alert, now, rules.again_after):
+    before, first = _looked(desk, name, alert)
+    if alert.resolved and first is None and later_end(before, alert):
+        end_came_first(desk, name, alert)
+        before, first = _looked(desk, name, alert)  # A beginning that came meanwhile is told, and then this.
+    if said := _settled(desk, name, alert, before, first) or _given_up(before, alert, now, rules.again_after):
         return Word(said)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
+    key = waiting_key(name, alert)
     try:
-        ours = claim(desk, waiting_key(name, alert), fresh)
+        ours = claim(desk, key, fresh)
     except Conflict:
+        if desk.state.get(key) is None:
+            raise  # Whoever it was is done, or there was nobody: it has to come again.
         return Word("under way already")
     # Another may have told it between our look and our claim.
-    if said := _settled(desk, name, alert, proof(desk.state, name, alert)):
+    if said := _settled(desk, name, alert, *_looked(desk, name, alert)):
         drop(desk, ours)
         return Word(said)
     return _told_or_held(desk, name, ours, quiet)
+
+
+def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Begun | None]:
+    """The proof of an alert, and of an end the telling of its beginning: looked for first, for it goes after its proof
+    is written."""
+    first = begun(desk.state, name, alert) if alert.resolved else None
+    return proof(desk.state, name, alert), first
 
 
 def _told_or_held(desk: Desk, name: str, ours: Claim, quiet: datetime | None) -> Word:
@@ -119,11 +135,10 @@ def _held(desk: Desk, ours: Claim, until: datetime, why: str, *, burst: bool = F
     return Word(f"held back: {why}", until)
 
 
-def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None) -> str:
+def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Begun | None) -> str:
     """Why an alert need not be told. What is over before it was told is not told at all."""
-    said = known(before, alert)
-    first = begun(desk.state, name, alert) if said and alert.resolved and said != "told before" else None
-    if first is None:
+    said = known(before, alert, desk.clock.now(), desk.rules(name).again_after)
+    if first is None or not said or said == "told before":
         return said
     key, version, entry = first
     if entry.status != "waits" or entry.unsure:
@@ -132,6 +147,7 @@ def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None) -> str
         desk.state.delete(key, if_version=version)
     except Conflict:
         return ""
+    end_came_first(desk, name, alert)
     return "over before it was told"
 
 

@@ -86,7 +86,7 @@ def anything_due(state: State, now: datetime) -> bool:
 
 def wake(deps: Deps) -> None:
     """Send alert_fanout a tick where something is due: so it needs no schedule of its own. Best effort."""
-    now = deps.clock.now()
+    now = deps.clock.now().replace(microsecond=0)  # One id has one content.
     with suppress(Retry):
         if anything_due(deps.state, now):
             data = msgspec.Raw(msgspec.json.encode(Tick(cluster=deps.name, what="alerts", at=now)))
@@ -168,7 +168,7 @@ def _taken(desk: Desk, name: str, entry: Entry) -> Claim | None:
         return None
     if alert.resolved and begun(desk.state, name, alert):
         wait(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
-    elif known(proof(desk.state, name, alert), alert):
+    elif known(proof(desk.state, name, alert), alert, now, desk.rules(name).again_after):
         drop(desk, ours)
     elif name not in desk.channels:
         give_up(desk, ours, "the policy names no such channel any more")

@@ -65,7 +65,7 @@ ROOMS: Mapping[str, Room] = {
     "noticed": Room(MARK, cloud_budget.ONCE_S),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
-    "proof": Room(telling.TELLING, telling.KEEP_DEAD_S),
+    "proof": Room(telling.TELLING, telling.KEEP_PROOFS_S),
     "rescue": Room(notices.INTERRUPTION),
     "rest": Room(telling.REST, telling.KEEP_RESTS_S),
     "runs": Room(accounts.RUNS),

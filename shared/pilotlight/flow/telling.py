@@ -41,8 +41,9 @@ MOST_ATTEMPTS = 12
 RESTS_AFTER = 3
 """A channel that failed so often in a row is left alone; at once where it named a time."""
 KEEP_RESTS_S: Seconds = HOUR
-KEEP_DEAD_S: Seconds = 14 * 24 * HOUR
-"""How long what was given up can be redelivered."""
+KEEP_PROOFS_S: Seconds = 40 * 24 * HOUR
+"""How long it is known what was told, so that its end is told too, and what was given up can be redelivered: longer
+than a budget's month."""
 
 TELLING, REST = Format(Telling), Format(Rest)
 
@@ -70,6 +71,14 @@ class Claim(NamedTuple):
     telling: Telling
 
 
+class Begun(NamedTuple):
+    """The telling of what an alert says is over, as it lies in the state."""
+
+    key: str
+    version: int
+    telling: Telling
+
+
 def waiting_key(channel: str, alert: Alert) -> str:
     """Where an alert waits. That it is over waits beside it."""
     return _key("waiting", channel, alert, alert.fingerprint + ("\0resolved" if alert.resolved else ""))
@@ -91,19 +100,39 @@ def proof(state: State, channel: str, alert: Alert) -> Telling | None:
     return TELLING.read(key, stored.value) if stored else None
 
 
-def known(proof: Telling | None, alert: Alert) -> str:
-    """Why an alert need not be told on a channel, or empty."""
-    told = proof is not None and proof.status == "told"
+def known(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) -> str:
+    """Why an alert need not be told on a channel, or empty. What was told is told again after ``again_s``."""
+    if proof is None:
+        return "never told: nothing to resolve" if alert.resolved else ""
+    told = proof.status in ("told", "over")
     if alert.resolved:
-        if proof is not None and proof.alert.resolved:
-            return "told before" if told else ""
+        if proof.alert.resolved:
+            return {"told": "told before", "over": "over before it was told"}.get(proof.status, "")
         return "" if told else "never told: nothing to resolve"
-    if proof is None or not told:
-        return ""
-    if not proof.alert.resolved:
-        return "told before"
-    stale = alert.at is not None and proof.alert.at is not None and alert.at <= proof.alert.at
-    return "over already" if stale else ""
+    if proof.alert.resolved:
+        stale = alert.at is not None and proof.alert.at is not None and alert.at <= proof.alert.at
+        return "over already" if stale else ""
+    return "told before" if told and now - proof.at < timedelta(seconds=again_s) else ""
+
+
+def end_came_first(desk: Desk, channel: str, alert: Alert) -> None:
+    """Note the end of what nobody has told: a beginning that is still on its way is not to be told after it."""
+    key, now = proof_key(channel, alert), desk.clock.now()
+    stored = desk.state.get(key)
+    if stored is not None and not later_end(TELLING.read(key, stored.value), alert):
+        return
+    version = stored.version if stored else ABSENT
+    over = Telling(channel=channel, alert=alert, status="over", since=now, at=now)
+    with suppress(Conflict):
+        desk.state.put(key, TELLING.write(over), if_version=version, ttl_s=KEEP_PROOFS_S)
+
+
+def later_end(proof: Telling | None, alert: Alert) -> bool:
+    """Whether an end is one that nothing is known of: not of what was told, nor of what was over already."""
+    if proof is None:
+        return True
+    ours, theirs = alert.at, proof.alert.at
+    return proof.alert.resolved and ours is not None and theirs is not None and ours > theirs
 
 
 def claim(desk: Desk, key: str, telling: Telling, version: int = ABSENT) -> Claim:
@@ -113,11 +142,11 @@ def claim(desk: Desk, key: str, telling: Telling, version: int = ABSENT) -> Clai
     return Claim(key, desk.state.put(key, TELLING.write(ours), if_version=version), ours)
 
 
-def begun(state: State, channel: str, alert: Alert) -> tuple[str, int, Telling] | None:
+def begun(state: State, channel: str, alert: Alert) -> Begun | None:
     """The telling of what an alert says is over, where that is not done: its key, version and itself."""
     key = waiting_key(channel, msgspec.structs.replace(alert, resolved=False))
     stored = state.get(key)
-    return (key, stored.version, TELLING.read(key, stored.value)) if stored else None
+    return Begun(key, stored.version, TELLING.read(key, stored.value)) if stored else None
 
 
 def drop(desk: Desk, claim: Claim) -> None:
@@ -169,12 +198,12 @@ def _told(desk: Desk, claim: Claim, receipt: str, together: int) -> None:
     )
     for _ in range(2):  # It was shown: a claim that lapses for want of this would show it again.
         with suppress(Retry):
-            _prove(desk, done, desk.rules(done.channel).again_after)
+            _prove(desk, done)
             return drop(desk, claim)
 
 
-def _prove(desk: Desk, done: Telling, ttl_s: Seconds) -> None:
-    desk.state.put(proof_key(done.channel, done.alert), TELLING.write(done), ttl_s=ttl_s)
+def _prove(desk: Desk, done: Telling) -> None:
+    desk.state.put(proof_key(done.channel, done.alert), TELLING.write(done), ttl_s=KEEP_PROOFS_S)
 
 
 def _again(desk: Desk, claim: Claim, error: Retry, due: datetime) -> None:
@@ -196,7 +225,7 @@ def give_up(desk: Desk, claim: Claim, why: str) -> None:
     dead = msgspec.structs.replace(claim.telling, status="gave up", at=now, due=None, why=why)
     try:
         desk.outbox.publish([_letter(dead, now)])
-        _prove(desk, dead, KEEP_DEAD_S)
+        _prove(desk, dead)
     except Retry as error:
         return wait(desk, claim, now + timedelta(seconds=max(error.after_s, pause_s(4))), why)
     drop(desk, claim)

@@ -1,0 +1,110 @@
+"""What people are told: every alert that was sent against what their channel showed.
+
+An alert may be shown twice only where whoever told it could not know: the connection broke after the channel had taken
+it, the teller died before it could write that down, or the store did not take that.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+
+from pilotlight.chaos.scene import CHANNEL
+from pilotlight.facts.messages import TYPES, Alert, DeadLetter, Outgoing
+from pilotlight.units import Seconds
+
+AGAIN_S: Seconds = 6 * 3600 - 300
+"""A channel may show the same again after this long."""
+
+_NAMES = {kind: name for name, kind in TYPES.items()}
+_ALERT, _LETTER = _NAMES[Alert], _NAMES[DeadLetter]
+
+
+class _Event(msgspec.Struct):
+    data: Alert
+
+
+class _Proof(msgspec.Struct):
+    alert: Alert
+    status: str
+
+
+class _Showing:
+    """One showing of an alert. ``proven`` once its proof is in the store; ``excused`` where it may be shown again."""
+
+    def __init__(self, worker: str, alert: Alert, at_s: Seconds) -> None:
+        self.worker, self.alert, self.at_s = worker, alert, at_s
+        self.proven = self.excused = False
+
+
+class Tellings:
+    """Told of what is sent, shown and written; asked at the end."""
+
+    def __init__(self) -> None:
+        self.fingerprints: set[str] = set()
+        self._sent: dict[str, list[Alert]] = defaultdict(list)
+        self._ids: dict[tuple[str, bool], str] = {}
+        self._shown: dict[str, list[_Showing]] = defaultdict(list)
+        self._dead: set[tuple[str, bool]] = set()
+
+    def sent(self, message: Outgoing) -> Iterator[str]:
+        """A message arrived; a step of a budget that is told under two ids was reached twice."""
+        if message.type == _LETTER and message.key == CHANNEL:
+            alert = msgspec.json.decode(msgspec.json.decode(message.data, type=DeadLetter).body, type=_Event).data
+            self._dead.add((alert.fingerprint, alert.resolved))
+        if message.type != _ALERT:
+            return
+        alert = msgspec.json.decode(message.data, type=Alert)
+        self._sent[alert.fingerprint].append(alert)
+        self.fingerprints.add(alert.fingerprint)
+        first = self._ids.setdefault((alert.fingerprint, alert.resolved), message.id)
+        if first != message.id and alert.fingerprint.startswith("budget/"):
+            yield f"{alert.fingerprint} is told twice: {first} and {message.id}"
+
+    def shown(self, worker: str, alert: Alert, now_s: Seconds) -> Iterator[str]:
+        """The channel showed an alert."""
+        before = self._shown[alert.fingerprint]
+        last = before[-1] if before else None
+        same = last is not None and last.alert.resolved == alert.resolved and now_s - last.at_s < AGAIN_S
+        if last is not None and same and not last.excused:
+            yield f"{worker} told {alert.fingerprint} again, which {last.worker} told at {last.at_s:.1f} s"
+        before.append(_Showing(worker, alert, now_s))
+
+    def unsure(self, alert: Alert) -> None:
+        """The connection broke, perhaps after the channel had taken an alert."""
+        self._excuse(alert)
+
+    def died(self, worker: str) -> None:
+        """A teller died."""
+        for showings in self._shown.values():
+            if showings[-1].worker == worker and not showings[-1].proven:
+                showings[-1].excused = True
+
+    def proven(self, value: bytes) -> None:
+        """A proof was written."""
+        proof = msgspec.json.decode(value, type=_Proof)
+        for showing in self._shown.get(proof.alert.fingerprint, [])[-1:]:
+            showing.proven |= proof.status == "told" and showing.alert.resolved == proof.alert.resolved
+
+    def failed(self, value: bytes) -> None:
+        """A proof could not be written, as far as its writer knows."""
+        self._excuse(msgspec.json.decode(value, type=_Proof).alert)
+
+    def _excuse(self, alert: Alert) -> None:
+        for showing in self._shown.get(alert.fingerprint, [])[-1:]:
+            if showing.alert.resolved == alert.resolved and not showing.proven:
+                showing.excused = True
+
+    def lost(self) -> Iterator[str]:
+        """Alerts that were sent, and of which people know nothing though all is quiet; or not that they are over."""
+        for fingerprint, sent in self._sent.items():
+            shown = [showing.alert for showing in self._shown.get(fingerprint, [])]
+            begun, over = (any(alert.resolved is end for alert in sent) for end in (False, True))
+            if begun and not over and not shown and (fingerprint, False) not in self._dead:
+                yield f"{fingerprint} was sent and never shown"
+            newest = max(sent, key=lambda alert: (alert.at is not None and alert.at.timestamp(), alert.resolved))
+            if shown and newest.resolved is not shown[-1].resolved and not self._gave_up(fingerprint):
+                yield f"{fingerprint}: people were last told that it is {'over' if shown[-1].resolved else 'so'}"
+
+    def _gave_up(self, fingerprint: str) -> bool:
+        return not self._dead.isdisjoint({(fingerprint, False), (fingerprint, True)})
