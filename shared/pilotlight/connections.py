@@ -1,6 +1,6 @@
 """The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.shop import Size
 from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, beside, read
 
@@ -136,6 +137,13 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
 
             return FocusBills(where, {pool.cluster_pool or name: name for name, pool in policy.pools.items()})
     raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
+
+
+def sizes_at(settings: Settings, region: str) -> Sequence[Size]:
+    """What Civo rents in a region. Raises ``BadInput`` where no token is set, and what calling raises."""
+    from pilotlight.adapters.pools.civo import sizes
+
+    return sizes(_civo(settings, region))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":

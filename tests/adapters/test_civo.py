@@ -211,8 +211,8 @@ def test_instances_tell_since_when_they_are_there(here: Account) -> None:
 
 def test_sizes_and_quota_are_told(here: Account) -> None:
     """The region's types with their GPUs, and the account's limits with what is used of them."""
-    assert [(s.name, s.gpu_count) for s in here.pools.sizes()] == [("g4g.kube.small", 1)]
-    assert here.pools.quota()["ram_mb"] == (65536, 4096)
+    assert [(s.name, s.gpu_count) for s in here.pools.shop().sizes.values()] == [("g4g.kube.small", 1)]
+    assert here.pools.shop().quota["ram_mb"] == (65536, 4096)
 
 
 def test_no_secret_is_told(here: Account, caplog: pytest.LogCaptureFixture) -> None:

@@ -240,6 +240,10 @@ def test_pools_are_looked_for_at_their_cloud(api: ApiServer, monkeypatch: pytest
         ("pool t4", "ok", "is there, desired size 0, 1 node registered"),
         ("pool a100", "fault", "the cloud has no pool a100"),
     }
+    assert {(c["subject"], c["verdict"], c["what"]) for c in found if c["code"] == "size"} == {
+        ("pool t4", "fault", "g4dn.xlarge is no size of the region"),
+        ("pool a100", "fault", "p4d.24xlarge is no size of the region"),
+    }
     assert [c["verdict"] for c in refused if c["code"] == "cloud"] == ["fault"]
     assert TOKEN not in json.dumps([found, refused])
 

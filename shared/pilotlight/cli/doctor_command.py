@@ -11,6 +11,7 @@ import typer
 
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.checkup import LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, Survey
 
 if TYPE_CHECKING:
@@ -60,14 +61,32 @@ def examine(site: "App") -> Sequence[Check]:
     offered, unbuyable = offerings(site.policy, site.catalog)
     prices = (*unbuyable, *stale_prices(site.policy, offered, now))
     seen = look(site, now)
-    clouds, silent = None, []
-    if site.settings.pools and site.settings.pools != "advisor":
-        try:
-            clouds = {state.name: state for state in site.deps.pools.describe()}
-        except PilotlightError as error:
-            silent = [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
+    clouds, told = at_the_cloud(site, offered)
     mode = site.settings.mode
-    return (*checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices), *silent)
+    return (*checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices), *told)
+
+
+def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, PoolState] | None, Sequence[Check]]:
+    """The pools as their cloud tells them, None where none is asked; and what its account may rent of them."""
+    if not site.settings.pools or site.settings.pools == "advisor":
+        return None, ()
+    try:
+        clouds = {state.name: state for state in site.deps.pools.describe()}
+    except PilotlightError as error:
+        return None, [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
+    return clouds, _shop(site, offered, clouds)
+
+
+def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]) -> Sequence[Check]:
+    from pilotlight.adapters.pools.civo import CivoPools
+    from pilotlight.decide.checkup_shop import shop_checks
+
+    if not isinstance(site.deps.pools, CivoPools):
+        return ()
+    try:
+        return tuple(shop_checks(site.policy, offered, site.deps.pools.shop(), clouds))
+    except PilotlightError as error:
+        return [Check(code="size", subject=site.settings.pools, verdict="unknown", what=str(error), fix=_CLOUD)]
 
 
 def look(site: "App", now: datetime) -> Survey:

@@ -32,6 +32,7 @@ COMMANDS = {
     "reconcile_command": ("reconcile",),
     "connect_command": ("connect",),
     "cost_command": ("cost-of-self",),
+    "sizes_command": ("sizes",),
     "brake_commands": ("pause", "resume", "approve"),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),

@@ -14,6 +14,7 @@ import msgspec
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.errors import BadRequest, LastNode
 from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.shop import Shop, Size
 from pilotlight.ports import Clock
 
 GONE = ("DELETING", "DELETED")
@@ -52,16 +53,9 @@ class _Cluster(msgspec.Struct, frozen=True):
     required_pools: list[_Required] | None = None
 
 
-class Size(msgspec.Struct, frozen=True):
-    """An instance type of the region. Civo tells no price."""
-
-    name: str
-    cpu_cores: int = 0
-    gpu_count: int = 0
-    gpu_type: str = ""
-    ram_mb: int = 0
-    disk_gb: int = 0
-    selectable: bool = True
+def sizes(api: CivoApi) -> Sequence[Size]:
+    """The region's instance types."""
+    return api.get("/v2/sizes", list[Size])
 
 
 class CivoPools:
@@ -102,9 +96,9 @@ class CivoPools:
                 raise
             self._lower(pool, instance, desired)
 
-    def sizes(self) -> Sequence[Size]:
-        """The region's instance types."""
-        return self._api.get("/v2/sizes", list[Size])
+    def shop(self) -> Shop:
+        """What the account may rent."""
+        return Shop(sizes={size.name: size for size in sizes(self._api)}, quota=self.quota())
 
     def quota(self) -> Mapping[str, tuple[int, int]]:
         """What the account may have and has, by resource: ``{"ram_mb": (limit, usage)}``. There is none for GPUs."""

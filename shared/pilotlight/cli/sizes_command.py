@@ -1,0 +1,100 @@
+"""``pilotlight sizes``: what Civo rents in a region, and a price file to write your prices into."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.shop import Size
+from pilotlight.settings import Settings
+
+YOURS = "YOUR-PRICE"
+"""No number, so that a file with a price left out is refused, and never bought at."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(sizes)
+
+
+def sizes(
+    named: Annotated[list[str] | None, typer.Argument(help="These sizes; left out: all with GPUs.")] = None,
+    region: Annotated[str, typer.Option(help="As LON1; left out: that of PILOTLIGHT_POOLS.")] = "",
+    catalog: Annotated[bool, typer.Option(help="A price file of them, with your prices left to write.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what Civo rents in a region, by CIVO_TOKEN. Its API tells no prices: they are yours to write.
+
+    Example: [bold]pilotlight sizes g4g.40.kube.small --region LON1 --catalog > prices.yaml[/bold]
+    """
+    from pilotlight.connections import sizes_at
+
+    settings = Settings.of(os.environ)
+    where = region or _region(settings)
+    found = {size.name: size for size in sizes_at(settings, where)}
+    missing = [name for name in named or () if name not in found]
+    if missing:
+        raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
+    chosen = [found[name] for name in named] if named else [size for size in found.values() if size.gpu_count]
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(chosen)).decode())
+    elif catalog:
+        typer.echo(_file(where, chosen, datetime.now(UTC)), nl=False)
+    else:
+        _show(where, chosen)
+
+
+def _region(settings: Settings) -> str:
+    kind, _, place = settings.pools.partition(":")
+    if kind != "civo":
+        raise BadInput("name a region: --region LON1")
+    return place.partition("/")[0]
+
+
+def _file(region: str, chosen: Sequence[Size], now: datetime) -> str:
+    """A catalogue file that is refused until its prices are numbers."""
+    import yaml
+
+    body = {
+        "name": f"civo-{region.lower()}",
+        "as_of": f"{now:%Y-%m-%dT00:00:00Z}",
+        "notes": "Sizes as Civo's API tells them; prices by hand. Civo bills by the hour.",
+        "throughput_source": "none given; GPU models are not compared by speed",
+        "instance_types": {size.name: _entry(size, f"{now:%Y-%m-%d}") for size in chosen},
+    }
+    head = f"# {YOURS}: dollars an hour, of your contract or civo.com/pricing; source: where you read it.\n"
+    return head + yaml.safe_dump(body, sort_keys=False, width=120)
+
+
+def _entry(size: Size, today: str) -> dict[str, object]:
+    return {
+        "cloud": "civo",
+        "gpu_model": size.gpu_type or "GPU",
+        "gpus": size.gpu_count,
+        "cpu": str(size.cpu_cores),
+        "memory": f"{size.ram_mb}Mi",
+        "ephemeral": f"{size.disk_gb}G",
+        "minimum_s": 3600,
+        "increment_s": 3600,
+        "prices": {"on-demand": {"usd_per_hour": YOURS, "source": "YOUR-SOURCE", "date": today}},
+    }
+
+
+def _show(region: str, chosen: Sequence[Size]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"Civo, {region}")
+    for name in ("size", "GPUs", "GPU", "cores", "RAM MB", "disk GB", "can be chosen"):
+        table.add_column(name, justify="right" if name in ("GPUs", "cores", "RAM MB", "disk GB") else "left")
+    for size in chosen:
+        figures = (size.cpu_cores, size.ram_mb, size.disk_gb)
+        chosable = "yes" if size.selectable else "no"
+        table.add_row(size.name, str(size.gpu_count), size.gpu_type, *(f"{n:,}" for n in figures), chosable)
+    console = Console()
+    console.print(table)
+    console.print("Civo's API tells no price: pilotlight sizes NAME --catalog > prices.yaml, and write yours into it.")
