@@ -41,9 +41,13 @@ class WorldApi(ApiServer):
         if asked.method == "PATCH" and "/nodes/" in asked.path:
             self.world.cordon(value["metadata"]["name"], on=value["spec"].get("unschedulable", False))
         if asked.method == "POST" and asked.path.endswith("/eviction"):
-            self.world.evict(asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", ""))
+            uid = asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
+            with self.world.lock:
+                self.world.evictions.evict(uid, self.world.now_s)
         if asked.method == "POST" and value.get("reason") == labels.CHECKPOINT_NOW:
-            self.world.checkpoint(value["involvedObject"]["namespace"], value["involvedObject"]["name"])
+            pod = value["involvedObject"]
+            with self.world.lock:
+                self.world.evictions.checkpoint(pod["namespace"], pod["name"], self.world.now_s)
         return status, value
 
     def mirror(self) -> None:

@@ -191,7 +191,7 @@ def test_a_gang_moves_whole() -> None:
 def test_a_disruption_budget_holds_until_the_margin() -> None:
     """With no disruption allowed the pod stays until ten seconds before the deadline; then it goes with the node."""
     stage = Doomed(pods=[SAVES])
-    stage.world.disruptions["ml"] = 0
+    stage.world.evictions.disruptions["ml"] = 0
     begin = stage.world.now_s
     stage.notice()
     stage.until(105)
@@ -280,7 +280,7 @@ def test_a_rebalance_that_cannot_be_carried_through_ends_with_its_cordon() -> No
     """A disruption budget keeps the pod for half an hour: then the node takes pods again and nobody is forced."""
     stage = Doomed(pods=[SAVES])
     stage.minutes(110)
-    stage.world.disruptions["ml"] = 0
+    stage.world.evictions.disruptions["ml"] = 0
     stage.notice("rebalance")
     assert stage.world.nodes["n1"].cordoned
     stage.minutes(31)

@@ -75,7 +75,7 @@ def test_an_eviction_of_a_stranger_is_no_error(here: Ports) -> None:
 
 def test_a_disruption_budget_makes_an_eviction_wait(here: Ports) -> None:
     """With one pod of the namespace down already, a budget of one refuses the next; the pod runs on."""
-    here.world.disruptions["default"] = 1
+    here.world.evictions.disruptions["default"] = 1
     here.world.submit(pod("a"), 5000)
     here.world.submit(pod("b"), 5000)
     with pytest.raises(Busy, match="PodDisruptionBudget default"):

@@ -40,7 +40,7 @@ def setting(rng: Random, seed: int) -> tuple[Policy, World]:
     world = World(CATALOG, (pool,), seed=seed, faults=faults)
     most = rng.choice((None, None, 0, 1, 2))
     if most is not None:
-        world.disruptions["default"] = most
+        world.evictions.disruptions["default"] = most
     return policy, world
 
 

@@ -52,20 +52,18 @@ class WorldCluster:
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         with self._world.call("evict"):
-            if self._world.runs(uid):
-                self._allow(namespace)
-                self._world.evict(uid)
-
-    def _allow(self, namespace: str) -> None:
-        most = self._world.disruptions.get(namespace)
-        if most is not None and self._world.unavailable(namespace) >= most:
-            raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
+            evictions = self._world.evictions
+            if evictions.runs(uid):
+                if evictions.refuses(namespace):
+                    most = evictions.disruptions[namespace]
+                    raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
+                evictions.evict(uid, self._world.now_s)
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         with self._world.call("tell"):
             self.told.append((self._world.clock.now(), f"{namespace}/{pod}", reason, message))
             if reason == CHECKPOINT_NOW:
-                self._world.checkpoint(namespace, pod)
+                self._world.evictions.checkpoint(namespace, pod, self._world.now_s)
 
     def _node(self, name: str) -> WorldNode:
         node = self._world.nodes.get(name)

@@ -17,6 +17,7 @@ from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.agenda import Agenda
 from pilotlight.world.clock import VirtualClock, WorldClock
+from pilotlight.world.evictions import Ending, Evictions
 from pilotlight.world.faults import Faults
 from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
@@ -86,9 +87,7 @@ class World:
         self.running = self._workload.running
         self.finished = self._workload.finished
         self._errors = list(self.faults.api_errors)
-        self._stopping: set[str] = set()
-        self.disruptions: dict[str, int] = {}
-        """PodDisruptionBudgets: the pods of a namespace that may be unavailable at once."""
+        self.evictions = Evictions(self._workload, self._due)
 
     def submit(
         self,
@@ -146,43 +145,10 @@ class World:
                 self.advance(self.now_s)
             return node.doomed_s
 
-    def checkpoint(self, namespace: str, name: str) -> None:
-        """Ask a pod for a checkpoint; the whole of its job saves where it is now, as soon as that is written."""
-        with self._lock:
-            job = self._workload.running_pod(lambda d: (d.namespace, d.name) == (namespace, name))
-            takes_s = job.demands[0].checkpoint_takes_s if job else 0
-            if job is not None and takes_s and job.saves_s is None:
-                job.saves_s, job.saving_s = self.now_s + takes_s, job.reached_s(self.now_s)
-                self._agenda.add(job.saves_s, _Event("saved", job=job, start=job.starts))
-
-    def evict(self, uid: str) -> None:
-        """Stop a pod, and with it its job, which queues again. A checkpoint it is at is ended within its grace."""
-        with self._lock:
-            job = self._workload.running_pod(lambda d: d.uid == uid)
-            if job is None or job.id in self._stopping:
-                return
-            left_s = max(0.0, (job.saves_s or self.now_s) - self.now_s)
-            self._stopping.add(job.id)
-            self._agenda.add(
-                self.now_s + min(left_s, job.demands[0].grace_s), _Event("stop", job=job, start=job.starts)
-            )
-            self.advance(self.now_s)
-
-    def runs(self, uid: str) -> bool:
-        """Whether a pod runs."""
-        with self._lock:
-            return self._workload.running_pod(lambda d: d.uid == uid) is not None
-
     def kept_at(self, job: WorldJob) -> datetime | None:
         """When the work was done that a running job's last checkpoint keeps; None before the first of this run."""
         kept_s = job.kept_s(self.now_s, self._workload.checkpoint_s(job))
         return self.moment(job.start_s + job.restore_s + kept_s - job.saved_s) if kept_s > job.saved_s else None
-
-    def unavailable(self, namespace: str) -> int:
-        """Pods of a namespace that wait or are being stopped: those a PodDisruptionBudget counts."""
-        waiting = sum(d.namespace == namespace for job in self.pending.values() for d in job.demands)
-        stopping = (d for id in self._stopping if id in self.running for d in self.running[id].demands)
-        return waiting + sum(d.namespace == namespace for d in stopping)
 
     def cordon(self, node_id: str, on: bool = True) -> None:
         """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there."""
@@ -319,10 +285,9 @@ class World:
             case _Event("ready", node=WorldNode() as node):
                 self._ready(node)
             case _Event("saved", job=WorldJob() as job):
-                job.asked_s, job.saves_s = job.saving_s, None
+                self.evictions.saved(job)
             case _Event("stop", job=WorldJob() as job):
-                self._stopping.discard(job.id)
-                self._workload.evict(job, self.now_s, self.moment(self.now_s))
+                self.evictions.stop(job, self.now_s, self.moment(self.now_s))
             case _Event("notice", node=WorldNode() as node):
                 node.doomed_s = min(node.doomed_s or math.inf, self.now_s + self.faults.notice_s)
                 self._tell("notice", node.id)
@@ -379,6 +344,10 @@ class World:
         self.fleet.end(node, self.now_s)
         self._journal.terminate(self.now_s, node, reason)
         self._workload.resume(stopped, self.now_s, self.moment(self.now_s))
+
+    def _due(self, kind: Ending, job: WorldJob, in_s: Seconds) -> None:
+        self._agenda.add(self.now_s + in_s, _Event(kind, job=job, start=job.starts))
+        self.advance(self.now_s)
 
     def _started(self, job: WorldJob) -> None:
         self._agenda.add(job.due_s, _Event("done", job=job, start=job.starts))
