@@ -189,7 +189,7 @@ def test_a_node_that_cannot_be_held_for_takes_nothing_new() -> None:
     on.minutes(12)
     assert [n.cordoned for n in on.world.nodes.values()] == [True, True]
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
-    assert alert.what == "budget all, usd"
+    assert alert.what == "budget all, usd has no room for all that runs"
     assert alert.why.startswith("budget all: $4.37 of $4.32 a month would be held")
     assert alert.why.endswith("; nothing new binds to n1, n2 until there is room")
     on.minutes(12)

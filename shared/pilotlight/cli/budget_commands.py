@@ -42,7 +42,7 @@ def _group() -> None:
 def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False) -> None:
     """Show of every budget what is held, billed and metered, how the period will end, and the ladder's step in force.
 
-    Reads only the policy and the state. Purchases are judged by "settled+held", the ladder by billed and metered.
+    Reads only the policy and the state. Purchases are judged by "settled and held", the ladder by billed and metered.
 
     Example: [bold]pilotlight budget status --json[/bold]
     """

@@ -25,9 +25,25 @@ def mark(kind: str, pods: Sequence[str]) -> str:
 
 
 def _finding(one: Finding) -> Alert:
-    what = f"{one.subject} gets no node" if one.uid else one.subject
-    subject = one.subject if one.uid else ""
-    return _warning(f"finding-{one.code}", what, one.message, (one.subject,), subject, one.team)
+    kind = f"finding-{one.code}"
+    if one.uid:
+        return _warning(kind, f"{one.subject} gets no node", one.message, (one.subject,), one.subject, one.team)
+    title = _TITLES.get(one.code, f"has a problem: {one.code}")
+    alert = _warning(kind, f"{one.subject} {title}", one.message, (one.subject,), "", one.team)
+    how = "pilotlight budget status" if one.code.startswith("budget-") else "pilotlight doctor"
+    return msgspec.structs.replace(alert, how=how)
+
+
+_TITLES = {
+    "budget-hold": "has no room for all that runs",
+    "budget-cordon": "could not be closed to new pods",
+    "pool-resized": "was raised by another hand",
+    "node-without-instance": "shows nodes without an instance",
+    "unknown-instance-type": "has an unknown instance type",
+    "unknown-price": "has no price",
+    "stale-price": "has an old price",
+}
+"""What is the matter with something that is no pod, by a finding's code."""
 
 
 def _refused(group: PodGroup) -> Alert:

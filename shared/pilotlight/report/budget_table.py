@@ -27,7 +27,7 @@ def table(rows: Iterable[Standing]) -> Table:
     """The table; the cluster's name only where there are several."""
     found = list(rows)
     many = len({row.cluster for row in found}) > 1
-    heads = ["budget", "limit", "settled+held", "billed", "metered", "used", "period ends with", "runs out", "step"]
+    heads = ["budget", "limit", "settled and held", "billed", "metered", "used", "period ends with", "runs out", "step"]
     made = Table(*(["cluster"] if many else []), *heads, header_style="bold", box=None, pad_edge=False)
     for column in made.columns[(2 if many else 1) : -3]:
         column.justify = "right"
