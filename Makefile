@@ -92,13 +92,13 @@ deploy: package ## Show the plan of infra/terraform/environments/ENV.tfvars, ask
 	@$(need_terraform); $(need_env)
 	$(TF) init -input=false
 	$(TF) workspace select -or-create $(ENV)
-	$(TF) apply -var-file=environments/$(ENV).tfvars
+	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 destroy: ## Show what would go of ENV, ask, and destroy it; state that is protected stays
 	@$(need_terraform); $(need_env)
 	$(TF) init -input=false
 	$(TF) workspace select $(ENV)
-	$(TF) destroy -var-file=environments/$(ENV).tfvars
+	$(TF) destroy -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 clean: ## Remove what make made
 	rm -rf .venv build dist .pilotlight .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,6 +25,9 @@ resource "google_storage_bucket_object" "policy" {
   name         = "${local.policy_folder}/${each.key}"
   source       = each.value
   content_type = "application/yaml"
+
+  # An older one stays: instances of the revision before read it until the new one takes over, and a rollback finds it.
+  deletion_policy = "ABANDON"
 }
 
 module "network" {

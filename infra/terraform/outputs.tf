@@ -18,6 +18,11 @@ output "state" {
   value       = module.state.uri
 }
 
+output "policy" {
+  description = "PILOTLIGHT_POLICY: where functions read the policy."
+  value       = local.hosted ? local.policy_uri : null
+}
+
 output "outbox" {
   description = "PILOTLIGHT_OUTBOX."
   value       = local.hosted ? "pubsub:${var.project}/${module.plan.prefix}" : null

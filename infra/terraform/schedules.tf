@@ -1,4 +1,4 @@
-# One tick a minute for each cluster, and one an hour to count money.
+# Two ticks a minute for each cluster: one to look at its nodes, one to count money.
 
 resource "google_cloud_scheduler_job" "tick" {
   for_each = local.hosted ? module.plan.schedules : {}

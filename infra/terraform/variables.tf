@@ -69,7 +69,7 @@ variable "clusters" {
                  with neither, the cluster is reached by its kubeconfig, and its pools are advised on only
       mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
       reconcile  when to look, as cron: every minute
-      billing    when to count money, as cron: every hour
+      billing    when to count money, as cron: every minute; less often, and time is told to teams more coarsely
     Secrets are never given here; the output `secrets_to_make` names those that must exist.
   EOT
   type = map(object({
@@ -77,7 +77,7 @@ variable "clusters" {
     gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true) }))
     mode      = optional(string, "advise")
     reconcile = optional(string, "* * * * *")
-    billing   = optional(string, "7 * * * *")
+    billing   = optional(string, "* * * * *")
   }))
 }
 

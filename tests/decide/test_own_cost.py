@@ -31,9 +31,9 @@ def _line(lines: list[OwnLine], what: str) -> OwnLine:
 
 
 def test_ticks_and_events_are_deliveries() -> None:
-    """A cluster ticks 1,464 times a day; each of 1,000 events is one delivery more."""
+    """A cluster ticks 2,880 times a day; each of 1,000 events is one delivery more."""
     assert _line(own_cost(_prices(), 0), "request").used == TICKS_PER_DAY * DAYS
-    assert _line(own_cost(_prices(), 1000, clusters=2), "request").used == (1000 + 2 * 1464) * DAYS
+    assert _line(own_cost(_prices(), 1000, clusters=2), "request").used == (1000 + 2 * 2880) * DAYS
 
 
 def test_a_free_tier_is_taken_off_once() -> None:

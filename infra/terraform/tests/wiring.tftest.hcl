@@ -51,6 +51,10 @@ run "seven_values_deploy_all_of_it" {
     condition     = toset(keys(google_storage_bucket_object.policy)) == toset(["policy.yaml", "prices.yaml"]) && google_storage_bucket.this[0].public_access_prevention == "enforced"
     error_message = "the policy and its price files are uploaded to a bucket that is never public"
   }
+  assert {
+    condition     = alltrue([for file in google_storage_bucket_object.policy : file.deletion_policy == "ABANDON" && strcontains(output.policy, dirname(file.name))])
+    error_message = "functions read the folder that is uploaded, and an older one stays for those that still read it"
+  }
 }
 
 run "requests_leave_from_addresses_that_are_printed" {

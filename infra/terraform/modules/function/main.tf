@@ -100,6 +100,7 @@ resource "google_pubsub_subscription" "push" {
   filter                     = each.value.filter
   ack_deadline_seconds       = each.value.ack_deadline_s
   message_retention_duration = "${each.value.retention_s}s"
+  enable_message_ordering    = each.value.ordered
 
   push_config {
     push_endpoint = google_cloudfunctions2_function.this.service_config[0].uri

@@ -29,6 +29,7 @@ variable "plan" {
       attempts       = number
       ack_deadline_s = number
       retention_s    = number
+      ordered        = optional(bool, false)
     }))
   })
 

@@ -33,7 +33,7 @@ locals {
     billing_tick = {
       slug = "billing", reaches_clusters = true
       listens = {
-        ticks   = { filter = "attributes.tick = \"billing\"", tries_for_s = 3600 }
+        ticks   = { filter = "attributes.tick = \"billing\"", tries_for_s = 300 }
         billing = { filter = "", tries_for_s = 21600 }
       }
     }
@@ -127,6 +127,8 @@ locals {
           ack_deadline_s = local.ack_deadline_s
           # Pub/Sub keeps a message for at least ten minutes.
           retention_s = max(600, 2 * to.tries_for_s)
+          # What is told of one pool or finding is told in the order it happened; looks need no order.
+          ordered = topic == "alerts"
         }
       }
     }

@@ -20,7 +20,7 @@ variable "clusters" {
     gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true) }))
     mode      = optional(string, "advise")
     reconcile = optional(string, "* * * * *")
-    billing   = optional(string, "7 * * * *")
+    billing   = optional(string, "* * * * *")
   }))
 
   validation {

@@ -69,6 +69,14 @@ run "an_event_is_tried_for_as_long_as_it_is_worth" {
   }
 }
 
+run "alerts_keep_their_order" {
+  command = plan
+  assert {
+    condition     = [for f, made in output.functions : f if anytrue([for s in values(made.subscriptions) : s.ordered])] == ["alert_fanout"]
+    error_message = "messages of one key reach alert_fanout in order, and nobody else waits for another"
+  }
+}
+
 run "attempts_stay_within_what_pubsub_takes" {
   command = plan
   variables { backoff_s = { min = 1, max = 1 } }
