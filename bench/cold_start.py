@@ -104,7 +104,7 @@ def _pending(identity: str) -> dict[str, Any]:
 
 
 REFUSED = _message("capacity.failed", group="t4-pool-id", reason="no-capacity", message="none left", identity="r")
-TOLD = _message("alert", kind="k", severity="info", fingerprint="f", what="w", why="y")
+TOLD = _message("alert", kind="k", severity="info", fingerprint="f", what="w", why="y", at="2026-11-20T12:00:00Z")
 TICK = _message("tick", identity="t")
 TAKEN = _message("interruption.notice", instance="i-1", kind="state-change", cloud="aws", identity="i-1/state-change")
 SPENT = _message(

@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import msgspec
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
@@ -47,3 +50,20 @@ print(json.dumps([answer.status, sorted(
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == [200, []]
+
+
+def test_the_same_message_again_is_known_without_the_policy(tmp_path: Path) -> None:
+    """A second delivery costs one read, even where the policy has become unreadable since; its like is not."""
+    state, outbox, policy = f"sqlite:{tmp_path}/state.db", f"local:{tmp_path}/out", tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nalerts: {channels: {console: {kind: console, again_after: 1h}}}")
+    settings = Settings(policy=str(policy), state=state, outbox=outbox)
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    alert = Alert(cluster="local", kind="k", severity="warning", fingerprint="f", what="w", why="y", at=noon)
+    assert app(settings).receive("alert_fanout", encode(alert, id="1"), {}).body["did"] == ["console: told"]
+    later = msgspec.structs.replace(alert, at=noon + timedelta(minutes=1))
+    assert app(settings).receive("alert_fanout", encode(later, id="2"), {}).body["did"] == ["console: told before"]
+    policy.write_text("version: 2")
+    again = app(settings).receive("alert_fanout", encode(alert, id="1"), {})
+    assert (again.status, again.body["did"], again.body["why"]) == (200, [], "this alert was taken in before")
+    unread = app(settings).receive("alert_fanout", encode(msgspec.structs.replace(alert, why="z"), id="3"), {})
+    assert (unread.status, unread.body["error"][:12]) == (500, "not set up: ")

@@ -30,10 +30,10 @@ MAY_IMPORT = {
     "pod_pending": OURS,
     "capacity_reconcile": OURS,
     "spot_interruption": OURS,
-    "alert_fanout": OURS | YAML,
+    "alert_fanout": OURS,
     "billing_tick": OURS | YAML,
 }
-"""Packages beside the standard library and what functions-framework brings. Channels and budgets are the policy's."""
+"""Packages beside the standard library and what functions-framework brings. Budgets are the policy's."""
 
 NEVER = (
     "pilotlight.world",

@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.codec.events import Ignored
 from pilotlight.doorway.request import Function, House, Request
-from pilotlight.errors import BadEvent
+from pilotlight.errors import BadEvent, Failed, Reject
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
@@ -78,9 +78,7 @@ def run(request: Request, message: Message) -> Answer:
 
             return billing(request.deps, message, dry_run=request.dryrun)
         case "alert_fanout", Alert():
-            from pilotlight.flow.fan_out import fan_out
-
-            return fan_out(_desk(request.house), message, dry_run=request.dryrun)
+            return _alert(request, message)
         case "alert_fanout", Tick(what="alerts"):
             from pilotlight.flow.flush import flush
 
@@ -88,16 +86,28 @@ def run(request: Request, message: Message) -> Answer:
     raise BadEvent(_misrouted(request.function, message), "type")
 
 
+def _alert(request: Request, alert: Alert) -> Answer:
+    from pilotlight.flow.heard import hear, heard
+
+    if heard(request.house.state, alert):
+        return Answer(decision="", did=(), why="this alert was taken in before")
+    from pilotlight.flow.fan_out import fan_out
+
+    answer = fan_out(_desk(request.house), alert, dry_run=request.dryrun)
+    if not request.dryrun:
+        hear(request.house.state, alert)
+    return answer
+
+
 def _desk(house: House) -> "Desk":
+    """Raises ``Failed`` for a deployment that is set up wrongly: that is no fault of the alert."""
     from pilotlight.flow.telling import Desk
 
-    return Desk(
-        channels=house.channels,
-        policy=house.policy.alerts,
-        state=house.state,
-        outbox=house.outbox,
-        clock=house.clock,
-    )
+    try:
+        channels, policy = house.channels, house.policy.alerts
+    except Reject as error:
+        raise Failed(f"not set up: {error}") from error
+    return Desk(channels=channels, policy=policy, state=house.state, outbox=house.outbox, clock=house.clock)
 
 
 def _misrouted(function: Function, message: Message) -> str:
