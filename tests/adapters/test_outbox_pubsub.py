@@ -37,11 +37,11 @@ def received(emulator: str) -> Any:
     """Pulls what is on the alerts topic."""
     from google.cloud import pubsub_v1
 
-    pubsub_v1.PublisherClient().create_topic(name="projects/p/topics/pl-alerts")
+    pubsub_v1.PublisherClient().create_topic(name="projects/outbox/topics/pl-alerts")
     reader = pubsub_v1.SubscriberClient()
-    name = "projects/p/subscriptions/all"
+    name = "projects/outbox/subscriptions/all"
     reader.create_subscription(
-        request={"name": name, "topic": "projects/p/topics/pl-alerts", "enable_message_ordering": True}
+        request={"name": name, "topic": "projects/outbox/topics/pl-alerts", "enable_message_ordering": True}
     )
 
     def pull() -> list[Any]:
@@ -54,7 +54,7 @@ def received(emulator: str) -> Any:
 
 def test_what_is_published_is_there_and_can_be_read_back(received: Any) -> None:
     """When publish returns, the topic has each message, whole, with type, id and decision for filters."""
-    PubSubOutbox("p", "pl").publish([_message("20261120-abc.0.alert")])
+    PubSubOutbox("outbox", "pl").publish([_message("20261120-abc.0.alert")])
     (got,) = received()
     assert dict(got.attributes) == {
         "id": "20261120-abc.0.alert",
@@ -67,7 +67,7 @@ def test_what_is_published_is_there_and_can_be_read_back(received: Any) -> None:
 
 def test_messages_of_one_pool_keep_their_order(received: Any) -> None:
     """The ordering key is the pool: its messages come in the order they were published in."""
-    PubSubOutbox("p", "pl").publish([_message(f"d.{n}", key=f"pool-{n % 2}") for n in range(20)])
+    PubSubOutbox("outbox", "pl").publish([_message(f"d.{n}", key=f"pool-{n % 2}") for n in range(20)])
     got = received()
     for key in ("pool-0", "pool-1"):
         ids = [m.attributes["id"] for m in got if m.ordering_key == key]
@@ -77,9 +77,9 @@ def test_messages_of_one_pool_keep_their_order(received: Any) -> None:
 
 def test_a_topic_that_is_not_there_is_named(emulator: str) -> None:
     """A topic nobody made is a refusal that says where, and the key is not held back after it."""
-    outbox = PubSubOutbox("p", "elsewhere")
+    outbox = PubSubOutbox("outbox", "elsewhere")
     for _ in range(2):
-        with pytest.raises(BadRequest, match="projects/p/topics/elsewhere-"):
+        with pytest.raises(BadRequest, match="projects/outbox/topics/elsewhere-"):
             outbox.publish([_message("d.0")])
 
 
@@ -89,7 +89,7 @@ def test_a_service_that_does_not_answer_is_for_later(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
     monkeypatch.setattr("pilotlight.adapters.outbox.pubsub.CONFIRMED_WITHIN_S", 1)
     with pytest.raises(Unavailable, match="not confirmed"):
-        PubSubOutbox("p", "pl").publish([_message("d.0")])
+        PubSubOutbox("outbox", "pl").publish([_message("d.0")])
 
 
 def test_nothing_heavy_is_imported_before_something_is_published() -> None:
@@ -104,4 +104,4 @@ def test_nothing_heavy_is_imported_before_something_is_published() -> None:
 def test_an_address_without_its_parts_is_refused() -> None:
     """Project and prefix are both needed."""
     with pytest.raises(BadInput, match="pubsub:acme/pilotlight"):
-        PubSubOutbox("p", "")
+        PubSubOutbox("outbox", "")
