@@ -14,6 +14,8 @@ from pilotlight.report.svg import Frame, Scale, axes, drawing, el, round_ticks
 BARS = 12
 """So many lines of a part are drawn; all are in the table."""
 ROW = 30.0
+FEW = 10
+"""A month that has just begun has room for so many days."""
 
 
 def page(month: Month, *, title: str) -> str:
@@ -24,7 +26,7 @@ def page(month: Month, *, title: str) -> str:
         style=style(),
         title=title,
         lead=f"${month.total.usd:,.2f} for {month.total.gpu_hours:,.0f} GPU-hours, "
-        f"of which {100 * month.efficiency:.1f} % were held by teams or shared.",
+        f"of which {100 * month.efficiency:.1f}\u00a0% were held by teams or shared.",
         tiles=[
             ("teams held", f"${used:,.2f}"),
             ("idle", f"${idle:,.2f}"),
@@ -42,7 +44,8 @@ def _days(month: Month) -> Markup:
     """A stacked bar a day."""
     frame = Frame(960, 300, 64, 944, 28, 262)
     top = max(float(used + idle + shared) for _, used, idle, shared in month.days)
-    width = (frame.right - frame.left) / len(month.days)
+    slots = max(len(month.days), FEW)
+    width = (frame.right - frame.left) / slots
     y = Scale(0, top, frame.bottom, frame.top)
     bars: list[Markup] = []
     for number, (_, *kinds) in enumerate(month.days):
@@ -54,7 +57,7 @@ def _days(month: Month) -> Markup:
             base += float(usd)
     every = max(1, len(month.days) // 10)
     ticks = [(n + 0.5, f"{day[0]:%d %b}") for n, day in enumerate(month.days) if n % every == 0]
-    x = Scale(0, len(month.days), frame.left, frame.right)
+    x = Scale(0, slots, frame.left, frame.right)
     lines = [(value, f"${value:,.0f}" if top >= 10 else f"${value:,.2f}") for value in round_ticks(top)]
     about = f"From {month.first} to {month.last}: used, idle and shared, one bar a day."
     return drawing(frame, "Dollars a day", about, axes(frame, x, y, ticks, lines, "dollars a day"), *bars)
