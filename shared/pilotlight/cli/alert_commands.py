@@ -163,7 +163,7 @@ def _table(found: Sequence[Telling]) -> None:
     for telling in found:
         what = ("over: " if telling.alert.resolved else "") + telling.alert.what
         table.add_row(f"{telling.at:%m-%d %H:%M:%S}", telling.channel, _status(telling), escape(what), telling.receipt)
-    Console().print(table if found else "no alert was told lately, and none waits")
+    Console(width=None if os.isatty(1) else 200).print(table if found else "no alert was told lately, and none waits")
 
 
 def _status(telling: Telling) -> str:

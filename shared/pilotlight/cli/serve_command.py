@@ -72,6 +72,8 @@ def _announce(host: str, port: int, settings: Settings) -> None:
         typer.echo(f"topics of {settings.outbox} push here")
     worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
+    if served := os.environ.get("PILOTLIGHT_WORLD"):
+        typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 
 
 def _alone(host: str, port: int, tick: float) -> None:

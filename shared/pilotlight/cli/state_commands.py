@@ -68,7 +68,7 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
     table = Table(Column("key", overflow="fold"), "bytes", "version", "", box=None, pad_edge=False)
     for item in items:
         table.add_row(item.key, f"{item.size:,}", str(item.version), item.unreadable)
-    console = Console()
+    console = Console(width=None if os.isatty(1) else 200)
     console.print(table if items else f"no record begins with {prefix!r}" if prefix else "the state is empty")
 
 

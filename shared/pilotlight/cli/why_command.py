@@ -104,6 +104,7 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
     for buy in record.plan.buys:
         yield f"  bought {buy.count} x {buy.offering} at ${buy.usd_per_hour}/h each: {buy.why}"
     for effect in record.effects:
-        yield f"  {effect.call} {effect.target or effect.pool}: {effect.outcome}"
+        note = f", {effect.note}" if effect.note else ""
+        yield f"  {effect.call} {effect.target or effect.pool}: {effect.outcome}{note}"
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"

@@ -209,8 +209,8 @@ class _Judge:
 
 def _busy(node: Node) -> str:
     pods = node.gpu_pods
-    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
-    return f"busy: {pods[0].namespace}/{pods[0].name}{more} hold GPUs"
+    more = f" and {len(pods) - 1} more hold" if len(pods) > 1 else " holds"
+    return f"busy: {pods[0].namespace}/{pods[0].name}{more} GPUs"
 
 
 def _keep(

@@ -197,15 +197,21 @@ def summary(plan: Plan) -> str:
         counts[group.verdict] = counts.get(group.verdict, 0) + len(group.pods)
     parts = [f"buys {b.count} x {b.offering}" for b in plan.buys]
     parts += [f"releases {n.node}: {n.why}" for n in plan.releases]
-    parts += [f"{n} {'pod' if n == 1 else 'pods'} {_WORDS[v]}" for v, n in sorted(counts.items()) if v != "bought"]
+    parts += [_counted(v, n) for v, n in sorted(counts.items()) if v != "bought"]
     first = next((g.why for g in plan.pods if g.verdict in ("refused", "waiting", "finding")), "")
     return "; ".join(parts) + (f" ({first})" if first else "") if parts else NOTHING
 
 
+def _counted(verdict: str, count: int) -> str:
+    one, many = _WORDS[verdict]
+    return f"1 pod {one}" if count == 1 else f"{count} pods {many}"
+
+
 _WORDS = {
-    "fits": "fit on ready nodes",
-    "booting": "wait for nodes on their way",
-    "waiting": "wait",
-    "refused": "refused",
-    "finding": "need mending",
+    "fits": ("fits on a ready node", "fit on ready nodes"),
+    "booting": ("waits for a node on its way", "wait for nodes on their way"),
+    "waiting": ("waits", "wait"),
+    "refused": ("refused", "refused"),
+    "finding": ("needs mending", "need mending"),
 }
+"""What is said of one pod, and of more."""

@@ -153,7 +153,8 @@ class Api:
             problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
             raise _Refused(Forbidden(_plain(problem, access))) from None
         except (HTTPError, OSError) as error:
-            raise Unavailable(_plain(f"{where}: {error or type(error).__name__}", access)) from None
+            problem = f"{where}: {error or type(error).__name__}; is the address right, and reachable from here?"
+            raise Unavailable(_plain(problem, access)) from None
         _log.debug("call", extra={"data": {"call": where, "status": answer.status, "bytes": len(data)}})
         if answer.status >= 300:
             raise _problem(answer.status, answer.headers, data, where, access)
