@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.cli import send_command
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 
@@ -30,7 +29,6 @@ def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPS_URL", f"http://127.0.0.1:9/{SECRET}")
-    monkeypatch.setattr(send_command, "DEFAULT_URL", "http://127.0.0.1:9")  # A serve that runs is somebody's own.
     monkeypatch.setattr("pilotlight.cli.send_command.DEFAULT_URL", "http://127.0.0.1:9")  # A serve may run here.
 
 
