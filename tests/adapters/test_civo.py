@@ -113,6 +113,15 @@ def test_the_last_node_stays_where_civo_keeps_it() -> None:
         assert list(here.civo.world.nodes) == ["n1"]
 
 
+def test_a_count_that_civo_will_not_set_to_zero_is_a_node_that_stays() -> None:
+    """The instance went, its count may not: another comes, and is not taken again and again."""
+    with account(decrements=False) as here:
+        here.pools.grow("one", 1)
+        here.civo.faults = [Fault((400, {"code": "parameter_count_invalid"}), method="PUT")]
+        with pytest.raises(LastNode, match="keeps the count of pool one"):
+            here.pools.release("one", "n1")
+
+
 REFUSALS = {
     "out of capacity, whatever the status": ((500, {"code": "out_of_capacity", "reason": "none"}), NoCapacity),
     "quota": ((402, {"code": "quota_limit_reached", "reason": "q", "details": "ram"}), QuotaExceeded),

@@ -141,8 +141,14 @@ class CivoPools:
         now, desired = self._find(name)
         if instance in [i.id for i in now.live]:
             return
-        if desired >= before and len(now.live) < desired:
+        if desired < before or len(now.live) >= desired:
+            return
+        try:
             self._put(now, len(now.live))
+        except CivoRefusal as no:
+            if now.live:
+                raise
+            raise LastNode(f"{no}: Civo keeps the count of pool {name}, and brings a node back") from None
 
     def _state(self, name: str, pool: _Pool, desired: int) -> PoolState:
         booting = tuple(Booting(instance=i.id, requested_at=self._since(i)) for i in pool.live)
