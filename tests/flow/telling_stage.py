@@ -32,6 +32,10 @@ class Wall:
         self.tries = 0
         self._failures = list(failures)
 
+    def fail(self, *failures: Exception) -> None:
+        """From now on fail so often again."""
+        self._failures += failures
+
     def deliver(self, alert: Alert) -> str:
         """Fail by the script, else keep the alert."""
         self.tries += 1

@@ -239,3 +239,18 @@ def test_an_end_is_told_however_long_ago_the_beginning_was(clock: VirtualClock) 
     later(clock, 30 * 24 * HOUR)
     fan_out(desk, alert(at=clock.now(), resolved=True))
     assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_what_began_again_and_waits_is_taken_away_by_its_own_end(clock: VirtualClock) -> None:
+    """Told and over once, begun again on a channel that rests: its second end is no double of the first."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    first, end, second, over = (alert(at=clock.now() + timedelta(seconds=n), resolved=bool(n % 2)) for n in range(4))
+    fan_out(desk, first)
+    fan_out(desk, end)
+    wall.fail(Throttled("not now", 42))
+    fan_out(desk, second)
+    assert fan_out(desk, over).did == ("a: over before it was told",)
+    later(clock, 60)
+    flush(desk)
+    assert [told.resolved for told in wall.told] == [False, True]

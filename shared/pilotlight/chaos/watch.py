@@ -36,7 +36,7 @@ from pilotlight.chaos.tellings import Tellings
 from pilotlight.decide.deadline import CORDON_S
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Buy, Record
-from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
+from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
@@ -65,7 +65,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _changed = msgspec.json.Decoder(CapacityChanged)
 _alert = msgspec.json.Decoder(Alert)
 _NAMES = {kind: name for name, kind in TYPES.items()}
-_CHANGED, _ALERT = _NAMES[CapacityChanged], _NAMES[Alert]
+_CHANGED, _ALERT, _LETTER = (_NAMES[kind] for kind in (CapacityChanged, Alert, DeadLetter))
 
 
 class Violation(NamedTuple):
@@ -328,11 +328,14 @@ class Watch:
 
 
 def _same(first: Outgoing, again: Outgoing) -> bool:
-    """Whether one id has one content. When an alert was raised is no part of what it says."""
+    """Whether one id has one content. When an alert was raised is no part of what it says, nor why a letter is dead."""
+    if (first.type, again.type) == (_LETTER, _LETTER):
+        ours, theirs = (msgspec.json.decode(message.data, type=DeadLetter) for message in (first, again))
+        return (ours.function, ours.path, ours.body) == (theirs.function, theirs.path, theirs.body)
     if (first.type, again.type) != (_ALERT, _ALERT):
         return (first.type, first.data) == (again.type, again.data)
-    ours, theirs = _alert.decode(first.data), _alert.decode(again.data)
-    return ours == msgspec.structs.replace(theirs, at=ours.at)
+    alert, other = _alert.decode(first.data), _alert.decode(again.data)
+    return alert == msgspec.structs.replace(other, at=alert.at)
 
 
 _PLACED = ("fits", "booting", "bought")

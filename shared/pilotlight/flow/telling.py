@@ -106,6 +106,8 @@ def known(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) 
         return "never told: nothing to resolve" if alert.resolved else ""
     told = proof.status in ("told", "over")
     if alert.resolved:
+        if later_end(proof, alert):
+            return "never told: nothing to resolve"  # It ends what began again since.
         if proof.alert.resolved:
             return {"told": "told before", "over": "over before it was told"}.get(proof.status, "")
         return "" if told else "never told: nothing to resolve"
