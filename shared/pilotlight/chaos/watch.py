@@ -31,16 +31,14 @@ import msgspec
 
 from pilotlight.chaos.audit import Audit
 from pilotlight.chaos.books import Books
-from pilotlight.chaos.scene import START
+from pilotlight.chaos.purchases import Purchases
 from pilotlight.chaos.tellings import Tellings
 from pilotlight.decide.deadline import CORDON_S
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.decisions import Buy, Record
+from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.world import Change, World
 
 Kind = Literal[
@@ -76,15 +74,6 @@ class Violation(NamedTuple):
     text: str
 
 
-class _Bought(NamedTuple):
-    """Nodes that one call launched for a recorded purchase. ``starts`` is how often each pod's job had started."""
-
-    buy: Buy
-    decision: str
-    nodes: tuple[WorldNode, ...]
-    starts: dict[str, int]
-
-
 class Watch:
     """Looks on. Its methods are called by the ports, in the order of the effects; from many threads, one at a time."""
 
@@ -92,19 +81,14 @@ class Watch:
         self.violations: list[Violation] = []
         self.launched: Counter[str] = Counter()
         self.released: Counter[str] = Counter()
-        self.lost: set[str] = set()
         self.books = books
         self.audit = Audit(books, policy.budgets)
         self.tellings = Tellings()
+        self.purchases = Purchases(world, policy, books, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []
         self._world = world
         self._policy = policy
         self._lock = world.lock
-        self._records: dict[str, Record] = {}
-        self._decided: dict[str, str] = {}
-        self._seen: dict[str, tuple[PodDemand, ...]] = {}
-        self._bought: list[_Bought] = []
-        self._ours: dict[str, WorldNode] = {}
         self._outbox: dict[str, Outgoing] = {}
         self._cordons: dict[str, Seconds] = {}
         world.on_change.append(self._changed)
@@ -119,9 +103,7 @@ class Watch:
         with self._lock:
             match key.partition("/")[0]:
                 case "open" | "decision":
-                    record = msgspec.json.decode(value, type=Record)
-                    self._records[record.id] = record
-                    self._decided[worker] = record.id
+                    self.purchases.recorded(worker, msgspec.json.decode(value, type=Record))
                 case "hold":
                     self.books.wrote(key, value)
                 case "proof":
@@ -144,9 +126,9 @@ class Watch:
             self.tellings.died(worker)
 
     def observed(self, worker: str, view: ClusterView) -> None:
-        """A worker looked at the cluster: it may buy for what waits, and for what runs on a node that is taken."""
+        """A worker looked at the cluster."""
         with self._lock:
-            self._seen[worker] = (*view.pending, *(d for job in self._doomed() for d in job.demands))
+            self.purchases.observed(worker, view.pending)
 
     @contextmanager
     def launching(self, worker: str, pool: str, zone: str) -> Iterator[None]:
@@ -158,7 +140,8 @@ class Watch:
             finally:
                 nodes = tuple(node for id, node in self._world.nodes.items() if id not in before)
                 if nodes:
-                    self._launch(worker, pool, zone, nodes)
+                    self.launched[pool] += len(nodes)
+                    self.purchases.launched(worker, pool, zone, nodes)
 
     def releasing(self, worker: str, pool: str, instance: str) -> None:
         """Before an instance is given back."""
@@ -203,7 +186,7 @@ class Watch:
 
     def finish(self) -> None:
         """When all is quiet: what was recorded must be known, and known once."""
-        for record in self._records.values():
+        for record in self.purchases.records.values():
             for message in record.messages:
                 if message.id not in self._outbox:
                     self.broke(
@@ -229,87 +212,8 @@ class Watch:
 
     def _changed(self, change: Change) -> None:
         # A node that took a lost one's place is of a pool that is here already.
-        if change.what == "lost" and change.subject in self._ours:
-            self.lost.add(self._ours[change.subject].pool)
-
-    def _launch(self, worker: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> None:
-        self.launched[pool] += len(nodes)
-        self._ours.update({n.id: n for n in nodes})
-        doomed = self._doomed()
-        waiting = {d.uid: d for job in (*self._world.pending.values(), *doomed) for d in job.demands}
-        starts = {d.uid: job.starts for job in (*self._world.pending.values(), *doomed) for d in job.demands}
-        purchase = self._purchase(worker, pool, zone)
-        kind: Kind = "double_buys"
-        if purchase is not None:
-            decision, buy = purchase
-            self.books.bought([n.id for n in nodes], buy.terms, self._shortest_s(buy))
-            kind = "double_replacements" if any(starts.get(uid) for uid in buy.demands) else kind
-            self._twice(worker, buy, decision, starts, kind)
-            self._two_names(worker, buy)
-            self._part_of_gang(worker, buy, decision)
-            self._bought.append(_Bought(buy, decision, nodes, starts))
-        ids = [n.id for n in nodes]
-        looked_s = (self._records[purchase[0]].at - START).total_seconds() if purchase else self._world.now_s
-        for line in (*_over(self._policy, self._world, pool), *self.books.over(ids, self._world, looked_s)):
-            self.broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
-        waiting.update({d.uid: d for d in self._seen.get(worker, ())})
-        self._too_many(worker, pool, zone, list(waiting.values()), kind)
-
-    def _doomed(self) -> list[WorldJob]:
-        return [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
-
-    def _shortest_s(self, buy: Buy) -> Seconds:
-        """The least time that a job of a purchase still runs; none where none of them waits any more."""
-        jobs = [j for j in self._world.pending.values() if any(d.uid in buy.demands for d in j.demands)]
-        return min((job.run_s - job.saved_s for job in jobs), default=0.0)
-
-    def _purchase(self, worker: str, pool: str, zone: str) -> tuple[str, Buy] | None:
-        """The recorded purchase that a call carries out: of this worker's decision, else of any left open."""
-        done = {(b.decision, b.buy.offering) for b in self._bought}
-        mine = self._decided.get(worker, "")
-        for id in (mine, *(r.id for r in self._records.values() if r.status == "open")):
-            for buy in self._records[id].plan.buys if id in self._records else ():
-                if (buy.pool, buy.zone) == (pool, zone) and (id, buy.offering) not in done:
-                    return id, buy
-        return None
-
-    def _twice(self, worker: str, buy: Buy, decision: str, starts: dict[str, int], kind: Kind) -> None:
-        for earlier in self._bought:
-            both = set(buy.demands) & set(earlier.buy.demands)
-            again = {uid for uid in both if uid in starts and starts[uid] == earlier.starts.get(uid)}
-            # What still boots of a pool that lost a node may be the other purchase's.
-            whole = len(earlier.nodes) == earlier.buy.count and earlier.buy.pool not in self.lost
-            if again and whole and all(n.id in self._world.nodes and not n.ready for n in earlier.nodes):
-                who = ", ".join(sorted(again))
-                self.broke(
-                    kind,
-                    f"{worker} bought {buy.offering} for {who} ({decision}) while {earlier.nodes[0].id} boots for it",
-                )
-
-    def _two_names(self, worker: str, buy: Buy) -> None:
-        """A pod that was stopped comes back under a new name, and is the same one."""
-        names = Counter(uid.partition("-r")[0] for uid in set(buy.demands))
-        for pod in sorted(pod for pod, count in names.items() if count > 1):
-            self.broke("double_replacements", f"{worker} bought {buy.offering} for {pod} under two names")
-
-    def _too_many(self, worker: str, pool: str, zone: str, waiting: list[PodDemand], kind: Kind) -> None:
-        rules = self._policy.pools[pool]
-        machine = self._world.fleet.machine(pool, zone)
-        # Not those a pool put in the place of lost ones: nobody asked for them.
-        booting = sum(1 for n in self._ours.values() if n.pool == pool and n.id in self._world.nodes and not n.ready)
-        able = sum(
-            1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)
-        )
-        if booting > able + rules.min + rules.warm:
-            self.broke(kind, f"{worker}: {booting} nodes of {pool} boot and {able} pods wait that could use them")
-
-    def _part_of_gang(self, worker: str, buy: Buy, decision: str) -> None:
-        """A decision that buys for some of a gang must have a place for each of its waiting pods."""
-        placed = {uid for g in self._records[decision].plan.pods if g.verdict in _PLACED for uid in g.uids}
-        for job in self._world.pending.values():
-            members = {d.uid for d in job.demands}
-            if len(members) > 1 and members & set(buy.demands) and not members <= placed:
-                self.broke("stuck_gangs", f"{worker} bought {buy.offering} for a part of {job.id} ({decision})")
+        if change.what == "lost" and change.subject in self.purchases.ours:
+            self.purchases.lost.add(self.purchases.ours[change.subject].pool)
 
     def _told(self) -> None:
         nodes: dict[tuple[str, str], int] = defaultdict(int)
@@ -318,12 +222,12 @@ class Watch:
                 continue
             change = _changed.decode(message.data)
             nodes[change.change, change.pool] += change.nodes
-            record = self._records.get(change.decision)
+            record = self.purchases.records.get(change.decision)
             if record is None or message.id not in {m.id for m in record.messages}:
                 self.broke("doubled_effects", f"message {message.id} is of no record: {change.change} {change.pool}")
         for pool in self._policy.pools:
             told, true = nodes["grow", pool] - nodes["release", pool], self.launched[pool] - self.released[pool]
-            if told != true and pool not in self.lost:
+            if told != true and pool not in self.purchases.lost:
                 self.broke("lost_messages", f"pool {pool} was changed by {true} nodes, and messages tell of {told}")
 
 
@@ -336,21 +240,3 @@ def _same(first: Outgoing, again: Outgoing) -> bool:
         return (first.type, first.data) == (again.type, again.data)
     alert, other = _alert.decode(first.data), _alert.decode(again.data)
     return alert == msgspec.structs.replace(other, at=alert.at)
-
-
-_PLACED = ("fits", "booting", "bought")
-
-
-def _over(policy: Policy, world: World, pool: str) -> Iterator[str]:
-    """Every cap that what is lit now passes."""
-    nodes, caps = list(world.nodes.values()), policy.caps
-    gpus, usd = sum(n.gpus for n in nodes), sum(n.price for n in nodes)
-    of_pool = sum(1 for n in nodes if n.pool == pool)
-    if caps.nodes is not None and len(nodes) > caps.nodes:
-        yield f"{len(nodes)} nodes of {caps.nodes}"
-    if caps.gpus is not None and gpus > caps.gpus:
-        yield f"{gpus} GPUs of {caps.gpus}"
-    if caps.usd_per_hour is not None and usd > caps.usd_per_hour:
-        yield f"${usd} an hour of ${caps.usd_per_hour}"
-    if of_pool > policy.pools[pool].max:
-        yield f"{of_pool} nodes of pool {pool}, at most {policy.pools[pool].max}"
