@@ -96,7 +96,7 @@ def _one_of(wired: "App", pool: str) -> str:
     """A node of the pool: one with work on it, where there is one."""
     nodes = [n for n in wired.deps.cluster.observe().nodes if n.ready and pool in ("", n.pool)]
     if not nodes:
-        raise BadInput(f"no ready node of pool {pool!r}: send a pod first, or name another pool")
+        raise BadInput(f"no ready node of pool {pool!r}: send a pod and wait for its node, or name another pool")
     return max(nodes, key=lambda n: (len(n.gpu_pods), n.name)).instance
 
 

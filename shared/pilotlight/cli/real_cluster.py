@@ -23,8 +23,10 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     """
     settings = Settings.of(os.environ)
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
-    if not (context or kubeconfig) and (settings.api or settings.clusters):
+    if not (context or kubeconfig) and settings.clusters:
         return settings
+    if not (context or kubeconfig) and settings.api:
+        return msgspec.structs.replace(settings, pools=settings.pools or "advisor")
     file = _file(kubeconfig, context)
     return msgspec.structs.replace(
         settings,

@@ -59,6 +59,9 @@ def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
         for line in lines(answer.plan, now, source):
             console.print(line)
         return
-    console.print(answer.why + (f" (decision {answer.decision})" if answer.decision else ""))
+    console.print(answer.why)
     for done in answer.did:
         console.print(f"  {done}")
+    if answer.decision:
+        name = app.settings.cluster_name
+        console.print(f"  decision {answer.decision}; see: PILOTLIGHT_CLUSTER={name} pilotlight why {answer.decision}")

@@ -39,7 +39,8 @@ def why(
     found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
     interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject)
     if not found and not interrupted:
-        raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it")
+        where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
+        raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it, {where}")
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode([*interrupted, *found])).decode())
         return

@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.doorway.request import Request
 from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, Unavailable
-from pilotlight.facts.messages import DeadLetter, Outgoing
+from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
 from pilotlight.flow.deps import Answer
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
@@ -37,10 +37,12 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
     return msgspec.structs.replace(found, body=body)
 
 
-def decided(answer: Answer) -> Response:
-    """What a flow decided."""
+def decided(answer: Answer, message: Message) -> Response:
+    """What a flow decided. A rescue is looked at several times a second: of it only what is done is logged."""
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(answer))
-    _log.info("decided", extra={"data": {"decision": answer.decision, "did": answer.did, "why": answer.why}})
+    waits = isinstance(message, Tick) and message.what == "rescue" and not answer.did
+    said = {"decision": answer.decision, "did": answer.did, "why": answer.why}
+    _log.log(logging.DEBUG if waits else logging.INFO, "decided", extra={"data": said})
     return Response(status=200, body={key: value for key, value in body.items() if value is not None})
 
 

@@ -121,7 +121,7 @@ def _answer(request: Request, message: Message) -> Response:
         return refuse(request, error)
     except Exception as error:  # The one place that answers for what nobody foresaw.
         return failed(error)
-    return decided(answer)
+    return decided(answer, message)
 
 
 def _subject(message: Message | Ignored) -> dict[str, str]:
