@@ -353,6 +353,17 @@ def test_the_log_names_event_cluster_and_pod(house: House, caplog: pytest.LogCap
     assert decided["why"]
 
 
+def test_a_rescue_that_waits_is_no_line_of_the_log(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Its ticks come several times a second: only one that does something is logged."""
+    caplog.set_level(logging.INFO, logs.LOGGER)
+    logging.getLogger(logs.LOGGER).addHandler(caplog.handler)
+    try:
+        assert house.receive("spot_interruption", b'{"tick": "rescue"}').status == 200
+    finally:
+        logging.getLogger(logs.LOGGER).removeHandler(caplog.handler)
+    assert "decided" not in caplog.text
+
+
 def test_a_dead_letter_is_a_message_like_any_other(house: House) -> None:
     """What was written to the topic is a DeadLetter."""
     house.receive("pod_pending", b"{")

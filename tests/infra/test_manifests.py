@@ -204,6 +204,16 @@ def test_a_source_sends_what_the_codec_reads(kind: str) -> None:
     assert type(delivery.message).__name__ == "PodPending"
 
 
+@pytest.mark.parametrize("path", sorted((HERE / "event-sources").glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_source_sends_to_the_home_under_the_homes_name(path: Path) -> None:
+    """As they stand, sources post to the Service of the home, and name the cluster that the home serves."""
+    home = {each["metadata"]["name"]: each for each in objects(HERE / "home" / "config.yaml")}
+    name = home["pilotlight-settings"]["data"]["PILOTLIGHT_CLUSTER"]
+    text = path.read_text()
+    assert "http://pilotlight.pilotlight.svc.cluster.local/pod_pending" in text
+    assert f"cluster: {name}" in text or f"clusterName: {name}" in text
+
+
 def test_no_manifest_holds_a_secret() -> None:
     """No Secret is in the repository, not even an example of one."""
     kinds = {each["kind"] for path in FILES for each in objects(path)}
