@@ -20,7 +20,7 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     if dry_run:
         return walk.dry_run(deps, releases=False)
     late = _late(deps, event)
-    if late and (known := _handled(deps, late)):
+    if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
     answer = walk.walk(deps, "provision", trigger, releases=False)
@@ -30,11 +30,11 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     return answer
 
 
-def _handled(deps: Deps, claim: str) -> Answer | None:
+def _handled(deps: Deps, claim: str, why: str = "this event was handled already") -> Answer | None:
     stored = deps.state.get(claim)
     if stored is None:
         return None
-    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why="this event was handled already")
+    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why=why)
 
 
 def _seen_to(deps: Deps) -> Answer | None:
