@@ -143,7 +143,7 @@ def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_settled(patch: pytest.MonkeyPatch) -> None:
     """A node that stopped has cost nothing: all that was held for it is free again."""
-    patch.setattr(hold_rules, "settled", lambda meter, account, hold: hold_rules.released(account, hold))
+    patch.setattr(hold_rules, "settled", lambda meter, account, hold, ended_at: hold_rules.released(account, hold.id))
 
 
 def counted_anew(patch: pytest.MonkeyPatch) -> None:

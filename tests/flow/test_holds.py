@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from stage import Stage
 
@@ -416,6 +417,20 @@ def test_a_crash_between_any_two_writes_of_a_release_charges_once() -> None:
         over_s = 5 * 60
         assert on.world.cost() <= day_account.settled <= on.world.cost() + Decimal(over_s) / 3600, n
         assert (day_account.held, rate, left_over(on)) == ({}, Account(), []), n
+
+
+def test_a_worker_that_lost_its_lease_changes_no_cost() -> None:
+    """Between the cost's writing and its settling another holds for a longer run: what was lived is what is charged."""
+    on = stage(day("100"))
+    now = on.deps.clock.now()
+    own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
+    holds.reserve(on.deps, "d", 0, [own], now)
+    ended = now + timedelta(hours=1)
+    stopped = msgspec.structs.replace(opened("d.0.0", "d", own, now), ended_at=ended)
+    [meter] = (m for m in meters(on.deps.policy.budgets, now) if m.end is not None)
+    accounts_in_state.change(on.deps, meter, lambda _: Account(held={"d.0.0": Decimal(50)}))
+    holds.stop(on.deps, stopped, ended, ended)
+    assert accounts_in_state.account(on.deps, meter) == Account(settled=own.usd_per_hour)
 
 
 def test_settling_from_any_half_done_step_charges_the_same() -> None:

@@ -208,12 +208,15 @@ def charged(meter: Meter, account: Account, hold: Hold, ended_at: datetime) -> A
     return msgspec.structs.replace(account, held={**account.held, hold.id: cost})
 
 
-def settled(meter: Meter, account: Account, hold: str) -> Account:
-    """What is held under an id is settled; the rest of it is free again. An id that is not there changes nothing."""
-    if hold not in account.held:
+def settled(meter: Meter, account: Account, hold: Hold, ended_at: datetime) -> Account:
+    """What a node really cost is settled; the rest of its hold is free again. A hold that is not there changes nothing.
+
+    Worked out anew: a worker that has lost the lease, and does not know it yet, may have held for a longer run since.
+    """
+    if hold.id not in account.held:
         return account
-    cost = account.held[hold] if meter.end is not None else Decimal(0)
-    return msgspec.structs.replace(released(account, hold), settled=account.settled + cost)
+    cost = used(meter, hold, ended_at) if meter.end is not None else Decimal(0)
+    return msgspec.structs.replace(released(account, hold.id), settled=account.settled + cost)
 
 
 def released(account: Account, hold: str) -> Account:

@@ -69,16 +69,17 @@ def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
 def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
     """A node has stopped: its real cost is settled, the rest of its hold is free again.
 
-    First every account holds the real cost, then the hold says that it ended, then each account settles what it holds:
-    whoever finds it half-way goes on, and no account can settle it twice.
+    First every account holds the real cost, then the hold says that it ended, then each account settles that and holds
+    it no more: whoever finds it half-way goes on, and no account can settle it twice.
     """
     touched = life(deps.policy.budgets, hold, now)
+    ended_at = hold.ended_at or ended_at
     if hold.ended_at is None:
         for meter in touched:
             accounts.change(deps, meter, partial(rules.charged, meter, hold=hold, ended_at=ended_at))
         accounts.write(deps, msgspec.structs.replace(hold, ended_at=ended_at))
     for meter in touched:
-        accounts.change(deps, meter, partial(rules.settled, meter, hold=hold.id))
+        accounts.change(deps, meter, partial(rules.settled, meter, hold=hold, ended_at=ended_at))
     accounts.forget(deps, hold)
 
 

@@ -99,7 +99,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
 
 
 def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
-    """What people are told when all is done: what it cost."""
+    """What people are told when all is done: what it cost. Never at a moment before its beginning: clocks differ."""
     alert = Alert(
         cluster=found.cluster,
         kind="interruption",
@@ -114,7 +114,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         usd=str(found.lost_usd) if found.priced else "",
         resolved=True,
         decision=found.decision,
-        at=now,
+        at=max(now, found.received_at),
     )
     return alert_out(alert, f"{_id(found)}.end")
 
