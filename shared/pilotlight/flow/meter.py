@@ -85,7 +85,8 @@ def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
 def _look(deps: Deps) -> Look:
     now = deps.clock.now()
     over = lives.over(deps)
-    view, pools = deps.cluster.observe(), deps.pools.describe()
+    # Pools first: an instance that joins meanwhile is in both, never in neither.
+    pools, view = deps.pools.describe(), deps.cluster.observe()
     offerings = {offering.pool: offering for offering in deps.offerings}
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
