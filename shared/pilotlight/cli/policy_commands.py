@@ -1,6 +1,7 @@
 """``pilotlight check`` and ``pilotlight schema``: the policy file, before it is used."""
 
 import json
+from collections.abc import Sized
 from typing import Annotated
 
 import typer
@@ -37,7 +38,7 @@ def check(
     try:
         found = read_policy(read(policy), policy)
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        summary = f"{policy}: fine ({len(found.pools)} pools, {len(found.schedules)} schedules)"
+        summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
     except BadPolicy as error:
         problems = error.problems
@@ -50,6 +51,10 @@ def check(
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _several(found: Sized, name: str) -> str:
+    return f"1 {name}" if len(found) == 1 else f"{len(found)} {name}s"
 
 
 def _runs(budget: str, runs: dict[str, float]) -> str:

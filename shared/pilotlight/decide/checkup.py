@@ -148,4 +148,4 @@ def _prices(prices: Sequence[Finding], offered: Sequence[Offering]) -> Iterator[
             fix=fix,
         )
     if offered and not prices:
-        yield _good("price", "prices", f"known and dated for all {len(offered)} offerings")
+        yield _good("price", "prices", f"known and dated for all offerings, {len(offered)} in number")
