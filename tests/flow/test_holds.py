@@ -16,7 +16,7 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.budget import meters, opened, terms
-from pilotlight.errors import Unavailable
+from pilotlight.errors import Busy, Unavailable
 from pilotlight.facts.budget import Account
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
@@ -24,6 +24,7 @@ from pilotlight.facts.workload import Requirement
 from pilotlight.flow import accounts as accounts_in_state
 from pilotlight.flow import holds
 from pilotlight.flow.lease import LEASE_S
+from pilotlight.flow.sight import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -463,3 +464,18 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
             assert found == expected
     assert expected is not None
     assert {meter.measure for meter in meters(on.deps.policy.budgets, now)} == {"usd", "usd_per_hour"}
+
+
+def test_a_lease_that_was_lost_settles_nothing() -> None:
+    """A worker whose lease is gone stops before it touches a hold: whoever has it now charges the node, once."""
+    on = stage(day("100"))
+    on.submit("a", run_s=600)
+    on.tick()
+    before = accounts(on)
+
+    def lost() -> None:
+        raise Busy("the lease was lost")
+
+    with pytest.raises(Busy):
+        holds.keep(on.deps, look(on.deps), lost)
+    assert accounts(on) == before

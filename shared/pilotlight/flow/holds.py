@@ -5,7 +5,7 @@ hold that the next look finds, and every step can be done twice.
 Without budgets nothing here reads or writes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -113,11 +113,14 @@ class Kept:
     findings: tuple[Finding, ...] = ()
 
 
-def keep(deps: Deps, sight: Sight) -> Kept:
-    """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for."""
+def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None) -> Kept:
+    """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for.
+
+    ``still_ours`` is asked before each: it raises once the lease is lost, for no hold may be settled by two.
+    """
     if not deps.policy.budgets:
         return Kept(sight=sight, money=NO_BUDGETS)
-    keeper = _Keeper(deps, sight)
+    keeper = _Keeper(deps, sight, still_ours)
     keeper.run()
     nodes = rules.frozen_nodes(sight.view.nodes, keeper.frozen)
     view = msgspec.structs.replace(sight.view, nodes=nodes)
@@ -127,8 +130,9 @@ def keep(deps: Deps, sight: Sight) -> Kept:
 class _Keeper:
     """One pass over all holds. ``frozen`` tells by instance what was cordoned and what not any more."""
 
-    def __init__(self, deps: Deps, sight: Sight) -> None:
+    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None]) -> None:
         self.deps, self.sight, self.now = deps, sight, sight.now
+        self.still_ours = still_ours
         self.meters = meters(deps.policy.budgets, sight.now)
         self.accounts: dict[str, Account] = {}
         self.frozen: dict[str, bool] = {}
@@ -143,6 +147,7 @@ class _Keeper:
         lit = rules.lit(self.sight.view.nodes, self.sight.pools)
         found = rules.match(list(before.values()), lit, self.sight.pools, self.now)
         for hold in found.over:
+            self.still_ours()
             if hold.instance:
                 stop(self.deps, hold, self.now, self.now)
             else:
@@ -153,6 +158,7 @@ class _Keeper:
             if _frozen(hold, one):
                 self._let_go(hold)
         for hold, one in sorted(live, key=_working_first):
+            self.still_ours()
             self._move_on(before.get(hold.id), hold, one)
 
     def _adopted(self, strange: Iterable[Lit]) -> list[tuple[Hold, Lit | None]]:

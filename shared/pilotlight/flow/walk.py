@@ -103,7 +103,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
         sight = look(deps)
     sight = settle(deps, sight) if aim.releases else sight
     sight = aim.see(sight) if aim.see else sight
-    kept = holds.keep(deps, sight)
+    kept = holds.keep(deps, sight, held.keep)
     sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=aim.releases, explain=False)
     here = {node.name for node in sight.view.nodes}
     gives = tuple(node for node in aim.gives if node.node in here)  # A second look gives nothing back twice.
