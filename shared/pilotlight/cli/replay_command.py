@@ -1,6 +1,7 @@
 """`pilotlight replay` and `pilotlight week`: the time machine."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -192,7 +193,7 @@ def show(outcomes: Sequence[Outcome], *, as_json: bool, single: bool) -> None:
         shapes = [replay_table.as_json(r) for r in results]
         typer.echo(json.dumps(shapes[0] if single else shapes, indent=1))
         return
-    Console().print(replay_table.table(results))
+    Console(width=None if os.isatty(1) else 120).print(replay_table.table(results))
     for outcome in outcomes:
         if outcome.left:
             Console(stderr=True).print(f"{outcome.result.policy}: {len(outcome.left)} jobs never got a node")
