@@ -66,6 +66,12 @@ def test_what_is_not_known_is_bad_input(words: tuple[str, ...]) -> None:
         _run("alerts", "test", *words)
 
 
+def test_a_policy_without_channels_says_that_nobody_is_told(tmp_path: Path) -> None:
+    """An empty list is explained where nothing could ever be on it."""
+    (tmp_path / "policy.yaml").write_text("version: 1\n")
+    assert "no channels" in _run("alerts", "list")
+
+
 def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
     """An alert reaches one channel and is given up on the other; redelivering tries it and says what came of it."""
     assert _run("alerts", "list").strip() == "no alert was told lately, and none waits"

@@ -64,11 +64,13 @@ def list_(
     """
     from pilotlight.flow.flush import entries
 
-    state = _wired().state
-    found = [entry.telling for room in ("proof", "waiting") for entry in entries(state, room)]
+    wired = _wired()
+    found = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    elif not found and not wired.policy.alerts.channels:
+        typer.echo("the policy has no channels, so nobody is told anything: add one under alerts.channels")
     else:
         _table(found)
 
