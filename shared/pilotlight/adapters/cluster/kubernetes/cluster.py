@@ -21,8 +21,8 @@ from pilotlight.units import Seconds
 if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
 
-STOPPING_S: Seconds = 20
-"""A drain waits so long for the pods it evicted to stop. It is well within a lease."""
+STOPPING_S: Seconds = 35
+"""A drain waits so long for the pods it evicted to stop: Kubernetes' own grace of 30 s, and well within a lease."""
 LOOK_S: Seconds = 1
 
 
