@@ -29,7 +29,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving  # noqa: E402
 
 from pilotlight.codec.catalog import read_catalog  # noqa: E402
 from pilotlight.codec.policy import read_policy  # noqa: E402
-from pilotlight.world.nodes import WorldPool  # noqa: E402
+from pilotlight.world.machines import WorldPool  # noqa: E402
 from pilotlight.world.world import World  # noqa: E402
 
 NEEDS_NOTHING, BUYS = 1.5, 3.5

@@ -117,7 +117,7 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.decide.offer import offerings
+        from pilotlight.decide.capacity.offer import offerings
 
         offered, findings = offerings(self.policy, self.catalog)
         for finding in findings:
@@ -222,7 +222,7 @@ class App:
     def world(self) -> "World":
         """The embedded default's cluster and cloud, with the policy's pools, on the wall's clock."""
         from pilotlight.world.clock import WallClock
-        from pilotlight.world.nodes import WorldPool
+        from pilotlight.world.machines import WorldPool
         from pilotlight.world.world import World
 
         pools = [WorldPool.of(name, rules) for name, rules in self.policy.pools.items()]

@@ -10,13 +10,13 @@ from world_as_kubernetes import WorldApi
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.offer import offerings
+from pilotlight.decide.capacity.offer import offerings
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
-from pilotlight.flow import notices
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interrupt import interrupt
-from pilotlight.flow.rescues import go_on
+from pilotlight.flow.interruption import notices
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.world.pools import WorldPools
 
 RULES = ClassPolicy(gpu_models="any", capacity_types=("spot",))

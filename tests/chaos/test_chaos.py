@@ -13,15 +13,18 @@ import pytest
 from pilotlight.chaos import crowd
 from pilotlight.chaos.storm import run
 from pilotlight.chaos.sweep import sweep, total
-from pilotlight.decide import gangs, purse, scale_down
-from pilotlight.decide import holds as hold_rules
+from pilotlight.decide.capacity import gangs, scale_down
+from pilotlight.decide.money import holds as hold_rules
+from pilotlight.decide.money import purse
 from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.flow import act, fan_out, flush, holds, ladder, lease, ledger, meter, sight, walk
+from pilotlight.flow import act, holds, lease, ledger, sight, walk
+from pilotlight.flow.billing import ladder, meter
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.lease import Lease
+from pilotlight.flow.telling import fan_out, flush
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
 
@@ -112,7 +115,7 @@ def nothing_pending_releases(patch: pytest.MonkeyPatch) -> None:
         ]  # fmt: skip
         return gone, None
 
-    patch.setattr("pilotlight.decide.plan.verdicts", verdicts)
+    patch.setattr("pilotlight.decide.capacity.plan.verdicts", verdicts)
     _take_busy_nodes(patch)
     assert scale_down.verdicts is not verdicts
 

@@ -10,7 +10,7 @@ from pilotlight.adapters.logs import LOGGER
 from pilotlight.chaos.interruptions import run, sweep
 from pilotlight.chaos.ordeal import COUNTED
 from pilotlight.flow import recover
-from pilotlight.flow.rescue import Rescue
+from pilotlight.flow.interruption.rescue import Rescue
 
 
 @pytest.fixture(autouse=True)

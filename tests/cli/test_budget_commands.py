@@ -12,7 +12,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.facts.bill import CostLine, MeterDay
-from pilotlight.flow import meter
+from pilotlight.flow.billing import meter
 from pilotlight.units import EPOCH
 
 POLICY = """

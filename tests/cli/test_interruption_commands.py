@@ -18,7 +18,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.server import WorldServer
 from pilotlight.world.world import World
 

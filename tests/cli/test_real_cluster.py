@@ -18,7 +18,7 @@ from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 

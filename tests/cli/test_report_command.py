@@ -15,7 +15,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.flow import bill, meter
+from pilotlight.flow.billing import bill, meter
 from pilotlight.units import EPOCH
 
 DAY = date(2026, 10, 5)

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from kubernetes_objects import NOW, pod, unscheduled, view
 
-from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Offering, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory

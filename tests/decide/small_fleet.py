@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, ClusterView, InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL

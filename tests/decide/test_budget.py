@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 
-from pilotlight.decide.budget import (
+from pilotlight.decide.capacity.headroom import covers
+from pilotlight.decide.money.budget import (
     applies,
     held,
     life,
@@ -20,9 +21,8 @@ from pilotlight.decide.budget import (
     used,
     window,
 )
-from pilotlight.decide.headroom import covers
-from pilotlight.decide.holds import claim_more, claim_new, lit, match
-from pilotlight.decide.purse import Purse
+from pilotlight.decide.money.holds import claim_more, claim_new, lit, match
+from pilotlight.decide.money.purse import Purse
 from pilotlight.facts.budget import Account, Hold, Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.decide.checkup import checkup, strongest
-from pilotlight.decide.rivals import read_priorities
+from pilotlight.decide.checkup.cluster import checkup, strongest
+from pilotlight.decide.checkup.rivals import read_priorities
 from pilotlight.facts.capacity import Mode, Offering, PoolState, Taint
 from pilotlight.facts.checkup import (
     LOOK,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.checkup_shop import shop_checks
+from pilotlight.decide.checkup.shop import shop_checks
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.shop import Shop, Size

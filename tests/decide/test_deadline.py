@@ -22,7 +22,7 @@ from pilotlight.decide.deadline import (
     unsaved,
     worth_moving,
 )
-from pilotlight.decide.owner import owner_of
+from pilotlight.decide.money.owner import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.interruption import Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice

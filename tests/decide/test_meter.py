@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
-from pilotlight.decide.economics import billed
-from pilotlight.decide.holdings import holdings
-from pilotlight.decide.holds import Lit
-from pilotlight.decide.meter import Look, counted, cuts, day_start, lines, metered, stopped
+from pilotlight.decide.capacity.economics import billed
+from pilotlight.decide.money.holdings import holdings
+from pilotlight.decide.money.holds import Lit
+from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped
 from pilotlight.facts.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.workload import SHARED, GpuRequest

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.budget import meters
-from pilotlight.decide.forecast import forecast
-from pilotlight.decide.meter import day_start
-from pilotlight.decide.spend import books, drift, spent
+from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.forecast import forecast
+from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.spend import books, drift, spent
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.budget import Meter
 from pilotlight.facts.policy import Budget, BudgetScope

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, policy
 
-from pilotlight.decide.warm import ENOUGH, HALF_LIFE_S, learned, saving, seen, worth_keeping
+from pilotlight.decide.capacity.warm import ENOUGH, HALF_LIFE_S, learned, saving, seen, worth_keeping
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR, clock_seconds

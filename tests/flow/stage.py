@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.offer import offerings
+from pilotlight.decide.capacity.offer import offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
@@ -22,7 +22,7 @@ from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

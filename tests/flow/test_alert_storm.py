@@ -6,7 +6,8 @@ import pytest
 
 from alert_storm import KINDS, storm
 from pilotlight.adapters import post
-from pilotlight.flow import fan_out, flush, telling
+from pilotlight.flow.telling import delivery as telling
+from pilotlight.flow.telling import fan_out, flush
 from providers import SECRET
 
 

@@ -10,14 +10,15 @@ from failing_store import Failing
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.meter import day_start
+from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import bill, ladder, rooms
-from pilotlight.flow.billing import billing, standing
+from pilotlight.flow import rooms
+from pilotlight.flow.billing import bill, ladder
+from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.deps import Answer
 from pilotlight.units import HOUR
 
@@ -114,7 +115,7 @@ def test_serving_is_bought_under_every_step() -> None:
 
 def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
     """The hold is where a race between a plan and a step ends."""
-    from pilotlight.decide.budget import terms
+    from pilotlight.decide.money.budget import terms
     from pilotlight.flow import holds
 
     on = Stage(budgets=(day("40", ladder=LOW),))

@@ -9,7 +9,7 @@ import pytest
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.decide.offer import catalog_pools
+from pilotlight.decide.capacity.offer import catalog_pools
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
@@ -22,7 +22,7 @@ from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

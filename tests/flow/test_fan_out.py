@@ -11,9 +11,9 @@ from telling_stage import Wall, alert, desk_of, later
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter
-from pilotlight.flow.fan_out import fan_out
-from pilotlight.flow.flush import entries, flush, redeliver
-from pilotlight.flow.telling import CLAIM_S, MOST_ATTEMPTS, Desk
+from pilotlight.flow.telling.delivery import CLAIM_S, MOST_ATTEMPTS, Desk
+from pilotlight.flow.telling.fan_out import fan_out
+from pilotlight.flow.telling.flush import entries, flush, redeliver
 from pilotlight.world.clock import VirtualClock
 
 ALERT = alert()

@@ -10,8 +10,8 @@ from telling_stage import Wall, alert, desk_of, later
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import QuietHours
-from pilotlight.flow.fan_out import fan_out
-from pilotlight.flow.flush import entries, flush
+from pilotlight.flow.telling.fan_out import fan_out
+from pilotlight.flow.telling.flush import entries, flush
 from pilotlight.world.clock import VirtualClock
 
 NIGHT = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00")}

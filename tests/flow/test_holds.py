@@ -15,14 +15,14 @@ from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.budget import meters, opened, terms
+from pilotlight.decide.money.budget import meters, opened, terms
 from pilotlight.errors import Busy, Unavailable
 from pilotlight.facts.budget import Account
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow import accounts as accounts_in_state
-from pilotlight.flow import holds
+from pilotlight.flow import holds, keeper
 from pilotlight.flow.lease import LEASE_S
 from pilotlight.flow.sight import look
 from pilotlight.ports import Page, State, Stored
@@ -477,5 +477,5 @@ def test_a_lease_that_was_lost_settles_nothing() -> None:
         raise Busy("the lease was lost")
 
     with pytest.raises(Busy):
-        holds.keep(on.deps, look(on.deps), lost)
+        keeper.keep(on.deps, look(on.deps), lost)
     assert accounts(on) == before

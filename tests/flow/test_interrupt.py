@@ -15,10 +15,10 @@ from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow import notices
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.interrupt import interrupt
-from pilotlight.flow.rescues import go_on
+from pilotlight.flow.interruption import notices
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.rescues import go_on
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)

@@ -13,7 +13,7 @@ from stage import START, Stage
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import CostLine
 from pilotlight.facts.policy import Budget
-from pilotlight.flow import meter
+from pilotlight.flow.billing import meter
 from pilotlight.world.faults import Faults
 
 CENT = Decimal("0.01")

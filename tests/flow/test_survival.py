@@ -13,7 +13,7 @@ from pilotlight.facts.trace import Job
 from pilotlight.flow.provision import provision
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 
 GANG = "p4d.24xlarge"
 

@@ -8,9 +8,9 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import PilotlightError, Unavailable
-from pilotlight.flow.fan_out import fan_out
-from pilotlight.flow.flush import entries, flush
-from pilotlight.flow.telling import CLAIM_S
+from pilotlight.flow.telling.delivery import CLAIM_S
+from pilotlight.flow.telling.fan_out import fan_out
+from pilotlight.flow.telling.flush import entries, flush
 from pilotlight.ports import Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock

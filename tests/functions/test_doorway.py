@@ -24,7 +24,7 @@ from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

@@ -23,7 +23,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.world.clock import WallClock
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"

@@ -19,7 +19,7 @@ from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

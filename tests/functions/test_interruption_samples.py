@@ -15,12 +15,12 @@ from pilotlight.codec.events import Delivery, decode
 from pilotlight.facts.interruption import Instance, Instances
 from pilotlight.facts.messages import Alert, InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.instances import INSTANCES
+from pilotlight.flow.interruption.instances import INSTANCES
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

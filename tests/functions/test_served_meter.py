@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from fleet import Fleet, fleet, until
-from pilotlight.flow import meter
+from pilotlight.flow.billing import meter
 
 
 def metered(here: Fleet) -> Decimal:

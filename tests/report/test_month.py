@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pilotlight.decide.month import Month, cents, month
+from pilotlight.decide.money.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.report.month_page import page
 from pilotlight.report.month_table import as_csv, notes, parts, render

@@ -9,7 +9,7 @@ from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Requirement, shape
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 START = datetime(2026, 7, 1, tzinfo=UTC)

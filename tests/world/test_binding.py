@@ -7,7 +7,7 @@ from pilotlight.errors import BadInput, BadRequest, Busy
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOSTNAME
 from pilotlight.facts.workload import Requirement, Toleration
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 

@@ -8,7 +8,7 @@ from small_cloud import CATALOG, POOLS, SPOT, pod, world
 
 from pilotlight.errors import NoCapacity, QuotaExceeded, Unavailable
 from pilotlight.world.cloud import billed_micros
-from pilotlight.world.nodes import Machine, WorldPool
+from pilotlight.world.machines import Machine, WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

@@ -9,7 +9,7 @@ from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 KINDS: tuple[NoticeKind, ...] = (

@@ -12,7 +12,7 @@ from pilotlight.facts.policy import Alerts, Budget, BudgetScope, Caps, Channel, 
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, WorkloadClass, shape
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from pilotlight.facts.telling import Telling
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
-    from pilotlight.flow.telling import Desk
+    from pilotlight.flow.telling.delivery import Desk
     from pilotlight.wiring import App
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -62,7 +62,7 @@ def list_(
 
     Example: [bold]pilotlight alerts list --channel ops[/bold]
     """
-    from pilotlight.flow.flush import entries
+    from pilotlight.flow.telling.flush import entries
 
     wired = _wired()
     found = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
@@ -84,8 +84,8 @@ def redeliver(
 
     Example: [bold]pilotlight alerts redeliver --channel ops --dry-run[/bold]
     """
-    from pilotlight.flow.flush import redeliver as again
-    from pilotlight.flow.telling import proof
+    from pilotlight.flow.telling.delivery import proof
+    from pilotlight.flow.telling.flush import redeliver as again
 
     desk = _desk(_wired())
     dead = again(desk, channel, dry_run=dry_run)
@@ -109,7 +109,7 @@ def _wired() -> "App":
 
 
 def _desk(wired: "App") -> "Desk":
-    from pilotlight.flow.telling import Desk
+    from pilotlight.flow.telling.delivery import Desk
 
     return Desk(
         channels=wired.channels,

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from pilotlight.decide.own_cost import OwnLine, OwnPrices, own_cost
+from pilotlight.decide.money.own_cost import OwnLine, OwnPrices, own_cost
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 

@@ -28,7 +28,7 @@ from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.server import WorldServer
 from pilotlight.world.world import World
 

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.cli.demo_stage import Stage
-from pilotlight.decide.month import Month, month
-from pilotlight.decide.month import cents as in_cents
+from pilotlight.decide.money.month import Month, month
+from pilotlight.decide.money.month import cents as in_cents
 from pilotlight.errors import Failed
 from pilotlight.facts.budget import Rung, Spent
 from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow import ladder, meter
-from pilotlight.flow.billing import standing
+from pilotlight.flow.billing import ladder, meter
+from pilotlight.flow.billing.tick import standing
 from pilotlight.units import Seconds, Usd, cents
 
 Found = TypeVar("Found")

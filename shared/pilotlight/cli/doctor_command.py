@@ -54,8 +54,8 @@ def doctor(
 
 def examine(site: "App") -> Sequence[Check]:
     """All checks of one cluster. Raises what reaching it raises."""
-    from pilotlight.decide.checkup import checkup
-    from pilotlight.decide.offer import offerings, stale_prices
+    from pilotlight.decide.capacity.offer import offerings, stale_prices
+    from pilotlight.decide.checkup.cluster import checkup
 
     now = datetime.now(UTC)
     offered, unbuyable = offerings(site.policy, site.catalog)
@@ -79,7 +79,7 @@ def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, Po
 
 def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]) -> Sequence[Check]:
     from pilotlight.adapters.pools.civo import CivoPools
-    from pilotlight.decide.checkup_shop import shop_checks
+    from pilotlight.decide.checkup.shop import shop_checks
 
     if not isinstance(site.deps.pools, CivoPools):
         return ()

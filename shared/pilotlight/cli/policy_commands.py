@@ -30,7 +30,7 @@ def check(
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy import read_policy
-    from pilotlight.decide.budget import runs_held
+    from pilotlight.decide.money.budget import runs_held
 
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}

@@ -14,7 +14,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
-    from pilotlight.decide.month import Month
+    from pilotlight.decide.money.month import Month
 
 
 def register(app: typer.Typer) -> None:
@@ -64,8 +64,8 @@ def report(
 
 
 def _month(text: str, team: str | None, cluster: str) -> "Month":
-    from pilotlight.decide.month import month
-    from pilotlight.flow import bill, meter
+    from pilotlight.decide.money.month import month
+    from pilotlight.flow.billing import bill, meter
     from pilotlight.wiring import app
 
     wired = app(Settings.of(os.environ))

@@ -53,7 +53,7 @@ def why(
 
 
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
-    from pilotlight.flow.notices import every
+    from pilotlight.flow.interruption.notices import every
 
     return [found for found in every(state, cluster) if about(found, subject)]
 

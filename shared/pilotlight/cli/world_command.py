@@ -33,7 +33,7 @@ def world(
     """
     from pilotlight.wiring import app
     from pilotlight.world.clock import WallClock
-    from pilotlight.world.nodes import WorldPool
+    from pilotlight.world.machines import WorldPool
     from pilotlight.world.server import WorldServer
     from pilotlight.world.world import World
 

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 from zoneinfo import ZoneInfo
 
-from pilotlight.decide.schedule import in_window
+from pilotlight.decide.capacity.schedule import in_window
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Channel, QuietHours
 from pilotlight.facts.telling import Burst

@@ -20,7 +20,7 @@ from pilotlight.facts.messages import (
 from pilotlight.flow.deps import Answer
 
 if TYPE_CHECKING:
-    from pilotlight.flow.telling import Desk
+    from pilotlight.flow.telling.delivery import Desk
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
@@ -62,36 +62,36 @@ def run(request: Request, message: Message) -> Answer:
 
             return reconcile(request.deps, message, dry_run=request.dryrun)
         case "spot_interruption", InterruptionNotice():
-            from pilotlight.flow.interrupt import interrupt
+            from pilotlight.flow.interruption.interrupt import interrupt
 
             return interrupt(request.deps, message, dry_run=request.dryrun)
         case "spot_interruption", Tick(what="rescue"):
-            from pilotlight.flow.rescues import go_on
+            from pilotlight.flow.interruption.rescues import go_on
 
             return go_on(request.deps, dry_run=request.dryrun)
         case "billing_tick", BudgetNotice() if not request.dryrun:
-            from pilotlight.flow.cloud_budget import cloud_budget
+            from pilotlight.flow.billing.cloud_budget import cloud_budget
 
             return cloud_budget(request.deps, message)
         case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
-            from pilotlight.flow.billing import billing
+            from pilotlight.flow.billing.tick import billing
 
             return billing(request.deps, message, dry_run=request.dryrun)
         case "alert_fanout", Alert():
             return _alert(request, message)
         case "alert_fanout", Tick(what="alerts"):
-            from pilotlight.flow.flush import flush
+            from pilotlight.flow.telling.flush import flush
 
             return flush(_desk(request.house), dry_run=request.dryrun)
     raise BadEvent(_misrouted(request.function, message), "type")
 
 
 def _alert(request: Request, alert: Alert) -> Answer:
-    from pilotlight.flow.heard import hear, heard
+    from pilotlight.flow.telling.heard import hear, heard
 
     if heard(request.house.state, alert):
         return Answer(decision="", did=(), why="this alert was taken in before")
-    from pilotlight.flow.fan_out import fan_out
+    from pilotlight.flow.telling.fan_out import fan_out
 
     answer = fan_out(_desk(request.house), alert, dry_run=request.dryrun)
     if not request.dryrun:
@@ -101,7 +101,7 @@ def _alert(request: Request, alert: Alert) -> Answer:
 
 def _desk(house: House) -> "Desk":
     """Raises ``Failed`` for a deployment that is set up wrongly: that is no fault of the alert."""
-    from pilotlight.flow.telling import Desk
+    from pilotlight.flow.telling.delivery import Desk
 
     try:
         channels, policy = house.channels, house.policy.alerts

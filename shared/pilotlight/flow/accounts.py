@@ -7,7 +7,7 @@ of one node, ``runs/<cluster>`` how long pods ran, for budgets that are not hard
 from collections.abc import Callable
 
 from pilotlight.codec.records import Format
-from pilotlight.decide.holds import Claim
+from pilotlight.decide.money.holds import Claim
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Hold, Meter, Runs
 from pilotlight.flow.deps import Deps, Kept

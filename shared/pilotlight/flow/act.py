@@ -10,7 +10,8 @@ from pilotlight.errors import BadRequest, Busy, Denied, LastNode, PilotlightErro
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
 from pilotlight.facts.policy import ApproveOver
-from pilotlight.flow import brakes, holds, ledger, lives, memorise
+from pilotlight.flow import brakes, holds, ledger, memorise
+from pilotlight.flow.billing import lives
 from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease

@@ -16,8 +16,8 @@ def remind(deps: Deps) -> None:
         return
     if token is None:
         return
-    from pilotlight.decide.credential import token_check
-    from pilotlight.flow.cloud_budget import tell_once
+    from pilotlight.decide.checkup.credential import token_check
+    from pilotlight.flow.billing.cloud_budget import tell_once
 
     now = deps.clock.now()
     check = token_check(token, now)

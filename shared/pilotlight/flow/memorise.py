@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.warm import seen
+from pilotlight.decide.capacity.warm import seen
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory

@@ -6,9 +6,9 @@ from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow import ledger
 from pilotlight.flow.credential import remind
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.flush import wake
-from pilotlight.flow.rescues import carry_on, seen
+from pilotlight.flow.interruption.rescues import carry_on, seen
 from pilotlight.flow.tell import alert_out, send
+from pilotlight.flow.telling.flush import wake
 from pilotlight.flow.walk import Aim, aimed_walk
 from pilotlight.flow.walk import dry_run as _dry_run
 from pilotlight.ports import Stored

@@ -11,25 +11,10 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import (
-    accounts,
-    bill,
-    billing,
-    brakes,
-    cloud_budget,
-    fan_out,
-    flush,
-    heard,
-    instances,
-    ladder,
-    lease,
-    ledger,
-    lives,
-    meter,
-    notices,
-    provision,
-    telling,
-)
+from pilotlight.flow import accounts, brakes, lease, ledger, provision
+from pilotlight.flow.billing import bill, cloud_budget, ladder, lives, meter, tick
+from pilotlight.flow.interruption import instances, notices
+from pilotlight.flow.telling import delivery, fan_out, flush, heard
 from pilotlight.units import Seconds
 
 
@@ -43,7 +28,7 @@ class Room(NamedTuple):
 ROOMS: Mapping[str, Room] = {
     "approved": Room(brakes.APPROVAL, brakes.APPROVAL_S),
     "bill": Room(bill.BILL, bill.KEEP_BILLS_S),
-    "bill-read": Room(MARK, billing.READ_EVERY_S),
+    "bill-read": Room(MARK, tick.READ_EVERY_S),
     "burst": Room(fan_out.BURST, fan_out.KEEP_BURSTS_S),
     "cap": Room(accounts.ACCOUNT, accounts.KEEP_ACCOUNTS_S),
     "chat": Room(MARK),
@@ -67,14 +52,14 @@ ROOMS: Mapping[str, Room] = {
     "noticed": Room(MARK, cloud_budget.ONCE_S),
     "open": Room(ledger.RECORD),
     "pause": Room(brakes.PAUSE),
-    "proof": Room(telling.TELLING, telling.KEEP_PROOFS_S),
+    "proof": Room(delivery.TELLING, delivery.KEEP_PROOFS_S),
     "rescue": Room(notices.INTERRUPTION),
-    "rest": Room(telling.REST, telling.KEEP_RESTS_S),
+    "rest": Room(delivery.REST, delivery.KEEP_RESTS_S),
     "runs": Room(accounts.RUNS),
     "silent": Room(MARK),
     "tick": Room(MARK, 60.0),
     "told": Room(MARK, ledger.TELL_AGAIN_S),
-    "waiting": Room(telling.TELLING),
+    "waiting": Room(delivery.TELLING),
 }
 
 

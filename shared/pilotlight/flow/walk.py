@@ -8,12 +8,13 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import Effect, NodeVerdict, Plan, Record
-from pilotlight.flow import holds, lease, ledger, lives
+from pilotlight.flow import holds, keeper, lease, ledger
 from pilotlight.flow.act import Act, planned
+from pilotlight.flow.billing import lives
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.recover import recover
@@ -103,7 +104,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
         sight = look(deps)
     sight = settle(deps, sight) if aim.releases else sight
     sight = aim.see(sight) if aim.see else sight
-    kept = holds.keep(deps, sight, held.keep)
+    kept = keeper.keep(deps, sight, held.keep)
     sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=aim.releases, explain=False)
     here = {node.name for node in sight.view.nodes}
     gives = tuple(node for node in aim.gives if node.node in here)  # A second look gives nothing back twice.

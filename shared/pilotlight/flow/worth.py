@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.budget import most, terms
+from pilotlight.decide.money.budget import most, terms
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict
 from pilotlight.facts.policy import DEFAULT_CLASSES

@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.offer import catalog_pools
+from pilotlight.decide.capacity.offer import catalog_pools
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
@@ -27,7 +27,7 @@ from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pilotlight.decide.month import Month
+from pilotlight.decide.money.month import Month
 from pilotlight.report.month_table import Line, notes, parts
 from pilotlight.report.replay_page import style
 from pilotlight.report.svg import Frame, Scale, axes, drawing, el, round_ticks

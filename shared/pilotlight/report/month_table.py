@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pilotlight.decide.month import Amount, Month, cents
+from pilotlight.decide.money.month import Amount, Month, cents
 from pilotlight.units import Usd
 
 NOBODY = "(no team)"

@@ -6,7 +6,8 @@ from decimal import Decimal
 from random import Random
 
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour
-from pilotlight.world.nodes import Machine, WorldNode
+from pilotlight.world.machines import Machine
+from pilotlight.world.nodes import WorldNode
 
 _MICRO = 1_000_000
 

@@ -7,7 +7,8 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults
-from pilotlight.world.nodes import Machine, WorldNode, WorldPool
+from pilotlight.world.machines import Machine, WorldPool
+from pilotlight.world.nodes import WorldNode
 
 
 class Fleet:

@@ -1,4 +1,4 @@
-"""What the world is made of: pools, nodes with their devices, and jobs."""
+"""What the world is made of: nodes with their devices, and jobs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,102 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.facts.capacity import CapacityType, Node, Resources, Taint
-from pilotlight.facts.catalog import InstanceType
+from pilotlight.facts.capacity import CapacityType, Node, Resources
 from pilotlight.facts.labels import (
-    CAPACITY_TYPE,
-    GPU_MODEL,
-    GPU_PRODUCT,
     HOSTNAME,
-    INSTANCE_TYPE,
     NODE_NAME,
-    POOL,
-    ZONE,
 )
-from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import PodDemand
-from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, milli, whole
-
-
-class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node.
-
-    ``relaunches``: it starts a node by itself in the place of one that the cloud took. An ``atomic`` one grants a
-    request whole or refuses it whole.
-    """
-
-    name: str
-    instance_type: str
-    capacity_type: CapacityType = "on-demand"
-    max: int | None = None
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    zone: str = ""
-    slices: dict[str, int] = {}
-    relaunches: bool = False
-    atomic: bool = False
-
-    @staticmethod
-    def of(name: str, rules: PoolPolicy) -> "WorldPool":
-        """The pool that a policy's entry describes."""
-        return WorldPool(
-            name=name,
-            instance_type=rules.instance_type,
-            capacity_type=rules.capacity_type,
-            max=rules.max,
-            labels=rules.labels,
-            taints=rules.taints,
-            zone=rules.zones[0] if rules.zones else "",
-            relaunches=rules.relaunches,
-            atomic=rules.atomic,
-        )
-
-
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool in one zone with all that its catalogue entry says: what every such node is like."""
-
-    key: str
-    pool: WorldPool
-    zone: str
-    gpus: int
-    gpu_model: str
-    price: UsdPerHour
-    resources: Resources
-    slices: dict[str, int]
-    labels: dict[str, str]
-    minimum_s: Seconds
-    increment_s: Seconds
-    boot_s: Seconds
-    interruptions_per_hour: float
-
-    @staticmethod
-    def of(pool: WorldPool, kind: InstanceType, zone: str) -> "Machine":
-        """The pool's machine; its labels are those a cloud, Karpenter and NVIDIA's discovery would set."""
-        facts = {
-            INSTANCE_TYPE: pool.instance_type,
-            POOL: pool.name,
-            GPU_MODEL: kind.gpu_model,
-            GPU_PRODUCT: kind.gpu_product,
-            CAPACITY_TYPE: pool.capacity_type,
-            ZONE: zone,
-        }
-        return Machine(
-            key=f"{pool.name}/{zone}",
-            pool=pool,
-            zone=zone,
-            gpus=kind.gpus,
-            gpu_model=kind.gpu_model,
-            price=kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour,
-            resources=Resources(
-                cpu_milli=milli(kind.cpu), memory=whole(kind.memory), ephemeral=whole(kind.ephemeral), pods=kind.pods
-            ),
-            slices=pool.slices,
-            labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
-            minimum_s=kind.minimum_s,
-            increment_s=kind.increment_s,
-            boot_s=kind.boot_s,
-            interruptions_per_hour=kind.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
-        )
+from pilotlight.units import MILLI_PER_GPU, Seconds
+from pilotlight.world.machines import Machine
 
 
 class Room(NamedTuple):

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pilotlight.decide.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Resources
 from pilotlight.facts.labels import HOSTNAME, NODE_NAME
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
-from pilotlight.world.nodes import Machine, Placement, Room, WorldNode
+from pilotlight.world.machines import Machine
+from pilotlight.world.nodes import Placement, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
 

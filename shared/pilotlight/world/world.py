@@ -21,7 +21,8 @@ from pilotlight.world.evictions import Ending, Evictions
 from pilotlight.world.faults import Faults
 from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
-from pilotlight.world.nodes import WorldJob, WorldNode, WorldPool
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.scheduler import Need
 from pilotlight.world.workload import Workload
 

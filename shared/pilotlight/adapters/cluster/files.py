@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.classify import classify
+from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.policy import Policy

@@ -12,7 +12,7 @@ from pilotlight.replay.peers.names import ALWAYS_ON
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, per_hour
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
-from pilotlight.world.nodes import Machine, WorldPool
+from pilotlight.world.machines import Machine, WorldPool
 from pilotlight.world.world import World
 
 

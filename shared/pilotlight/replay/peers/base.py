@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from pilotlight.decide.fit import device_for
+from pilotlight.decide.capacity.fit import device_for
 from pilotlight.errors import Denied
 from pilotlight.units import MILLI_PER_GPU, Seconds
-from pilotlight.world.nodes import Machine, WorldNode
+from pilotlight.world.machines import Machine
+from pilotlight.world.nodes import WorldNode
 from pilotlight.world.scheduler import Need
 from pilotlight.world.world import Change, World
 

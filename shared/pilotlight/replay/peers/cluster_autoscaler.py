@@ -4,7 +4,7 @@ from random import Random
 
 from pilotlight.replay.peers.base import Bin, FirstFit, Pod, Ticker, launch, uncovered
 from pilotlight.units import MILLI_PER_GPU, Seconds
-from pilotlight.world.nodes import Machine
+from pilotlight.world.machines import Machine
 from pilotlight.world.world import World
 
 PERIOD_S = 10.0

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from pilotlight.replay.peers.base import Bin, Pod, launch, release_idle, uncovered
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import Machine, WorldNode
+from pilotlight.world.machines import Machine
+from pilotlight.world.nodes import WorldNode
 from pilotlight.world.scheduler import Need
 from pilotlight.world.world import Change, World
 

@@ -14,7 +14,7 @@ from pilotlight.replay.peers.names import ALWAYS_ON, peer
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
-from pilotlight.world.nodes import WorldPool
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
 LINGER_S = 24 * HOUR

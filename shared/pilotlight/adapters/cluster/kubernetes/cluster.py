@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.classify import classify
+from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.policy import Policy

@@ -17,7 +17,7 @@ from pilotlight.facts.policy import Alerts
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.telling import (
+from pilotlight.flow.telling.delivery import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
     TELLING,

@@ -14,11 +14,11 @@ from zlib import crc32
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.decide.holds import lit
-from pilotlight.decide.meter import Look, counted, cuts, day_start, lines, metered, stopped
+from pilotlight.decide.money.holds import lit
+from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped
 from pilotlight.errors import Conflict
 from pilotlight.facts.bill import CostLine, MeterDay, MeteredNode, MeterPart
-from pilotlight.flow import lives
+from pilotlight.flow.billing import lives
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.units import HOUR

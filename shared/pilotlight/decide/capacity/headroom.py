@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from pilotlight.decide.budget import terms
-from pilotlight.decide.purse import MANY, Purse
+from pilotlight.decide.money.budget import terms
+from pilotlight.decide.money.purse import MANY, Purse
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import Policy

@@ -12,16 +12,17 @@ from functools import partial
 
 import msgspec
 
+from pilotlight.decide.capacity.economics import billed
 from pilotlight.decide.deadline import MARGIN_S, assumed_saved, groups, rescue, unsaved
-from pilotlight.decide.economics import billed
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption import Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.flow import brakes, notices
+from pilotlight.flow import brakes
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.doomed import node_of, without
+from pilotlight.flow.interruption import notices
+from pilotlight.flow.interruption.doomed import node_of, without
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.walk import AT_WORK, Aim, aimed_walk
 from pilotlight.units import Seconds, UsdPerHour

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.budget import amount, limit, who
+from pilotlight.decide.money.budget import amount, limit, who
 from pilotlight.facts.budget import Rung, Spent, Step
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import BudgetScope, LadderStep

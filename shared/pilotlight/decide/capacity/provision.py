@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.bins import Allowed, Bin, fill, of_offering
-from pilotlight.decide.choose import Candidate, Eligible, dearer, eligible, ranked
-from pilotlight.decide.headroom import Headroom, covers
+from pilotlight.decide.capacity.bins import Allowed, Bin, fill, of_offering
+from pilotlight.decide.capacity.choose import Candidate, Eligible, dearer, eligible, ranked
+from pilotlight.decide.capacity.headroom import Headroom, covers
 from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.bins import Bin, of_node, of_offering
-from pilotlight.decide.failed import failed_capacity, resting
-from pilotlight.decide.gangs import plan_pods
-from pilotlight.decide.headroom import Headroom
-from pilotlight.decide.ladder import barred
-from pilotlight.decide.offer import stale_prices
-from pilotlight.decide.provision import Provisioner
-from pilotlight.decide.purse import Purse
-from pilotlight.decide.scale_down import verdicts
-from pilotlight.decide.schedule import effective
+from pilotlight.decide.capacity.bins import Bin, of_node, of_offering
+from pilotlight.decide.capacity.failed import failed_capacity, resting
+from pilotlight.decide.capacity.gangs import plan_pods
+from pilotlight.decide.capacity.headroom import Headroom
+from pilotlight.decide.capacity.offer import stale_prices
+from pilotlight.decide.capacity.provision import Provisioner
+from pilotlight.decide.capacity.scale_down import verdicts
+from pilotlight.decide.capacity.schedule import effective
+from pilotlight.decide.money.ladder import barred
+from pilotlight.decide.money.purse import Purse
 from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan

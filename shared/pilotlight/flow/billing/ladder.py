@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.decide.budget import amount, limit, who
-from pilotlight.decide.ladder import climbed, figures, percent, rule
+from pilotlight.decide.money.budget import amount, limit, who
+from pilotlight.decide.money.ladder import climbed, figures, percent, rule
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, Step
 from pilotlight.facts.messages import Alert

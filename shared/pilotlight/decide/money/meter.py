@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.economics import billed_seconds
-from pilotlight.decide.holdings import holdings
-from pilotlight.decide.holds import Lit
+from pilotlight.decide.capacity.economics import billed_seconds
+from pilotlight.decide.money.holdings import holdings
+from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.units import EPOCH

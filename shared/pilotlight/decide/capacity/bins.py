@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pilotlight.decide.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.workload import PodShape

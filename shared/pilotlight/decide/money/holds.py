@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.budget import amount, held, limit, longest_run, refusal, terms, used
+from pilotlight.decide.money.budget import amount, held, limit, longest_run, refusal, terms, used
 from pilotlight.facts.budget import Account, Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy

@@ -10,8 +10,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.forecast import DAYS, forecast
-from pilotlight.decide.meter import day_start
+from pilotlight.decide.money.forecast import DAYS, forecast
+from pilotlight.decide.money.meter import day_start
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.budget import Meter, Spent
 from pilotlight.facts.policy import BudgetScope

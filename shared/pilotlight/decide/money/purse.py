@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.budget import applies, ends_within, following, held, opened, refusal
+from pilotlight.decide.money.budget import applies, ends_within, following, held, opened, refusal
 from pilotlight.facts.budget import Meter, Money, Terms
 
 MANY = 1 << 30

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pilotlight.decide.checkup_pools import pool_checks
-from pilotlight.decide.credential import token_check
-from pilotlight.decide.rivals import rival_checks
+from pilotlight.decide.checkup.credential import token_check
+from pilotlight.decide.checkup.pools import pool_checks
+from pilotlight.decide.checkup.rivals import rival_checks
 from pilotlight.facts.capacity import Mode, Offering, PoolState
 from pilotlight.facts.checkup import (
     TOO_MUCH,

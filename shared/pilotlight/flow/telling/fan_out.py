@@ -16,8 +16,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Burst, Telling
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.flush import flush_now_and_then
-from pilotlight.flow.telling import (
+from pilotlight.flow.telling.delivery import (
     CLAIM_S,
     LOOK_AGAIN_S,
     Begun,
@@ -35,6 +34,7 @@ from pilotlight.flow.telling import (
     wait,
     waiting_key,
 )
+from pilotlight.flow.telling.flush import flush_now_and_then
 from pilotlight.ports import ABSENT
 from pilotlight.units import HOUR, Seconds
 

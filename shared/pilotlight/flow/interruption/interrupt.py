@@ -6,14 +6,14 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
-from pilotlight.decide.owner import owner_of
+from pilotlight.decide.money.owner import owner_of
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.flow import instances, notices
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.notices import Kept
+from pilotlight.flow.interruption import instances, notices
+from pilotlight.flow.interruption.notices import Kept
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
 
@@ -70,7 +70,7 @@ def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
 
 def _advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
     # A notice that was dealt with costs a cold start nothing of this.
-    from pilotlight.flow.rescues import advance
+    from pilotlight.flow.interruption.rescues import advance
 
     return advance(deps, kept, view)
 
@@ -79,7 +79,7 @@ def _opened(
     deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
-    from pilotlight.flow.doomed import node_of
+    from pilotlight.flow.interruption.doomed import node_of
 
     node = node_of(view, notice.instance)
     seen = instances.where(deps, notice.instance) if node is None else None
@@ -133,8 +133,8 @@ def _told(
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
-    from pilotlight.flow.doomed import node_of
-    from pilotlight.flow.rescue import Rescue
+    from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.rescue import Rescue
 
     node = node_of(view, found.instance)
     run = Rescue(deps, found, view)
@@ -145,8 +145,8 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
-    from pilotlight.flow.doomed import node_of
-    from pilotlight.flow.rescue import Rescue
+    from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.rescue import Rescue
 
     try:
         view = deps.cluster.observe()

@@ -9,17 +9,18 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from pilotlight.codec.records import MARK, Mark
-from pilotlight.decide.budget import meters
-from pilotlight.decide.ladder import figures
-from pilotlight.decide.meter import day_start
-from pilotlight.decide.spend import Books, books, drift, spent
+from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.ladder import figures
+from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.spend import Books, books, drift, spent
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.bill import Bill, MeterDay
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import accounts, bill, ladder, meter
-from pilotlight.flow.cloud_budget import ONCE_S, cloud_budget, noticed, tell_once
+from pilotlight.flow import accounts
+from pilotlight.flow.billing import bill, ladder, meter
+from pilotlight.flow.billing.cloud_budget import ONCE_S, cloud_budget, noticed, tell_once
 from pilotlight.flow.deps import Answer, Deps, Kept
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills

@@ -6,10 +6,10 @@ import msgspec
 
 from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.flow import notices
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.notices import Kept
-from pilotlight.flow.rescue import Rescue
+from pilotlight.flow.interruption import notices
+from pilotlight.flow.interruption.notices import Kept
+from pilotlight.flow.interruption.rescue import Rescue
 from pilotlight.flow.sight import Sight
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.choose import eligible
-from pilotlight.decide.provision import Group, Provisioner, by_age
+from pilotlight.decide.capacity.choose import eligible
+from pilotlight.decide.capacity.provision import Group, Provisioner, by_age
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.workload import PodDemand
 

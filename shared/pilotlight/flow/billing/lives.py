@@ -5,7 +5,7 @@ look that misses it.
 """
 
 from pilotlight.codec.records import Format
-from pilotlight.decide.holds import lit
+from pilotlight.decide.money.holds import lit
 from pilotlight.facts.bill import Life
 from pilotlight.facts.capacity import Booting
 from pilotlight.facts.decisions import Record

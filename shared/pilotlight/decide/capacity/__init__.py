@@ -1,0 +1,1 @@
+"""What to buy, keep and give back: demand, offerings, bins and one objective."""

@@ -1,0 +1,1 @@
+"""What is wrong on a cluster, judged from what was read of it."""

@@ -1,0 +1,1 @@
+"""Dollars before and after they are spent: budgets, holds, the meter, forecasts and the month."""
