@@ -38,6 +38,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
+from pilotlight.flow.lease import LEASE_S
 from pilotlight.units import Seconds
 from pilotlight.world.world import Change, World
 
@@ -72,6 +73,10 @@ class Violation(NamedTuple):
     kind: Kind
     t: Seconds
     text: str
+
+
+MENDED_S: Seconds = LEASE_S + 60
+"""What a dead worker left behind is mended so soon: the first tick may still find its lease."""
 
 
 class Watch:
@@ -203,7 +208,7 @@ class Watch:
         for node in self._world.nodes.values():
             since_s = self._cordons.get(node.id, self._world.now_s)
             stays = node.cordoned and not node.doomed_s and not self.books.entries[node.id].frozen
-            if stays and (node.id not in rescued or self._world.now_s - since_s > CORDON_S):
+            if stays and self._world.now_s - since_s > (CORDON_S if node.id in rescued else MENDED_S):
                 self.broke("overlong_cordons", f"{node.id} takes no pods since {since_s:.1f} s")
 
     def _all(self, kind: Kind, found: Iterable[str]) -> None:
