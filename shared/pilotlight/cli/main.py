@@ -9,35 +9,45 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import PilotlightError, Reject
 
 COMMANDS = {
     "plan_command": ("plan",),
+    "doctor_command": ("doctor",),
     "policy_commands": ("check", "schema"),
-    "replay_command": ("replay", "week"),
-    "trace_commands": ("synth", "stats", "trace"),
     "demo_command": ("demo",),
     "serve_command": ("serve",),
     "world_command": ("world",),
     "send_command": ("send",),
-    "whatif_command": ("whatif",),
-    "report_command": ("report",),
-    "why_command": ("why",),
-    "state_commands": ("state",),
-    "chaos_command": ("chaos",),
-    "interruption_commands": ("interruptions", "drill"),
-    "doctor_command": ("doctor",),
     "reconcile_command": ("reconcile",),
     "connect_command": ("connect",),
-    "cost_command": ("cost-of-self",),
-    "sizes_command": ("sizes",),
     "brake_commands": ("pause", "resume", "approve"),
+    "why_command": ("why",),
+    "report_command": ("report",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
+    "state_commands": ("state",),
+    "whatif_command": ("whatif",),
+    "cost_command": ("cost-of-self",),
+    "sizes_command": ("sizes",),
+    "replay_command": ("replay", "week"),
+    "trace_commands": ("synth", "stats", "trace"),
+    "chaos_command": ("chaos",),
+    "interruption_commands": ("interruptions", "drill"),
 }
 """Which module of this package registers which commands."""
+
+PANELS = {
+    "Before it acts": "plan doctor check schema demo",
+    "Running it": "serve world send reconcile connect pause resume approve",
+    "What it did, and what it cost": "why report budget alerts state",
+    "Reckoning": "whatif cost-of-self sizes",
+    "Proof": "replay week synth stats trace chaos interruptions drill",
+}
+"""How the help groups them."""
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
@@ -57,7 +67,17 @@ def build(words: list[str]) -> typer.Typer:
     named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
     for module in named or COMMANDS:
         import_module(f"pilotlight.cli.{module}").register(app)
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
+    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for info in registered:
+        info.rich_help_panel = panel_of[_name(info)]
     return app
+
+
+def _name(info: CommandInfo | TyperInfo) -> str:
+    """What the help calls a command or a group of them."""
+    name = info.name or getattr(info.callback, "__name__", "")
+    return str(name).replace("_", "-")
 
 
 def run() -> None:
