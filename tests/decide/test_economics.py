@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import offering
 
-from pilotlight.decide.capacity.economics import billed, billed_seconds, break_even_s, paid_until_s, usd_per_useful_hour
+from pilotlight.decide.money.economics import billed, billed_seconds, break_even_s, paid_until_s, usd_per_useful_hour
 
 BY_SECOND = offering("s", "T4", 1, "3.60")
 BY_HOUR = offering("h", "T4", 1, "2", minimum_s=3600, increment_s=3600)

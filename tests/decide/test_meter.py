@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
-from pilotlight.decide.capacity.economics import billed
+from pilotlight.decide.money.economics import billed
 from pilotlight.decide.money.holdings import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped

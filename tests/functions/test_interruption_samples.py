@@ -15,7 +15,7 @@ from pilotlight.codec.events import Delivery, decode
 from pilotlight.facts.interruption import Instance, Instances
 from pilotlight.facts.messages import Alert, InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.interruption.instances import INSTANCES
+from pilotlight.flow.instances import INSTANCES
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock

@@ -11,9 +11,9 @@ import msgspec
 
 from pilotlight.codec.records import MARK, Format
 from pilotlight.errors import Corrupt
-from pilotlight.flow import accounts, brakes, lease, ledger, provision
+from pilotlight.flow import accounts, brakes, instances, lease, ledger, provision
 from pilotlight.flow.billing import bill, cloud_budget, ladder, lives, meter, tick
-from pilotlight.flow.interruption import instances, notices
+from pilotlight.flow.interruption import notices
 from pilotlight.flow.telling import delivery, fan_out, flush, heard
 from pilotlight.units import Seconds
 

@@ -11,9 +11,8 @@ from pilotlight.decide.capacity.warm import seen
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import ledger
+from pilotlight.flow import instances, ledger
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption import instances
 from pilotlight.flow.sight import Sight, ready_for_s
 from pilotlight.units import clock_seconds
 

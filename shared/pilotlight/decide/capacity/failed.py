@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.economics import billed
+from pilotlight.decide.money.economics import billed
 from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Backoff, Memory

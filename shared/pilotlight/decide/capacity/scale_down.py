@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pilotlight.decide.capacity.economics import billed, break_even_s, paid_until_s
 from pilotlight.decide.capacity.warm import learned, pays_until_s, saving, worth_keeping
+from pilotlight.decide.money.economics import billed, break_even_s, paid_until_s
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.capacity.economics import billed_seconds
+from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.holdings import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch

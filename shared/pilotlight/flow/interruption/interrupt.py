@@ -11,8 +11,9 @@ from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow import instances
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption import instances, notices
+from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.notices import Kept
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour

@@ -12,8 +12,8 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.capacity.economics import billed
 from pilotlight.decide.deadline import MARGIN_S, assumed_saved, groups, rescue, unsaved
+from pilotlight.decide.money.economics import billed
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
