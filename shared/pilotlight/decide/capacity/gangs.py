@@ -10,7 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.capacity.choose import eligible
-from pilotlight.decide.capacity.provision import Group, Provisioner, by_age
+from pilotlight.decide.capacity.provision import Provisioner
+from pilotlight.decide.capacity.purchase import Group, by_age
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.workload import PodDemand
 

@@ -6,13 +6,13 @@ or not at all. Nothing here takes the plan over a cap.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.capacity.bins import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.choose import Candidate, Eligible, dearer, eligible, ranked
 from pilotlight.decide.capacity.headroom import Headroom, covers
+from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
 from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
@@ -21,27 +21,6 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
 from pilotlight.units import cents
-
-
-@dataclass(slots=True)
-class Group:
-    """Pods of one shape that still wait."""
-
-    shape: PodShape
-    pods: list[PodDemand]
-
-
-@dataclass(slots=True)
-class Purchase:
-    """Nodes of one offering bought so far in this plan, for whom. ``terms`` are one a node, where there are budgets."""
-
-    offering: Offering
-    bins: list[Bin] = field(default_factory=list)
-    terms: list[Terms] = field(default_factory=list)
-    demands: list[str] = field(default_factory=list)
-    shapes: set[str] = field(default_factory=set)
-    gangs: set[str] = field(default_factory=set)
-    workload_class: str = ""
 
 
 class Provisioner:
@@ -117,7 +96,7 @@ class Provisioner:
                 placed += count
                 self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
-                    self._charge(self.purchases[bin_.where], shape, pods)
+                    self.purchases[bin_.where].charge(shape, pods)
         left = self._without_unbound(Group(shape, group.pods[placed:]))
         return placed + (self._buy(Group(shape, left)) if left else 0)
 
@@ -206,14 +185,7 @@ class Provisioner:
         fresh = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
         purchase.bins += fresh
         fill(group.shape, len(group.pods), fresh, self.allowed)
-        self._charge(purchase, group.shape, group.pods)
-
-    def _charge(self, purchase: Purchase, shape: PodShape, pods: Sequence[PodDemand]) -> None:
-        purchase.demands += [p.uid for p in pods]
-        purchase.shapes.add(shape.key)
-        purchase.workload_class = shape.workload_class
-        if shape.gang is not None:
-            purchase.gangs.add(shape.gang.key)
+        purchase.charge(group.shape, group.pods)
 
     def _cannot(self, group: Group, able: Eligible) -> None:
         if able.finding is not None:
@@ -260,29 +232,7 @@ class Provisioner:
 
     def buys(self) -> tuple[Buy, ...]:
         """The purchases of the plan, one an offering."""
-        return tuple(
-            Buy(
-                pool=p.offering.pool,
-                offering=p.offering.name,
-                zone=p.offering.zone,
-                count=len(p.bins),
-                usd_per_hour=p.offering.usd_per_hour,
-                boot_s=p.offering.boot_s,
-                demands=tuple(p.demands),
-                shapes=tuple(sorted(p.shapes)),
-                workload_class=p.workload_class,
-                gangs=tuple(sorted(p.gangs)),
-                terms=tuple(p.terms),
-                why=f"{len(p.demands)} waiting pod{'s' if len(p.demands) != 1 else ''} without room",
-            )
-            for _, p in sorted(self.purchases.items())
-            if p.bins
-        )
-
-
-def by_age(pod: PodDemand) -> tuple[datetime, str]:
-    """The order of pods in a group: the oldest first."""
-    return pod.created_at, pod.uid
+        return tuple(purchase.buy() for _, purchase in sorted(self.purchases.items()) if purchase.bins)
 
 
 def within(bin_: Bin, offering: Offering) -> bool:
