@@ -130,8 +130,17 @@ WRONG = {
     "nothing to fall back to": ("classes: {batch: {fallback: allow}}", "classes.batch.fallback: allow changes nothing"),
     "a duration without sense": ("cooldown: soon", "cooldown: 'soon' is no duration: write 90s, 10m, 2h or 1d"),
     "an endless duration": ("cooldown: inf", "cooldown: 'inf' must be a duration of 0 or more"),
+    "a duration of ages": ("cooldown: 99999999d", "cooldown: '99999999d' is longer than 3650d"),
+    "a duration beyond numbers": ("cooldown: 1e400", "cooldown: '1e400' is longer than 3650d"),
+    "a duration that overflows": ("cooldown: 1e999999d", "cooldown: '1e999999d' must be a duration of 0 or more"),
+    "a cap beyond numbers": ("caps: {usd_per_hour: 1e400}", "caps.usd_per_hour: '1e400' is more than 1,000,000,000"),
+    "a pool without end": (f"pools: {{a: {{{POOL}, max: 10000000000}}}}", "pools.a.max: '10000000000' is more than"),
     "a negative cap": ("caps: {gpus: -4}", "caps.gpus: -4 is negative"),
     "a price of nothing": ("prices: {overrides: {a/spot: 0}}", "prices.overrides.a/spot: must be more than 0"),
+    "a price of next to nothing": (
+        "prices: {overrides: {a/spot: 1e-30}}",
+        "prices.overrides.a/spot: '1e-30' is less than a billionth: write 0, or more",
+    ),
     "a price of NaN": ("prices: {overrides: {a/spot: .nan}}", "prices.overrides.a/spot: '.nan' is not a number"),
     "a price of what": ("prices: {overrides: {a: 1}}", "prices.overrides.a: write it as TYPE/"),
     "a zone of Mars": (

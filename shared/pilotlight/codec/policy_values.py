@@ -4,7 +4,7 @@ Scalars come as text (see ``codec.policy``), so each type reads its own.
 """
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +19,10 @@ DROPPED: Any = object()
 """What a value with a problem becomes: it is left out, and the rest is still read."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+LONGEST_S, MOST, LEAST = 3650 * 86_400, 10**9, Decimal("1e-9")
+"""No duration and no number of a policy is larger, nor smaller if it is not 0: beyond are slips of the hand, and
+moments that no calendar has."""
 
 
 def read_value(value: Any, kind: inspect.Type, path: str, problems: Problems) -> Any:
@@ -48,8 +52,12 @@ def parse_duration(text: str) -> float:
         seconds = Decimal(text[:-1] if unit else text) * (unit or 1)
     except InvalidOperation:
         raise ValueError("is no duration: write 90s, 10m, 2h or 1d") from None
+    except Overflow:
+        seconds = Decimal("Infinity")
     if not seconds.is_finite() or seconds < 0:
         raise ValueError("must be a duration of 0 or more")
+    if seconds > LONGEST_S:
+        raise ValueError(f"is longer than {LONGEST_S // _SECONDS['d']}d")
     return float(seconds)
 
 
@@ -142,9 +150,12 @@ def _literal(text: str, kind: inspect.LiteralType) -> Any:
 
 def _int(text: str, _: object) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise ValueError("is not a whole number") from None
+    if number > MOST:
+        raise ValueError(f"is more than {MOST:,}")
+    return number
 
 
 def _float(text: str, _: object) -> float:
@@ -158,6 +169,8 @@ def _dollars(text: str, _: object) -> Decimal:
         raise ValueError("is not a number") from None
     if not amount.is_finite() or amount < 0:
         raise ValueError("must be a number of 0 or more")
+    if amount > MOST or 0 < amount < LEAST:
+        raise ValueError(f"is more than {MOST:,}" if amount > 1 else "is less than a billionth: write 0, or more")
     return amount
 
 
