@@ -212,6 +212,20 @@ def test_empty_frozen_nodes_leave_their_money_to_one_that_may_serve() -> None:
     assert round(total(on).settled, 6) == round(on.world.cost(), 6)
 
 
+def test_an_empty_frozen_node_goes_before_its_idling_passes_the_budget() -> None:
+    """What was held for it is nearly used up and nothing may bind to it: it does not wait out its idle timeout."""
+    rules = ClassPolicy(gpu_models="any", idle_timeout=1200, max_runtime=1800)
+    on = Stage(budgets=(day("0.90"),), classes={"batch": rules})
+    on.event(on.submit("a", run_s=300))
+    on.minutes(21)
+    on.submit("late", run_s=1500)
+    on.minutes(60)
+    assert len(on.world.finished) == 2
+    assert not on.world.nodes
+    assert on.world.cost() <= Decimal("0.90")
+    assert total(on) == Account(settled=on.world.cost())
+
+
 def test_a_node_that_boots_into_the_next_period_has_to_fit_there() -> None:
     """A minute before midnight the old day has room for two and the new one for one: one is bought, then the other."""
     on = stage(day("3"))
@@ -256,7 +270,7 @@ def test_what_runs_over_into_a_new_period_is_reported() -> None:
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
     assert "what runs already may go $3." in alert.why
     quiet(on, 200)
-    assert round(total(on).settled, 6) == on.world.cost()
+    assert round(total(on).settled, 6) == round(on.world.cost(), 6)
 
 
 def test_nodes_from_before_the_budget_are_counted() -> None:

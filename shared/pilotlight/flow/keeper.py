@@ -57,6 +57,7 @@ class _Keeper:
         self.refused: dict[str, list[tuple[str, Claim]]] = {m.key: [] for m in self.meters}
         self.due: list[datetime] = []
         self.live: list[Hold] = []
+        self.spent_up: set[str] = set()
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -97,6 +98,8 @@ class _Keeper:
         self.due += [meter.end for meter in concerned if meter.end is not None]
         self.live.append(after)
         self._cordon(hold, after, one)
+        if refused and one and one.node and not one.pods:
+            self.spent_up |= {one.node.name} if any(self._spent_up(meter, after) for meter in concerned) else set()
         if after != before:
             accounts.write(self.deps, after)
 
@@ -111,6 +114,9 @@ class _Keeper:
             name = one.node.name if one and one.node else has.instance or has.id
             self.refused[meter.key].append((name, claim))
         return not claim.refused
+
+    def _spent_up(self, meter: Meter, hold: Hold) -> bool:
+        return rules.spent_up(meter, self.accounts[meter.key], hold, self.now)
 
     def _let_go(self, hold: Hold) -> None:
         """What an empty frozen node was held for is free for the others: they may then serve."""
@@ -152,7 +158,13 @@ class _Keeper:
         )
         again = min((d for d in self.due if d > self.now), default=None)
         steps = ladder.steps(self.deps.state, self.deps.name)
-        return Money(balances=found, look_again_at=again, typical=typical(self._learn()), steps=steps)
+        return Money(
+            balances=found,
+            look_again_at=again,
+            typical=typical(self._learn()),
+            steps=steps,
+            spent_up=frozenset(self.spent_up),
+        )
 
     def _learn(self) -> Runs:
         """The runs seen so far, with this look's; only soft budgets ask for them."""

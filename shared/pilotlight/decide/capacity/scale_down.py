@@ -6,7 +6,7 @@ least number, and the pool's cooldown after a purchase is over.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,6 +23,8 @@ PAID_MARGIN_S = 120.0
 
 HYSTERESIS_S = 60.0
 """A node that history says to put out still idles so long: a tick's noise does not move it."""
+
+SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,13 @@ def verdicts(
     reserved: Mapping[str, str],
     now: datetime,
     explain: bool,
+    spent_up: Collection[str] = (),
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """What becomes of each node, and the next moment an idle one could fall due.
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
-    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept.
+    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Idle
+    nodes that are ``spent_up`` go at once: nothing may bind to them, and their idling would pass a budget.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
@@ -111,7 +115,7 @@ def verdicts(
         elif explain:
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
-        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool])
+        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], spent_up)
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             if at is not None:
@@ -130,7 +134,9 @@ class _Judge:
         reserved: Mapping[str, str],
         now: datetime,
         lit: int,
+        spent_up: Collection[str],
     ) -> None:
+        self.spent_up = spent_up
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
         self.may = allowance(offering, policy, memory, now)
         pool = policy.pools.get(offering.pool)
@@ -167,6 +173,9 @@ class _Judge:
         if floor is not None and floor > self.now and self.lit <= 1:
             price = cents(self.offering.usd_per_hour)
             return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
+        if node.name in self.spent_up:
+            self.lit -= 1
+            return self._release(node, idle_s, SPENT_UP), None
         if idle_left <= self.warm or self.lit <= self.least:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
         if idle_left <= self.may.warm:
@@ -183,7 +192,8 @@ class _Judge:
                 f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
             )
         self.lit -= 1
-        return self._release(node, idle_s), None
+        why = f"idle for {human(idle_s)}, longer than {human(self.may.seconds)} ({self.may.why})"
+        return self._release(node, idle_s, why), None
 
     def _paid_until(self, node: Node) -> datetime | None:
         """When a node that is billed in long steps should go, or None where steps are short."""
@@ -192,13 +202,13 @@ class _Judge:
         age = (self.now - node.created_at).total_seconds()
         return node.created_at + timedelta(seconds=paid_until_s(self.offering, age) - PAID_MARGIN_S)
 
-    def _release(self, node: Node, idle_s: Seconds) -> NodeVerdict:
+    def _release(self, node: Node, idle_s: Seconds, why: str) -> NodeVerdict:
         return NodeVerdict(
             node=node.name,
             pool=node.pool,
             instance=node.instance,
             verdict="release",
-            why=f"idle for {human(idle_s)}, longer than {human(self.may.seconds)} ({self.may.why})",
+            why=why,
             usd_per_hour=self.offering.usd_per_hour,
             idle_s=idle_s,
             break_even_s=self.may.seconds,

@@ -183,6 +183,11 @@ def let_go(meter: Meter, account: Account, hold: Hold, now: datetime) -> Claim:
     return Claim(msgspec.structs.replace(account, held={**account.held, hold.id: needs}))
 
 
+def spent_up(meter: Meter, account: Account, hold: Hold, now: datetime) -> bool:
+    """Whether a node that stays until the look after next costs more than is held for it."""
+    return meter.end is not None and account.held.get(hold.id, Decimal(0)) < used(meter, hold, now + 2 * TICK)
+
+
 def report(meter: Meter, account: Account, refused: Sequence[tuple[str, Claim]]) -> str:
     """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed.
 
