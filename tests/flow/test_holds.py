@@ -16,7 +16,7 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.budget import meters, opened, terms
-from pilotlight.errors import Busy, Unavailable
+from pilotlight.errors import Busy, PilotlightError, Unavailable
 from pilotlight.facts.budget import Account
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
@@ -224,6 +224,26 @@ def test_an_empty_frozen_node_goes_before_its_idling_passes_the_budget() -> None
     assert not on.world.nodes
     assert on.world.cost() <= Decimal("0.90")
     assert total(on) == Account(settled=on.world.cost())
+
+
+@pytest.mark.parametrize("call", ["drain", "release"])
+@pytest.mark.parametrize("error", [Unavailable("gone"), Busy("busy")], ids=["gone", "busy"])
+def test_a_frozen_node_that_could_not_go_takes_nothing_new(call: str, error: PilotlightError) -> None:
+    """A release that fails half-way, or is settled later, does not thaw what a budget froze."""
+    rules = ClassPolicy(gpu_models="any", idle_timeout=120, max_runtime=1800)
+    on = Stage(budgets=(Budget(name="all", usd=Decimal("0.60")),), classes={"batch": rules})
+    on.event(on.submit("a", run_s=1500))
+    on.minutes(28)
+    assert [n.cordoned for n in on.world.nodes.values()] == [True]
+    on.fail(call, error)
+    on.submit("late", run_s=1800)
+    for _ in range(8):
+        with suppress(PilotlightError):
+            on.minutes(1)
+    assert not on.failures_left
+    assert [job.id for job in on.world.finished] == ["uid-a"]
+    assert not on.world.nodes
+    assert on.world.cost() <= Decimal("0.60")
 
 
 def test_a_node_that_boots_into_the_next_period_has_to_fit_there() -> None:

@@ -164,14 +164,15 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
     """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on.
 
     ``typical`` is the median run of a class, where it is known; ``steps`` are those of the budgets' ladders in force.
-    ``spent_up`` are empty nodes, by name, that nothing may bind to and for whose idling nothing more is held.
+    ``frozen`` are nodes, by name, that nothing may bind to until there is room; true for an empty one for whose idling
+    nothing more is held.
     """
 
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None
     typical: dict[str, Seconds] = {}
     steps: tuple[Step, ...] = ()
-    spent_up: frozenset[str] = frozenset()
+    frozen: dict[str, bool] = {}
 
 
 NO_BUDGETS = Money()

@@ -64,6 +64,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have,
     ``learned`` where the pool's own history says so.
 
+    ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
     together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
     has cost.
@@ -81,6 +82,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     learned: bool = False
     failed: bool = False
     registered: bool = True
+    frozen: bool = False
     offering: str = ""
     spent_usd: Usd = Decimal(0)
 

@@ -192,7 +192,8 @@ class Act:
         except BadRequest as gone:
             return replace(effect, outcome="undone", note=f"the node left by itself: {gone}")
         if busy:
-            cluster.uncordon(node.node)
+            if not node.frozen:
+                cluster.uncordon(node.node)
             note = f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile"
             return replace(effect, outcome="kept", note=note)
         try:
@@ -217,6 +218,8 @@ class Act:
 
     def _uncordon_after(self, node: NodeVerdict, no: PilotlightError) -> None:
         """Whoever cannot even uncordon leaves the record open: the next look does it."""
+        if node.frozen:
+            return
         try:
             self.deps.cluster.uncordon(node.node)
         except BadRequest:

@@ -57,7 +57,7 @@ class _Keeper:
         self.refused: dict[str, list[tuple[str, Claim]]] = {m.key: [] for m in self.meters}
         self.due: list[datetime] = []
         self.live: list[Hold] = []
-        self.spent_up: set[str] = set()
+        self.cold: dict[str, bool] = {}
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -98,8 +98,9 @@ class _Keeper:
         self.due += [meter.end for meter in concerned if meter.end is not None]
         self.live.append(after)
         self._cordon(hold, after, one)
-        if refused and one and one.node and not one.pods:
-            self.spent_up |= {one.node.name} if any(self._spent_up(meter, after) for meter in concerned) else set()
+        if refused and one and one.node:
+            empty = not one.pods
+            self.cold[one.node.name] = empty and any(self._spent_up(meter, after) for meter in concerned)
         if after != before:
             accounts.write(self.deps, after)
 
@@ -163,7 +164,7 @@ class _Keeper:
             look_again_at=again,
             typical=typical(self._learn()),
             steps=steps,
-            spent_up=frozenset(self.spent_up),
+            frozen=self.cold,
         )
 
     def _learn(self) -> Runs:

@@ -80,7 +80,8 @@ def _gone(deps: Deps, sight: Sight, record: Record, index: int) -> bool:
     """Whether a node to be released is gone. One that is still there may bind pods again."""
     verdict = record.plan.releases[index - len(record.plan.buys)]
     node = next((n for n in sight.view.nodes if n.name == verdict.node), None)
-    if node is not None and not node.schedulable and verdict.registered:  # One that the cloud takes stays cordoned.
+    ours = verdict.registered and not verdict.frozen  # One that the cloud takes, or a budget froze, stays cordoned.
+    if node is not None and not node.schedulable and ours:
         try:
             deps.cluster.uncordon(node.name)
         except Denied:

@@ -66,7 +66,7 @@ def plan_cluster(
     look_again = None
     if releases:
         others = [n for n in view.nodes if n.name not in gone]
-        nodes, look_again = verdicts(others, by_pool, policy, memory, _reserved(ready), now, explain, money.spent_up)
+        nodes, look_again = verdicts(others, by_pool, policy, memory, _reserved(ready), now, explain, money.frozen)
         nodes = failed + nodes
     released = sum((n.usd_per_hour for n in nodes if n.verdict == "release"), Decimal(0))
     return Plan(

@@ -6,7 +6,7 @@ least number, and the pool's cooldown after a purchase is over.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ PAID_MARGIN_S = 120.0
 HYSTERESIS_S = 60.0
 """A node that history says to put out still idles so long: a tick's noise does not move it."""
 
+NOTHING_FROZEN: Mapping[str, bool] = {}
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
@@ -90,13 +91,13 @@ def verdicts(
     reserved: Mapping[str, str],
     now: datetime,
     explain: bool,
-    spent_up: Collection[str] = (),
+    frozen: Mapping[str, bool] = NOTHING_FROZEN,
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """What becomes of each node, and the next moment an idle one could fall due.
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
-    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Idle
-    nodes that are ``spent_up`` go at once: nothing may bind to them, and their idling would pass a budget.
+    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
+    those ``frozen`` by a budget the ones said to be true go at once: their idling would pass it.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
@@ -115,7 +116,7 @@ def verdicts(
         elif explain:
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
-        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], spent_up)
+        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], frozen)
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             if at is not None:
@@ -134,9 +135,9 @@ class _Judge:
         reserved: Mapping[str, str],
         now: datetime,
         lit: int,
-        spent_up: Collection[str],
+        frozen: Mapping[str, bool],
     ) -> None:
-        self.spent_up = spent_up
+        self.frozen = frozen
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
         self.may = allowance(offering, policy, memory, now)
         pool = policy.pools.get(offering.pool)
@@ -173,7 +174,7 @@ class _Judge:
         if floor is not None and floor > self.now and self.lit <= 1:
             price = cents(self.offering.usd_per_hour)
             return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
-        if node.name in self.spent_up:
+        if self.frozen.get(node.name):
             self.lit -= 1
             return self._release(node, idle_s, SPENT_UP), None
         if idle_left <= self.warm or self.lit <= self.least:
@@ -213,6 +214,7 @@ class _Judge:
             idle_s=idle_s,
             break_even_s=self.may.seconds,
             learned=self.may.learned,
+            frozen=node.name in self.frozen,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
         )
 
