@@ -59,11 +59,20 @@ def test_a_channel_that_fails_says_why_without_its_url() -> None:
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("words", [("--channel", "nope"), ("--channel", "screen", "--severity", "loud")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("test", "--channel", "nope"),
+        ("test", "--channel", "screen", "--severity", "loud"),
+        ("list", "--channel", "nope"),
+        ("redeliver", "--channel", "nope"),
+    ],
+    ids=" ".join,
+)
 def test_what_is_not_known_is_bad_input(words: tuple[str, ...]) -> None:
     """A channel that the policy does not have, and a severity there is not."""
     with pytest.raises(BadInput):
-        _run("alerts", "test", *words)
+        _run("alerts", *words)
 
 
 def test_a_policy_without_channels_says_that_nobody_is_told(tmp_path: Path) -> None:

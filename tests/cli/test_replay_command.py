@@ -87,6 +87,13 @@ def test_a_trace_that_cannot_run_is_refused(tmp_path: Path, rows: str, refusal: 
         replay(str(path))
 
 
+def test_a_week_of_a_trace_that_is_not_there_is_refused() -> None:
+    """Who names a trace means it: only where none is named is the built-in week drawn."""
+    words = ["week", "--trace", "/nowhere/t.csv.gz"]
+    with pytest.raises(BadInput, match=r"/nowhere/t.csv.gz"):
+        CliRunner().invoke(build(words), words, catch_exceptions=False)
+
+
 def test_a_command_keeps_the_log_to_itself(capfd: pytest.CaptureFixture[str]) -> None:
     """Without --debug nothing of the log, and no traceback in it, reaches a person's terminal."""
     logger = logging.getLogger(LOGGER)

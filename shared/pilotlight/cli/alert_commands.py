@@ -39,9 +39,7 @@ def try_(
     Example: [bold]pilotlight alerts test --channel ops --dry-run[/bold]
     """
     wired = _wired()
-    if channel not in wired.policy.alerts.channels:
-        names = ", ".join(wired.policy.alerts.channels) or "none"
-        raise BadInput(f"no channel {channel!r} in the policy: it has {names}")
+    _known(wired, channel)
     alert = _sample(wired, severity)
     kind = wired.policy.alerts.channels[channel].kind
     if dry_run:
@@ -65,6 +63,8 @@ def list_(
     from pilotlight.flow.telling.flush import entries
 
     wired = _wired()
+    if channel:
+        _known(wired, channel)
     found = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
@@ -87,7 +87,10 @@ def redeliver(
     from pilotlight.flow.telling.delivery import proof
     from pilotlight.flow.telling.flush import redeliver as again
 
-    desk = _desk(_wired())
+    wired = _wired()
+    if channel:
+        _known(wired, channel)
+    desk = _desk(wired)
     dead = again(desk, channel, dry_run=dry_run)
     now = [proof(desk.state, t.channel, t.alert) or t for t in dead]
     told = sum(telling.status == "told" for telling in now)
@@ -100,6 +103,12 @@ def redeliver(
         )
     verb = "would try again" if dry_run else "tried again"
     typer.echo(f"{verb} {len(dead)} alerts" + ("" if dry_run else f", told {told}"))
+
+
+def _known(wired: "App", channel: str) -> None:
+    if channel not in wired.policy.alerts.channels:
+        names = ", ".join(wired.policy.alerts.channels) or "none"
+        raise BadInput(f"no channel {channel!r} in the policy: it has {names}")
 
 
 def _wired() -> "App":

@@ -33,6 +33,8 @@ def pause(
 
     Example: pilotlight pause --pool a100 --reason "price check"
     """
+    if not reason.strip():
+        raise BadInput("--reason is empty: say why, it is shown wherever an effect is stopped")
     wired = _wired()
     _known(wired, pool)
     brakes.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now())

@@ -133,7 +133,7 @@ def week(
 
     Example: pilotlight week --report week.html
     """
-    if trace.exists():
+    if trace.exists() or trace != REAL_WEEK:
         jobs, name = window(read_trace(trace), *WEEK), "philly week"
         note = f"{len(jobs):,} jobs: days 7 to 14 of the real Philly trace ({trace.name})"
     else:
