@@ -178,10 +178,12 @@ def test_a_tick_cut_short_at_any_write_tells_and_counts_the_same() -> None:
 class Exports:
     """A bill as its export has it by now."""
 
-    def __init__(self, *rows: tuple[int, str], reaches: int, findings: tuple[Finding, ...] = ()) -> None:
+    def __init__(
+        self, *rows: tuple[int, str], reaches: int, findings: tuple[Finding, ...] = (), source: str = "focus"
+    ) -> None:
         days = tuple(BilledDay(day=(START + n * DAY).date(), usd=Decimal(usd), pool="one") for n, usd in rows)
         horizon = day_start((START + reaches * DAY).date())
-        self.bill = Bill(source="focus", days=days, horizon=horizon, findings=findings)
+        self.bill = Bill(source=source, days=days, horizon=horizon, findings=findings)
 
     def read(self, start: datetime, end: datetime) -> Bill:
         """The whole export."""
@@ -214,6 +216,27 @@ def test_exports_corrections_and_partial_files_count_once() -> None:
     assert month(on) == (37, 12)
     exported(on, Exports((0, "11"), reaches=1))
     assert month(on) == (36, 12)
+
+
+def test_days_before_an_export_begins_are_metered() -> None:
+    """An export that was set up in mid-month says nothing of the days before its first row: they did not cost $0."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    hours(on, 36)
+    exported(on, Exports((1, "23"), reaches=2))
+    assert month(on) == (23, 12)
+    exported(on, Exports(reaches=2))
+    assert month(on) == (23, 12)
+
+
+def test_a_bill_read_from_another_source_replaces_the_days_it_covers() -> None:
+    """Who sets up another bill has one bill: no day is charged by both."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    hours(on, 36)
+    exported(on, Exports((0, "12"), (1, "24"), reaches=2, source="civo-LON1"))
+    exported(on, Exports((0, "11"), (1, "23"), reaches=2))
+    assert month(on) == (34, 0)
 
 
 def test_a_bill_that_is_odd_or_apart_from_the_meter_is_told_once() -> None:

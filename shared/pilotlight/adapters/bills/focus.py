@@ -68,7 +68,7 @@ class FocusBills:
             import duckdb
         except ImportError:
             raise BadInput("focus needs the package duckdb; install pilotlight[bills]") from None
-        source = f"focus-{_slug(self._uri)}"
+        source = "focus"  # Wherever it lies: the same days under another address are not billed twice.
         with local_files(self._uri) as files, duckdb.connect(config={"threads": 2, "memory_limit": MEMORY}) as db:
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false")
             try:
@@ -165,11 +165,6 @@ def _tag(columns: Mapping[str, str], keys: Sequence[str]) -> str:
     elif kind in ("VARCHAR", "JSON"):
         flat += [f'json_extract_string(TRY_CAST("Tags" AS JSON), \'$."{key}"\')' for key in keys]
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
-
-
-def _slug(uri: str) -> str:
-    """An address as a part of a key."""
-    return "".join(c if c.isalnum() or c in "-." else "-" for c in uri.split("://")[-1])[-80:].strip("-")
 
 
 def _finding(message: str) -> Finding:

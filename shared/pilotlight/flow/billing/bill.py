@@ -1,7 +1,8 @@
 """Bills in the state, day by day: reading an export again, or one with late corrections, replaces its days.
 
-Keys: ``bill/<cluster>/<day>/<source>``. Only days that an export covers whole are written, up to its horizon: a partial
-file neither counts twice nor takes away what an earlier one had.
+Keys: ``bill/<cluster>/<day>/<source>``. Only days that an export covers whole are written, from that of its first row
+up to its horizon: a partial file neither counts twice nor takes away what an earlier one had, and days before an export
+was set up stay metered. A cluster has one bill: what another source said of a day that is written is gone.
 """
 
 from collections import defaultdict
@@ -24,18 +25,21 @@ BILL = Format(BillDay)
 
 
 def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime) -> int:
-    """Write what was read for a period, and say how many days it covers whole. Without a horizon it covers none."""
-    if bill.horizon is None:
+    """Write what was read for a period, and say how many days it covers whole. Without rows it covers none."""
+    if bill.horizon is None or not bill.days:
         return 0
     until = min(end, bill.horizon)
     rows: dict[date, list[BilledDay]] = defaultdict(list)
     for row in bill.days:
         rows[row.day].append(row)
-    day = start.date() if day_start(start.date()) >= start else start.date() + DAY
+    day = max(min(rows), start.date() if day_start(start.date()) >= start else start.date() + DAY)
     covered = 0
+    others = [other for other in days(state, cluster, day, end.date()) if other.source != bill.source]
     while day_start(day + DAY) <= until:
         one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]))
         state.put(f"bill/{cluster}/{day}/{bill.source}", BILL.write(one), ttl_s=KEEP_BILLS_S)
+        for other in (other for other in others if other.day == day):
+            state.delete(f"bill/{cluster}/{day}/{other.source}")
         covered, day = covered + 1, day + DAY
     return covered
 
