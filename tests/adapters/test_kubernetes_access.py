@@ -272,6 +272,15 @@ def test_an_address_that_is_none(address: str) -> None:
         addresses.source_of(address, {})
 
 
+@pytest.mark.parametrize("before", ["", "kubeconfig:", "kubeconfig-env:"])
+@pytest.mark.parametrize("text", ['{"users": [{"token": "planted-secret"}]}', "users:\n- token: planted-secret\n"])
+def test_a_kubeconfig_in_the_place_of_an_address_is_not_shown(before: str, text: str) -> None:
+    """Who puts the secret itself where its address belongs is told so, without a word of it."""
+    with pytest.raises(BadInput, match="kubeconfig-env:NAME") as caught:
+        addresses.source_of(before + text, {})
+    assert "planted-secret" not in str(caught.value)
+
+
 def test_an_address_whose_place_is_empty() -> None:
     """A variable that is not set, a file that is not there, a pod that is none."""
     with pytest.raises(BadInput, match="K, which is not set"):

@@ -17,6 +17,11 @@ FORMS = (
 
 def source_of(address: str, environ: Mapping[str, str]) -> Source:
     """The source an address names. Nothing is read yet; raises ``BadInput`` for what is no address."""
+    if "\n" in address or "{" in address:
+        raise BadInput(
+            "PILOTLIGHT_API holds what looks like a kubeconfig: put that in a variable of its own, and name "
+            "it here as kubeconfig-env:NAME"
+        )
     kind, _, rest = address.partition(":")
     match kind:
         case "in-cluster" if not rest:
