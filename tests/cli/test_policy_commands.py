@@ -26,6 +26,22 @@ def test_a_good_policy() -> None:
     assert result.stdout.endswith("fine (5 pools, 0 schedules)\n")
 
 
+def test_price_files_are_read_too(tmp_path: Path) -> None:
+    """A file beside the policy that is not there, or is none of prices, is a problem of the key that names it."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nprices: {files: [gone.yaml, odd.yaml], charges: [odd.yaml]}\n")
+    (tmp_path / "odd.yaml").write_text("hello: world\n")
+    result = run("check", str(policy))
+    assert result.exit_code == 2
+    said = result.stderr.splitlines()
+    assert said[0].startswith(f"error: {policy}: prices.files[0]: {tmp_path}/gone.yaml: No such file")
+    assert [line.partition(": ")[2].split(": ")[1] for line in said] == [
+        "prices.files[0]",
+        "prices.files[1]",
+        "prices.charges[0]",
+    ]
+
+
 def test_a_bad_policy(tmp_path: Path) -> None:
     """Every problem is one line on stderr, with exit code 2."""
     bad = tmp_path / "policy.yaml"

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Sized
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.errors import BadPolicy
-from pilotlight.settings import read
+from pilotlight.errors import BadPolicy, Reject
+from pilotlight.settings import beside, read
 from pilotlight.units import HOUR
+
+if TYPE_CHECKING:
+    from pilotlight.facts.policy import Policy
 
 EXIT_BAD_INPUT = 2
 
@@ -37,6 +40,7 @@ def check(
     summary = ""
     try:
         found = read_policy(read(policy), policy)
+        problems = _unreadable(found, policy)
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
@@ -45,12 +49,29 @@ def check(
     if as_json:
         told = {"policy": policy, "valid": not problems, "problems": problems, "run_s_held_by_budget": budgets}
         typer.echo(json.dumps(told, indent=2))
-    elif summary:
+    elif not problems:
         typer.echo(summary)
     for problem in [] if as_json else problems:
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _unreadable(found: "Policy", where: str) -> list[str]:
+    """What is wrong with the files of prices that a policy names: they lie beside it."""
+    from pilotlight.codec.bills.rates import read_rates
+    from pilotlight.codec.catalog import read_catalog
+
+    named = [("files", read_catalog, found.prices.files), ("charges", read_rates, found.prices.charges)]
+    problems: list[str] = []
+    for key, read_one, names in named:
+        for n, name in enumerate(names):
+            file = beside(where, name)
+            try:
+                read_one(read(file), file)
+            except Reject as error:
+                problems.append(f"{where}: prices.{key}[{n}]: {error}")
+    return problems
 
 
 def _several(found: Sized, name: str) -> str:
