@@ -10,8 +10,9 @@ import pytest
 from failing_store import Failing
 from stage import START, Stage
 
+from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import CostLine
+from pilotlight.facts.bill import CostLine, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing import meter
 from pilotlight.world.faults import Faults
@@ -153,3 +154,28 @@ def test_a_meter_that_stood_still_catches_up() -> None:
     found = meter.days(on.deps.state, "c", START.date(), START.date() + timedelta(days=9))
     assert [sum(line.gpu_hours for line in day.lines) for day in found] == [96, 192, 192, 120]
     assert usd(on) == on.world.cost().quantize(CENT)
+
+
+def test_a_day_of_more_projects_than_a_record_holds_is_closed_without_them() -> None:
+    """A day that two thousand projects worked on keeps its teams and its sum."""
+    on = Stage()
+    day, begin = START.date(), day_start(START.date())
+    on.deps.state.put("metered/c", meter.METERED.write(meter.CountFrom(day=day)))
+    hour = 3_600_000_000
+    for part in range(meter.PARTS):
+        nodes = {
+            f"i-{part}-{n}": MeteredNode(
+                name=f"node-{part}-{n}", pool="one", usd_per_hour=Decimal(1), gpus=1, since=begin,
+                until=begin + timedelta(hours=1), gone_at=begin + timedelta(hours=1), minimum_s=0, increment_s=1,
+                instance_type="one", capacity_type="on-demand", gpu_model="T4", ready=True, parts=1, holders=(),
+                stretches=(Stretch("used", f"team-{n % 5}", f"project-{part}-{n}", "batch", begin, hour),),
+            )
+            for n in range(125)
+        }  # fmt: skip
+        record = meter.METERING.write(MeterPart(day=day, seen=START, nodes=nodes))
+        on.deps.state.put(f"metering/c/{day}/{part:02d}", record)
+    on.wait(24 * 3600)
+    meter.count(on.deps)
+    assert usd(on) == 2000
+    assert usd(on, team="team-3") == 400
+    assert {line.project for line in lines(on)} == {""}

@@ -6,7 +6,7 @@ goes on. Every part is changed by compare-and-set and carries its nodes' own mar
 once or a crash between two parts count nothing twice.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from zlib import crc32
@@ -174,14 +174,20 @@ def _summed(day: date, parts: Sequence[MeterPart], until: datetime) -> MeterDay:
 
 
 def _fitted(day: MeterDay) -> bytes:
-    """A day's record; by node where that fits."""
+    """A day's record: by node where that fits, else without nodes, else without projects too."""
     written = METER.write(day)
-    if len(written) <= LARGEST:
-        return written
+    for left_out in ({"node": ""}, {"node": "", "project": ""}):
+        if len(written) > LARGEST:
+            written = METER.write(_coarser(day, left_out))
+    return written
+
+
+def _coarser(day: MeterDay, left_out: Mapping[str, str]) -> MeterDay:
+    """A day's lines summed over what is left out."""
     sums: dict[CostLine, tuple[Decimal, Decimal]] = {}
     for line in day.lines:
-        key = msgspec.structs.replace(line, node="", usd=Decimal(0), gpu_hours=Decimal(0))
+        key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), **left_out)
         usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
         sums[key] = usd + line.usd, hours + line.gpu_hours
     summed = tuple(msgspec.structs.replace(line, usd=usd, gpu_hours=hours) for line, (usd, hours) in sums.items())
-    return METER.write(msgspec.structs.replace(day, lines=summed, unpriced=day.unpriced[:100]))
+    return msgspec.structs.replace(day, lines=summed, unpriced=day.unpriced[:100])
