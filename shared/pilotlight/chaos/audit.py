@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.chaos.books import SLACK_S, Books, Day, Entry, days, limit_of
+from pilotlight.chaos.books import SKEW_S, SLACK_S, Books, Day, Entry, days, limit_of
 from pilotlight.chaos.scene import START
 from pilotlight.facts.policy import Budget, BudgetScope
 from pilotlight.units import Seconds
@@ -90,6 +90,8 @@ class Audit:
         """After a tick with nobody else at work: budgets that ought to stand higher."""
         for name, budget in self._budgets.items():
             day = next(days(budget, now_s))
+            if day.end_s - now_s < SKEW_S:
+                continue  # By the clock of some worker it is the next day.
             least, _ = self._spent(budget, day, now_s)
             rung = self._rungs.get(name)
             at = rung.at if rung is not None and (rung.start - START).total_seconds() == day.start_s else ZERO

@@ -66,7 +66,8 @@ class Tellings:
         before = self._shown[alert.fingerprint]
         last = before[-1] if before else None
         same = last is not None and last.alert.resolved == alert.resolved and now_s - last.at_s < AGAIN_S
-        if last is not None and same and not last.excused:
+        ended = (alert.fingerprint, not alert.resolved) in self._dead  # Its other half was sent, and given up.
+        if last is not None and same and not last.excused and not ended:
             yield f"{worker} told {alert.fingerprint} again, which {last.worker} told at {last.at_s:.1f} s"
         before.append(_Showing(worker, alert, now_s))
 

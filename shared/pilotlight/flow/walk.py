@@ -129,6 +129,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
         effects=effects,
         messages=messages,
     )
+    held.keep()  # What another has told since is no news of this look's.
     version = ledger.write(deps.state, record)
     done = _carry_out(deps, sight, record, held, version)
     lives.released(deps, sight, done)
