@@ -5,11 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
 from pilotlight.world.clock import VirtualClock
 
 __all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
+
+# No test times a wall clock, and a busy machine is no fault of the code.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,8 +6,7 @@ import pytest
 
 from alert_storm import KINDS, storm
 from pilotlight.adapters import post
-from pilotlight.flow.telling import delivery as telling
-from pilotlight.flow.telling import fan_out, flush
+from pilotlight.flow.telling import delivery, fan_out, flush, heard
 from providers import SECRET
 
 
@@ -21,12 +20,13 @@ def test_a_storm_loses_and_doubles_nothing(grouped: bool) -> None:
 
 
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heard, "heard", lambda *_: False)
     for module in (fan_out, flush):
         monkeypatch.setattr(module, "known", lambda *_: "")
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "give_up", lambda desk, claim, why: telling.drop(desk, claim))
+    monkeypatch.setattr(delivery, "give_up", lambda desk, claim, why: delivery.drop(desk, claim))
 
 
 def _shows(monkeypatch: pytest.MonkeyPatch) -> None:
