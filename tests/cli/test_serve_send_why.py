@@ -184,6 +184,12 @@ def test_send_finds_the_function_of_every_sample(tmp_path: Path) -> None:
         pytest.param(
             ("serve", "--world", "here"), b"", "PILOTLIGHT_WORLD is 'here'", id="a world's address that is none"
         ),
+        pytest.param(
+            ("serve", "--world", "http://me:planted@127.0.0.1:1"),
+            b"",
+            "PILOTLIGHT_WORLD is an address with a credential:",
+            id="a world's address with a credential, which is not shown",
+        ),
     ],
 )
 def test_bad_input_is_exit_2_without_a_traceback(

@@ -34,8 +34,9 @@ class WorldClient:
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
-        if where.scheme != "http" or not where.hostname:
-            raise BadInput(f"PILOTLIGHT_WORLD is {url!r}: use http://HOST:PORT of a running pilotlight world")
+        if where.scheme != "http" or not where.hostname or "@" in where.netloc:
+            found = "an address with a credential" if "@" in url else repr(url)
+            raise BadInput(f"PILOTLIGHT_WORLD is {found}: use http://HOST:PORT of a running pilotlight world")
         self.url = url
         self._address = where.netloc
         self._mine = threading.local()
