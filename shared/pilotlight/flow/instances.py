@@ -4,11 +4,14 @@ Key: ``instances/<cluster>``, one record, written by a reconcile's look where so
 """
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from pilotlight.codec.records import Format
 from pilotlight.facts.interruption import Instance, Instances
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight
+
+if TYPE_CHECKING:
+    from pilotlight.flow.sight import Sight
 
 KEEP = timedelta(days=2)
 """An instance is remembered so long after it was last seen: log sinks and queues deliver late."""
@@ -22,7 +25,7 @@ MOST = 2000
 INSTANCES = Format(Instances)
 
 
-def learn(deps: Deps, sight: Sight) -> None:
+def learn(deps: Deps, sight: "Sight") -> None:
     """Remember what this look shows."""
     known = _known(deps)
     seen = {b.instance: Instance(pool=p.name, seen_at=sight.now) for p in sight.pools for b in p.booting}

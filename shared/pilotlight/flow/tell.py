@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -12,7 +12,9 @@ from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.unmet import mark, warnings
-from pilotlight.flow.worth import Worth, worth
+
+if TYPE_CHECKING:
+    from pilotlight.flow.worth import Worth
 
 MOST_OWNERS = 50
 """Of one refused group so many pods get an Event of their own."""
@@ -29,6 +31,8 @@ def messages_of(
 
     Ids are by effect, so that a message sent again after a crash carries the id it had.
     """
+    from pilotlight.flow.worth import worth  # An event that decides nothing has no use for it.
+
     out: list[Outgoing] = []
     calls: tuple[Buy | NodeVerdict, ...] = (*plan.buys, *plan.releases)
     for index, (call, effect) in enumerate(zip(calls, effects, strict=True)):
@@ -132,7 +136,7 @@ def _change(deps: Deps, call: Buy | NodeVerdict, effect: Effect, decision: str, 
     )
 
 
-def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: Worth) -> Alert:
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: "Worth") -> Alert:
     failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(
@@ -152,7 +156,7 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: Worth) -
     )
 
 
-def _not_done(change: CapacityChanged, effect: Effect, in_all: Worth) -> Alert:
+def _not_done(change: CapacityChanged, effect: Effect, in_all: "Worth") -> Alert:
     """What was not done, told once a cause: advice, a refusal of the cloud, a call that never happened."""
     said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not"}[effect.outcome]
     verb = f"{said} {effect.call} pool {effect.pool} ({effect.target})"
