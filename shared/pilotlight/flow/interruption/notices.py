@@ -13,7 +13,6 @@ from pilotlight.codec.records import Format
 from pilotlight.facts.interruption import Interruption
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.tell import alert_out
 from pilotlight.ports import ABSENT, State
 from pilotlight.units import HOUR, UsdPerHour
 
@@ -95,7 +94,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         usd=str(found.lost_usd) if found.priced else "",
         at=now,
     )
-    return alert_out(alert, f"{_id(found)}.begin")
+    return _out(alert, f"{_id(found)}.begin")
 
 
 def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
@@ -116,7 +115,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         decision=found.decision,
         at=max(now, found.received_at),
     )
-    return alert_out(alert, f"{_id(found)}.end")
+    return _out(alert, f"{_id(found)}.end")
 
 
 _WHEN = {"preempted": "no more: it is gone", "state-change": "no more: it is gone", "rebalance": "perhaps, soon"}
@@ -154,3 +153,9 @@ def _open_key(cluster: str, instance: str) -> str:
 
 def _filed_key(cluster: str, instance: str) -> str:
     return f"interruption/{cluster}/{instance}"
+
+
+def _out(alert: Alert, id: str) -> Outgoing:
+    from pilotlight.flow.tell import alert_out  # A notice that was dealt with tells nothing.
+
+    return alert_out(alert, id)
