@@ -71,8 +71,8 @@ class Claim(NamedTuple):
     telling: Telling
 
 
-class Begun(NamedTuple):
-    """The telling of what an alert says is over, as it lies in the state."""
+class Entry(NamedTuple):
+    """A telling as it lies in the state."""
 
     key: str
     version: int
@@ -144,11 +144,11 @@ def claim(desk: Desk, key: str, telling: Telling, version: int = ABSENT) -> Clai
     return Claim(key, desk.state.put(key, TELLING.write(ours), if_version=version), ours)
 
 
-def begun(state: State, channel: str, alert: Alert) -> Begun | None:
+def begun(state: State, channel: str, alert: Alert) -> Entry | None:
     """The telling of what an alert says is over, where that is not done: its key, version and itself."""
     key = waiting_key(channel, msgspec.structs.replace(alert, resolved=False))
     stored = state.get(key)
-    return Begun(key, stored.version, TELLING.read(key, stored.value)) if stored else None
+    return Entry(key, stored.version, TELLING.read(key, stored.value)) if stored else None
 
 
 def drop(desk: Desk, claim: Claim) -> None:

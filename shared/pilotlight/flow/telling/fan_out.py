@@ -19,9 +19,9 @@ from pilotlight.flow.deps import Answer
 from pilotlight.flow.telling.delivery import (
     CLAIM_S,
     LOOK_AGAIN_S,
-    Begun,
     Claim,
     Desk,
+    Entry,
     begun,
     claim,
     deliver,
@@ -110,7 +110,7 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     return _told_or_held(desk, name, ours, quiet)
 
 
-def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Begun | None]:
+def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry | None]:
     """The proof of an alert, and of an end the telling of its beginning: looked for first, for it goes after its proof
     is written."""
     first = begun(desk.state, name, alert) if alert.resolved else None
@@ -135,7 +135,7 @@ def _held(desk: Desk, ours: Claim, until: datetime, why: str, *, burst: bool = F
     return Word(f"held back: {why}", until)
 
 
-def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Begun | None) -> str:
+def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Entry | None) -> str:
     """Why an alert need not be told. What is over before it was told is not told at all."""
     said = known(before, alert, desk.clock.now(), desk.rules(name).again_after)
     if first is None or not said or said == "told before":

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +22,7 @@ from pilotlight.flow.telling.delivery import (
     TELLING,
     Claim,
     Desk,
+    Entry,
     begun,
     claim,
     deliver,
@@ -46,14 +46,6 @@ MOST_TOGETHER = 500
 
 _DONE = MARK.write(Mark())
 _TICK = next(name for name, kind in TYPES.items() if kind is Tick)
-
-
-class Entry(NamedTuple):
-    """A telling as it lies in the state."""
-
-    key: str
-    version: int
-    telling: Telling
 
 
 def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
