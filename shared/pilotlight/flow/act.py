@@ -192,8 +192,7 @@ class Act:
         except BadRequest as gone:
             return replace(effect, outcome="undone", note=f"the node left by itself: {gone}")
         if busy:
-            if not node.frozen:
-                cluster.uncordon(node.node)
+            self._uncordon(node)
             note = f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile"
             return replace(effect, outcome="kept", note=note)
         try:
@@ -216,12 +215,14 @@ class Act:
             self.memory = memorise.released(self.memory, node.pool, node.break_even_s, self.sight.now)
         return replace(effect, outcome="done")
 
+    def _uncordon(self, node: NodeVerdict) -> None:
+        if not node.frozen:
+            self.deps.cluster.uncordon(node.node)
+
     def _uncordon_after(self, node: NodeVerdict, no: PilotlightError) -> None:
         """Whoever cannot even uncordon leaves the record open: the next look does it."""
-        if node.frozen:
-            return
         try:
-            self.deps.cluster.uncordon(node.node)
+            self._uncordon(node)
         except BadRequest:
             return  # The node left by itself meanwhile.
         except PilotlightError as second:
