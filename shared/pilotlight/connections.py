@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 
 
-def state_at(address: str, clock: Clock, environ: Mapping[str, str]) -> State:
-    """What survives between events. Raises ``BadInput``."""
+def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
+    """What survives between events, on its own time or on that of a world's ``clock``. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
     match kind:
         case "memory":
+            from pilotlight.adapters.clock import SystemClock
             from pilotlight.adapters.state.memory import MemoryState
 
-            return MemoryState(clock)
+            return MemoryState(clock or SystemClock())
         case "sqlite" if where:
             from pilotlight.adapters.state.sqlite import SqliteState
 
@@ -41,14 +42,14 @@ def state_at(address: str, clock: Clock, environ: Mapping[str, str]) -> State:
     )
 
 
-def _dynamodb(table: str, clock: Clock, environ: Mapping[str, str]) -> State:
+def _dynamodb(table: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
     from pilotlight.adapters.state.dynamodb import DynamoDBState
 
     endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
     return DynamoDBState(table, clock, endpoint=endpoint)
 
 
-def _firestore(where: str, clock: Clock, environ: Mapping[str, str]) -> State:
+def _firestore(where: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
     from pilotlight.adapters.state.firestore import FirestoreState
 
     try:

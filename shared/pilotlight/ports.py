@@ -117,8 +117,12 @@ class Page(NamedTuple):
 class State(Protocol):
     """A small key-value store with compare-and-set. Keys are paths with ``/``; values up to 300 KB.
 
-    An expired key is absent, even where the backend has not deleted it yet.
+    An expired key is absent, even where the backend has not deleted it yet. That is judged by the store's own time.
     """
+
+    def now(self) -> datetime:
+        """The store's own time, the same for all its workers whatever their clocks say."""
+        ...
 
     def get(self, key: str) -> Stored | None:
         """The value with its version, or None."""

@@ -195,7 +195,8 @@ class App:
             return self._seams["state"]
         from pilotlight.connections import state_at
 
-        return state_at(self.settings.state, self.clock, self.settings.environ)
+        of_a_world = "clock" in self._seams or self.served_world is not None
+        return state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ)
 
     @cached_property
     def outbox(self) -> Outbox:

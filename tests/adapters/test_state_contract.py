@@ -65,6 +65,13 @@ def state(make: Make, clock: VirtualClock) -> State:
     return make(clock)
 
 
+def test_a_store_on_a_worlds_clock_tells_its_time(state: State, clock: VirtualClock) -> None:
+    """A clock that was given is the store's time, also after it moved."""
+    state.put("k", b"1")
+    clock.advance(60)
+    assert state.now() == clock.now()
+
+
 def test_a_value_comes_back_with_its_version(state: State) -> None:
     """What was put is got, under the version that put returned."""
     version = state.put("a/b", b"\x00one")

@@ -1,6 +1,7 @@
 """The ports as an unlucky worker has them: every call may wait, fail before or after its effect, or never return."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from pilotlight.chaos.luck import Luck, Port
@@ -74,6 +75,9 @@ class HazardState:
 
     def __init__(self, state: State, hazard: Hazard, watch: Sees) -> None:
         self._state, self._call, self._watch = state, hazard, watch
+
+    def now(self) -> datetime:
+        return self._state.now()
 
     def get(self, key: str) -> Stored | None:
         return self._call("state", f"get {key}", lambda: self._state.get(key))

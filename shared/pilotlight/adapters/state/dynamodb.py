@@ -8,6 +8,8 @@ what is over.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from math import ceil
 from typing import Any
 
@@ -16,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
 from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
@@ -38,19 +41,29 @@ _FORBIDDEN = {
     "MissingAuthenticationTokenException",
 }
 
+_SENT = "pilotlight_sent_s"
+
 Item = Mapping[str, Mapping[str, Any]]
 
 
 class DynamoDBState:
-    """Each write is one conditional request; every read is consistent."""
+    """Each write is one conditional request; every read is consistent.
 
-    def __init__(self, table: str, clock: Clock, *, endpoint: str = "") -> None:
+    Its time is the ``Date`` of DynamoDB's answers; or that of a ``clock``, as a world's.
+    """
+
+    def __init__(self, table: str, clock: Clock | None = None, *, endpoint: str = "") -> None:
         self.table = table
-        self._clock = clock
+        self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
         retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
         config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=retries, max_pool_connections=32)
         with self._explained("its client"):
             self.client = boto3.client("dynamodb", endpoint_url=endpoint or None, config=config)
+        self.client.meta.events.register("before-call.dynamodb", _sent)
+        self.client.meta.events.register("after-call.dynamodb", self._answered)
+
+    def now(self) -> datetime:
+        return self._time.now()
 
     def get(self, key: str) -> Stored | None:
         with self._explained(key):
@@ -63,7 +76,7 @@ class DynamoDBState:
         version = new_version()
         item = {**_id(key), "value": {"B": value}, "version": _number(version)}
         if ttl_s is not None:
-            item["expires"] = _number(ceil(clock_seconds(self._clock.now()) + ttl_s))
+            item["expires"] = _number(ceil(clock_seconds(self.now()) + ttl_s))
         try:
             with self._explained(key):
                 self.client.put_item(TableName=self.table, Item=item, **self._condition(if_version))
@@ -87,10 +100,10 @@ class DynamoDBState:
         return Page(found, "")
 
     def _keys(self, prefix: str, after: str, limit: int) -> Iterator[tuple[str, Stored]]:
-        """Live keys in order; DynamoDB gives at most 1 MB at once, and takes what expired out afterwards."""
+        """Live keys in order; DynamoDB gives at most 1 MB at once, with what has expired."""
         if after and after >= prefix and not after.startswith(prefix):
             return
-        condition, names, values = "#room = :room", {"#room": "room", "#expires": "expires"}, {":room": {"S": ROOM}}
+        condition, names, values = "#room = :room", {"#room": "room"}, {":room": {"S": ROOM}}
         if prefix:
             condition += " AND begins_with(#key, :prefix)"
             names["#key"], values[":prefix"] = "key", {"S": prefix}
@@ -98,9 +111,8 @@ class DynamoDBState:
             "TableName": self.table,
             "ConsistentRead": True,
             "KeyConditionExpression": condition,
-            "FilterExpression": _LIVE,
             "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": values | self._now(),
+            "ExpressionAttributeValues": values,
             "Limit": limit + 1,
         }
         if after and after >= prefix:
@@ -108,7 +120,7 @@ class DynamoDBState:
         while True:
             with self._explained(prefix):
                 page = self.client.query(**query)
-            yield from ((item["key"]["S"], _stored(item)) for item in page["Items"])
+            yield from ((item["key"]["S"], _stored(item)) for item in page["Items"] if self._live(item))
             if "LastEvaluatedKey" not in page:
                 return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -130,10 +142,20 @@ class DynamoDBState:
         }
 
     def _now(self) -> dict[str, dict[str, Any]]:
-        return {":now": {"N": f"{clock_seconds(self._clock.now()):.6f}"}}
+        return {":now": {"N": f"{clock_seconds(self.now()):.6f}"}}
 
     def _live(self, item: Item) -> bool:
-        return "expires" not in item or float(item["expires"]["N"]) > clock_seconds(self._clock.now())
+        return "expires" not in item or float(item["expires"]["N"]) > clock_seconds(self.now())
+
+    def _ask_time(self) -> None:
+        """Any answer tells the time: of the cheapest read."""
+        with self._explained("its time"):
+            self.client.get_item(TableName=self.table, Key=_id("now"))
+
+    def _answered(self, http_response: Any, context: Mapping[str, Any], **_: object) -> None:
+        said = http_response.headers.get("Date")
+        if said:
+            self._time.told(parsedate_to_datetime(said), context[_SENT])
 
     @contextmanager
     def _explained(self, key: str) -> Iterator[None]:
@@ -146,6 +168,11 @@ class DynamoDBState:
             raise Forbidden(f"{where}: {error}; give the function a role and AWS_REGION") from None
         except BotoCoreError as error:
             raise Unavailable(f"{where}: {error}") from None
+
+
+def _sent(context: dict[str, Any], **_: object) -> None:
+    """Note beside a request when it was begun."""
+    context[_SENT] = since_boot_s()
 
 
 def create_table(client: Any, table: str) -> None:

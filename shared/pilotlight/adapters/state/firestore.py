@@ -16,6 +16,7 @@ import urllib3
 
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import EPOCH, Seconds
@@ -45,29 +46,33 @@ class _Document(NamedTuple):
 class FirestoreState:
     """Each write is one commit with a precondition. Over a version it costs a read before: it may have expired.
 
+    Its time is the read or commit time of Firestore's answers; or that of a ``clock``, as a world's.
     ``emulator`` is a host and port; with none, ``credentials_file`` says whether google-auth should look for one.
     """
 
     def __init__(
         self,
         project: str,
-        clock: Clock,
+        clock: Clock | None = None,
         *,
         database: str,
         collection: str,
         emulator: str = "",
         credentials_file: bool = False,
     ) -> None:
-        self._clock = clock
+        self._time = StoreTime(clock, lambda: self._document("now"))
         self._http = urllib3.PoolManager(maxsize=32, retries=RETRIES, timeout=TIMEOUT)
         self._token = None if emulator else GoogleToken(self._http, file=credentials_file)
         self._collection = collection
         self._documents = f"projects/{project}/databases/{database}/documents"
         self._url = f"{f'http://{emulator}' if emulator else HOST}/v1/{quote(self._documents)}"
 
+    def now(self) -> datetime:
+        return self._time.now()
+
     def get(self, key: str) -> Stored | None:
         found = self._document(key)
-        return found.stored if found and found.live(self._clock.now()) else None
+        return found.stored if found and found.live(self.now()) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         refuse_large(key, value)
@@ -80,7 +85,7 @@ class FirestoreState:
             there = self._document(key)
             if there and there.write == drawn:  # The answer was lost, and what was sent again met our own write.
                 return there.stored.version
-            if if_version != ABSENT or there is None or there.live(self._clock.now()):
+            if if_version != ABSENT or there is None or there.live(self.now()):
                 raise
         return self._commit(key, write | {"currentDocument": {"updateTime": _time(there.stored.version)}})
 
@@ -92,9 +97,9 @@ class FirestoreState:
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
-        now = self._clock.now()
         while True:
             documents = self._query(prefix, after, limit + 1)
+            now = self.now()
             for document in documents:
                 if not document.live(now):
                     continue
@@ -110,7 +115,7 @@ class FirestoreState:
         if version == ABSENT:
             return {"exists": False}
         there = self._document(key)
-        if there is None or there.stored.version != version or not there.live(self._clock.now()):
+        if there is None or there.stored.version != version or not there.live(self.now()):
             raise Conflict(f"state {key}: another version is there")
         return {"updateTime": _time(version)}
 
@@ -119,7 +124,7 @@ class FirestoreState:
         drawn = new_version()
         fields = {"value": {"bytesValue": base64.b64encode(value).decode()}, "write": {"integerValue": str(drawn)}}
         if ttl_s is not None:
-            fields["expireAt"] = {"timestampValue": _text(self._clock.now() + timedelta(seconds=ttl_s))}
+            fields["expireAt"] = {"timestampValue": _text(self.now() + timedelta(seconds=ttl_s))}
         return {"update": {"name": self._name(key), "fields": fields}}, drawn
 
     def _commit(self, key: str, write: Mapping[str, Any]) -> int:
@@ -171,6 +176,7 @@ class FirestoreState:
         # "owner" is what the emulator takes for an administrator.
         headers |= self._token.header() if self._token else {"Authorization": "Bearer owner"}
         where = f"Firestore {self._documents}, {key}"
+        sent_s = since_boot_s()
         try:
             answer = self._http.request("POST", self._url + call, body=msgspec.json.encode(body), headers=headers)
             data = msgspec.json.decode(answer.data)
@@ -180,6 +186,8 @@ class FirestoreState:
             raise Unavailable(f"{where}: answers {answer.status} with what is no JSON") from None
         if answer.status != 200:
             raise _of_answer(answer.status, data, where)
+        if said := _time_of(data):
+            self._time.told(datetime.fromisoformat(said), sent_s)
         return data
 
     def _name(self, key: str) -> str:
@@ -200,6 +208,14 @@ def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
     if status in (401, 403):
         return Forbidden(f"{said}; give the function's service account roles/datastore.user")
     return Unavailable(said) if status >= 500 else BadRequest(said)
+
+
+def _time_of(data: Any) -> str:
+    """When an answer was true: a commit's time, or the latest time of what was read."""
+    if isinstance(data, list):
+        return max((one["readTime"] for one in data if "readTime" in one), default="")
+    time: str = data.get("commitTime", "")
+    return time
 
 
 def document_id(key: str) -> str:

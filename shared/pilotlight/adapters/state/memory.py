@@ -1,6 +1,7 @@
 """State in this process, for replays and tests."""
 
 from bisect import bisect_left, bisect_right, insort
+from datetime import datetime
 from itertools import count
 from threading import Lock
 from typing import NamedTuple
@@ -25,6 +26,9 @@ class MemoryState:
         self._keys: list[str] = []
         self._versions = count(ABSENT + 1)
         self._lock = Lock()
+
+    def now(self) -> datetime:
+        return self._clock.now()
 
     def get(self, key: str) -> Stored | None:
         entry = self._entries.get(key)

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pilotlight.adapters.state import new_version, refuse_large
@@ -33,9 +34,12 @@ _PURGE = "DELETE FROM state WHERE expires <= :now"
 
 
 class SqliteState:
-    """One connection a thread and process; each operation is one statement, so it is atomic by itself."""
+    """One connection a thread and process; each operation is one statement, so it is atomic by itself.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    Its time is the host's, on which all its workers are; or that of a ``clock``, as a world's.
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self.path = path
         self._clock = clock
         self._mine = threading.local()
@@ -43,6 +47,9 @@ class SqliteState:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection().execute(_CREATE)
             self._connection().execute(_PURGE, {"now": self._now()})
+
+    def now(self) -> datetime:
+        return self._clock.now() if self._clock is not None else datetime.now(UTC)
 
     def get(self, key: str) -> Stored | None:
         with self._explained():
@@ -94,7 +101,7 @@ class SqliteState:
         return connection
 
     def _now(self) -> Seconds:
-        return clock_seconds(self._clock.now())
+        return clock_seconds(self.now())
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
