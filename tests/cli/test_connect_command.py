@@ -13,6 +13,8 @@ from api_server import ApiServer, api_server
 from api_store import Resource
 from typer.testing import CliRunner, Result
 
+from pilotlight.adapters.cluster.kubernetes import removing
+from pilotlight.adapters.cluster.kubernetes.admission import names_of
 from pilotlight.cli import connect_command
 from pilotlight.errors import BadInput, Failed, Forbidden
 
@@ -28,6 +30,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
         for plural, kind in (("policies", "Policy"), ("policybindings", "PolicyBinding")):
             resource = Resource(ADMISSION, f"validatingadmission{plural}", f"ValidatingAdmission{kind}", False)
             server.store.resources[ADMISSION, resource.plural] = resource
+        monkeypatch.setattr(removing, "SETTLE_S", 0.0)
         (tmp_path / "admin").write_text(server.kubeconfig(token="admin-token"))
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "admin"))
         monkeypatch.chdir(tmp_path)
@@ -127,7 +130,7 @@ def test_again_it_keeps_what_is_there(api: ApiServer) -> None:
     api.requests.clear()
     said = run("--act").stderr
     assert "changed ClusterRole pilotlight-act" in said
-    assert said.count("kept ") == 8
+    assert said.count("kept ") == 7
     assert [line.rpartition("/")[2] for line in writes(api)] == ["pilotlight-act", "token"]
     assert "*" not in str(api.store.get("clusterroles", "pilotlight-act")["rules"])
 
@@ -137,8 +140,13 @@ def test_acting_is_limited_before_it_is_granted(api: ApiServer) -> None:
     run("--act")
     made = [line.rpartition("/")[2] for line in writes(api)]
     assert made.index("validatingadmissionpolicybindings") < made.index("clusterroles", made.index("clusterroles") + 1)
-    pools = api.store.get("configmaps", "pilotlight-pools", "pilotlight")["data"]["pools"]
-    assert pools == "a100,a10g,t4,v100,v100x4"
+    assert pools_in(api) == ("a100", "a10g", "t4", "v100", "v100x4")
+
+
+def pools_in(api: ApiServer) -> tuple[str, ...] | None:
+    """The pools that the admission policy on the server lists."""
+    variables = api.store.get("validatingadmissionpolicies", "pilotlight-nodes")["spec"]["variables"]
+    return names_of(next(v["expression"] for v in variables if v["name"] == "pools"))
 
 
 def test_pools_are_named_as_their_cloud_names_them(api: ApiServer, tmp_path: Path) -> None:
@@ -147,7 +155,119 @@ def test_pools_are_named_as_their_cloud_names_them(api: ApiServer, tmp_path: Pat
         "version: 1\npools:\n  t4: {instance_type: g4dn.xlarge, cluster_pool: 0f3a-civo}\n"
     )
     run("--act", "--policy", str(tmp_path / "policy.yaml"))
-    assert api.store.get("configmaps", "pilotlight-pools", "pilotlight")["data"]["pools"] == "0f3a-civo"
+    assert pools_in(api) == ("0f3a-civo",)
+
+
+def test_pools_that_changed_are_written_anew(api: ApiServer, tmp_path: Path) -> None:
+    """After the policy's pools changed, --act changes the admission policy and nothing else."""
+    for names in ("t4", "t4, a100"):
+        pools = "".join(f"  {name}: {{instance_type: g4dn.xlarge}}\n" for name in names.split(", "))
+        (tmp_path / "policy.yaml").write_text(f"version: 1\npools:\n{pools}")
+        api.requests.clear()
+        run("--act", "--policy", str(tmp_path / "policy.yaml"))
+    assert [line.rpartition("/")[2] for line in writes(api)] == ["pilotlight-nodes", "token"]
+    assert pools_in(api) == ("a100", "t4")
+
+
+def install_earlier(api: ApiServer) -> None:
+    """What a version with a ConfigMap as the policy's parameter left on the cluster."""
+    run("--act")
+    policy = api.store.get("validatingadmissionpolicies", "pilotlight-nodes")["spec"]
+    policy["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    pools = next(v for v in policy["variables"] if v["name"] == "pools")
+    pools["expression"] = "has(params.data) && 'pools' in params.data ? params.data.pools.split(',') : []"
+    reference = {"name": "pilotlight-pools", "namespace": "pilotlight", "parameterNotFoundAction": "Deny"}
+    api.store.get("validatingadmissionpolicybindings", "pilotlight-nodes")["spec"]["paramRef"] = reference
+    meta = {"name": "pilotlight-pools", "namespace": "pilotlight"}
+    api.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pools": "t4"}})
+    api.requests.clear()
+
+
+def test_an_earlier_versions_parameter_is_taken_out(api: ApiServer) -> None:
+    """The policy stops naming a ConfigMap, its binding too, and only then and after a while the ConfigMap goes."""
+    install_earlier(api)
+    said = run("--act").stderr
+    assert "changed ValidatingAdmissionPolicy pilotlight-nodes" in said
+    assert "removed ConfigMap pilotlight-pools, which an earlier version read" in said
+    assert [line.split("/")[-2:] for line in writes(api)[:3]] == [
+        ["validatingadmissionpolicies", "pilotlight-nodes"],
+        ["validatingadmissionpolicybindings", "pilotlight-nodes"],
+        ["configmaps", "pilotlight-pools"],
+    ]
+    assert not api.store.get("validatingadmissionpolicies", "pilotlight-nodes")["spec"].get("paramKind")
+    assert not api.store.get("validatingadmissionpolicybindings", "pilotlight-nodes")["spec"].get("paramRef")
+    assert pools_in(api) == ("a100", "a10g", "t4", "v100", "v100x4")
+
+
+OURS_ANYWHERE = (
+    "namespaces", "serviceaccounts", "configmaps", "clusterroles", "clusterrolebindings",
+    "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+)  # fmt: skip
+
+
+def left(api: ApiServer) -> list[str]:
+    """Every object that is left of what connect may have made."""
+    resources = map(api.store.resource, OURS_ANYWHERE)
+    return [f"{r.kind} {o['metadata']['name']}" for r in resources for o in api.store.list(r, "", "", "")]
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["this version's", "an earlier version's"])
+def test_removal_leaves_nothing(api: ApiServer, earlier: bool) -> None:
+    """--remove takes out every object, the rights before what limits them, and says each in a line."""
+    if earlier:
+        install_earlier(api)
+    else:
+        run("--act")
+    api.requests.clear()
+    said = run("--remove").stderr
+    assert left(api) == []
+    gone = [line.split("/")[-2] for line in writes(api)]
+    assert gone.index("validatingadmissionpolicybindings") > gone.index("clusterrolebindings")
+    assert "removed ClusterRoleBinding pilotlight-act" in said
+    assert ("removed ConfigMap pilotlight-pools" in said) is earlier
+    assert run("--remove").stderr == "nothing of Pilotlight's is on this cluster\n"
+
+
+def test_a_dry_removal_removes_nothing(api: ApiServer) -> None:
+    """It says each object that would go."""
+    run("--act")
+    before = left(api)
+    api.requests.clear()
+    said = run("--remove", "--dry-run").stderr
+    assert (writes(api), left(api)) == ([], before)
+    assert "remove ValidatingAdmissionPolicyBinding pilotlight-nodes" in said
+    assert said.endswith("nothing was changed\n")
+
+
+def test_a_namespace_with_more_in_it_stays(api: ApiServer) -> None:
+    """What else is in the namespace, such as a home, is named and left there; the account and its rights are gone."""
+    run("--act")
+    home = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "home", "namespace": "pilotlight"}}
+    api.add(home)
+    said = run("--remove").stderr
+    assert "kept Namespace pilotlight: it holds deployments/home; kubectl delete namespace pilotlight" in said
+    assert left(api) == ["Namespace pilotlight"]
+
+
+def test_removal_lifts_our_marks(api: ApiServer) -> None:
+    """A node with our taint takes pods again: nobody else would ever lift it; a node without it stays as it is."""
+    run("--act")
+    ours = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
+    for name, taints in (("marked", [ours]), ("cordoned", [])):
+        spec = {"unschedulable": True, "taints": taints}
+        api.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
+    assert "reopened Node marked: it had the taint pilotlight.dev/draining" in run("--remove").stderr
+    assert not api.store.get("nodes", "marked")["spec"].get("taints")
+    assert not api.store.get("nodes", "marked")["spec"].get("unschedulable")
+    assert api.store.get("nodes", "cordoned")["spec"]["unschedulable"]
+
+
+@pytest.mark.parametrize("other", ["--act", "--rotate", "--stdout"])
+def test_removal_goes_alone(api: ApiServer, other: str) -> None:
+    """With an option that makes something it is refused before anything is asked."""
+    with pytest.raises(BadInput, match="--remove goes with no other"):
+        run("--remove", other)
+    assert api.requests == []
 
 
 def test_without_pools_there_is_nothing_to_act_on(api: ApiServer, tmp_path: Path) -> None:

@@ -6,7 +6,11 @@ from typing import Any
 
 import celpy
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from manifests import HERE, Json, objects
+
+from pilotlight.adapters.cluster.kubernetes.admission import cel_list, limit_to, names_of
 
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 NODE = {
@@ -27,23 +31,22 @@ def refused(policy: str, before: Json, change: Change, pools: tuple[str, ...] = 
     """The messages of the validations that refuse a change."""
     after = copy.deepcopy(before)
     change(after)
-    found = next(o for o in objects(HERE / "admission" / f"{policy}.yaml") if o["kind"] == "ValidatingAdmissionPolicy")
-    known = {"object": after, "oldObject": before, "params": {"data": {"pools": "", "list": list(pools)}}}
-    given: dict[str, Any] = {name: celpy.json_to_cel(value) for name, value in known.items()}
+    manifest = objects(HERE / "admission" / f"{policy}.yaml")
+    limit_to(manifest, pools)
+    found = next(o for o in manifest if o["kind"] == "ValidatingAdmissionPolicy")
+    known: dict[str, Any] = {"object": celpy.json_to_cel(after), "oldObject": celpy.json_to_cel(before)}
     variables = celpy.celtypes.MapType({})
     for variable in found["spec"]["variables"]:
         variables[celpy.celtypes.StringType(variable["name"])] = _value(
-            variable["expression"], {**given, "variables": variables}
+            variable["expression"], {**known, "variables": variables}
         )
     validations = found["spec"]["validations"]
-    return [v["message"] for v in validations if not _value(v["expression"], {**given, "variables": variables})]
+    return [v["message"] for v in validations if not _value(v["expression"], {**known, "variables": variables})]
 
 
-def _value(expression: str, given: Mapping[str, Any]) -> Any:
-    # The one function that Kubernetes adds to the language and this evaluator lacks.
-    plain = expression.replace("params.data.pools.split(',')", "params.data.list")
+def _value(expression: str, known: Mapping[str, Any]) -> Any:
     environment = celpy.Environment()
-    return environment.program(environment.compile(plain)).evaluate(dict(given))
+    return environment.program(environment.compile(expression)).evaluate(dict(known))
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,34 @@ def test_a_node_of_a_pool_that_is_not_listed() -> None:
     """The cordon of a node of another pool, or of none, is refused."""
     cordon: Change = lambda node: node["spec"].update(unschedulable=True)  # noqa: E731
     assert refused("nodes", NODE, cordon, pools=("a100",)) == [
-        "This node is in no pool that the ConfigMap pilotlight/pilotlight-pools lists."
+        "This node is in no pool that the admission policy pilotlight-nodes lists."
     ]
     assert refused("nodes", {"metadata": {}, "spec": {}}, cordon)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=4))
+@example(["t4'] + ['foreign"])
+@example(['a"b', "a\\", "\\'", "'", "${x}", "line\nend", "x' || true || 'y", "\U0001f600", "\\U00000027"])
+def test_no_name_of_a_pool_ends_its_string(names: list[str]) -> None:
+    """Whatever a pool is called, the list in the policy holds these names and no other, and reads back as them."""
+    written = cel_list(names)
+    assert list(map(str, _value(written, {}))) == names
+    assert names_of(written) == tuple(names)
+
+
+@pytest.mark.parametrize("expression", ["params.data.pools.split(',')", "['t4'] + ['x']", "['t4' ]]", '["t4"]', ""])
+def test_an_expression_of_somebody_elses_is_not_read_as_names(expression: str) -> None:
+    """Only a list as it is written here is read back."""
+    assert names_of(expression) is None
+
+
+def test_a_pool_named_like_an_expression_opens_no_other() -> None:
+    """A name that would break out of its string neither lets another pool in nor breaks the policy."""
+    cordon: Change = lambda node: node["spec"].update(unschedulable=True)  # noqa: E731
+    assert refused("nodes", NODE, cordon, pools=("x' in [''] || true || 'x", "a\\")) == [
+        "This node is in no pool that the admission policy pilotlight-nodes lists."
+    ]
+    assert not refused("nodes", NODE, cordon, pools=("x'", "t4"))
 
 
 @pytest.mark.parametrize(

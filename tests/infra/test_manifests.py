@@ -122,6 +122,7 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
     assert only["expression"] == "request.userInfo.username == 'system:serviceaccount:pilotlight:pilotlight'"
     assert (policy["spec"]["failurePolicy"], binding["spec"]["validationActions"]) == ("Fail", ["Deny", "Audit"])
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    assert not {"paramKind", "paramRef"} & {*policy["spec"], *binding["spec"]}, "a missing parameter refuses everybody"
     declared = {v["name"] for v in policy["spec"]["variables"]}
     used = set(re.findall(r"variables\.(\w+)", str(policy["spec"])))
     assert used <= declared

@@ -22,6 +22,7 @@ from manifests import HERE
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.admission import limit_to
 from pilotlight.adapters.cluster.kubernetes.survey import allowed
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
@@ -75,9 +76,9 @@ class Site:
     def apply(self, name: str) -> None:
         """The objects of a manifest, named after the run."""
         text = re.sub(r"\bpilotlight\b(?!\.dev)", self.mark, (HERE / name).read_text("utf-8"))
-        for each in yaml.safe_load_all(text):
-            if each["kind"] == "ConfigMap":
-                each["data"]["pools"] = "other,lit"
+        objects = list(yaml.safe_load_all(text))
+        limit_to(objects, ("other", "lit"))
+        for each in objects:
             self.make(each)
 
     def make(self, value: dict[str, Any]) -> None:
@@ -231,7 +232,7 @@ def test_nothing_else_of_a_node_may_change(acting: tuple[Site, Api], change: dic
 
 
 def test_a_node_of_another_pool_is_out_of_reach(acting: tuple[Site, Api]) -> None:
-    """A pool that the ConfigMap does not list is refused, though RBAC would allow it."""
+    """A pool that the policy does not list is refused, though RBAC would allow it."""
     site, account = acting
     with pytest.raises(BadRequest, match="in no pool"):
         writes.cordon(account, site.node("foreign"))

@@ -31,7 +31,8 @@ def connect(
     out: Annotated[str, typer.Option(help="Its kubeconfig; left out: .pilotlight/CONTEXT.kubeconfig.")] = "",
     stdout: Annotated[bool, typer.Option("--stdout", help="Print the kubeconfig; write no file.")] = False,
     rotate: Annotated[bool, typer.Option("--rotate", help="Only a new token, for the account that is there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made; make nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take all of it out again, of every version.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
     policy: Annotated[str, typer.Option(help="Policy file, whose pools --act is limited to.")] = "",
 ) -> None:
     """Make Pilotlight's account on a cluster: namespace, rights and a token that ends, in a kubeconfig of its own.
@@ -43,9 +44,14 @@ def connect(
     from pilotlight.adapters.cluster.kubernetes.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
+    if remove and (act or rotate or stdout):
+        raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ)
     api = Api(source)
+    if remove:
+        _remove(api, dry_run)
+        return
     if not rotate:
         _apply(api, settings, act, dry_run)
     path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
@@ -63,19 +69,38 @@ def connect(
 
 def _apply(api: "Api", settings: Settings, act: bool, dry_run: bool) -> None:
     """Our account and its rights, a line an object."""
-    from pilotlight.adapters.cluster.kubernetes import connecting
+    from pilotlight.adapters.cluster.kubernetes import connecting, removing
 
     for step in connecting.apply(api, _objects(settings, act), dry_run=dry_run):
         _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
+    if act:
+        for step in removing.parameters(api, dry_run=dry_run):
+            _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}, which an earlier version read")
     if not act and connecting.bound(api, "act"):
         _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
 
 
-_DONE = {"create": "created", "change": "changed", "keep": "kept"}
+_DONE = {"create": "created", "change": "changed", "keep": "kept", "remove": "removed", "reopen": "reopened"}
+
+
+def _remove(api: "Api", dry_run: bool) -> None:
+    """Our account, its rights, what limits them, and our marks on nodes: a line an object."""
+    from pilotlight.adapters.cluster.kubernetes import removing
+
+    found = False
+    for step in removing.remove(api, dry_run=dry_run):
+        found = True
+        why = f": {step.why}" if step.why else ""
+        _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}{why}")
+    if not found:
+        _say("nothing of Pilotlight's is on this cluster")
+    elif dry_run:
+        _say("nothing was changed")
 
 
 def _objects(settings: Settings, act: bool) -> "list[Object]":
     """The manifests to apply; with ``act`` the policy that limits it to the pools too."""
+    from pilotlight.adapters.cluster.kubernetes.admission import limit_to
     from pilotlight.adapters.cluster.kubernetes.connecting import read_objects
     from pilotlight.wiring import App
 
@@ -87,9 +112,7 @@ def _objects(settings: Settings, act: bool) -> "list[Object]":
     pools = {pool.cluster_pool or name for name, pool in App(settings).policy.pools.items()} if act else set()
     if act and not pools:
         raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
-    for each in objects:
-        if each["kind"] == "ConfigMap":
-            each["data"]["pools"] = ",".join(sorted(pools))
+    limit_to(objects, pools)
     return objects
 
 

@@ -22,7 +22,7 @@ from pilotlight.units import Seconds
 ACCOUNT, NAMESPACE = "pilotlight", "pilotlight"
 
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
-_PLACES = {
+PLACES = {
     "Namespace": NAMESPACES,
     "ServiceAccount": f"{NAMESPACES}/{NAMESPACE}/serviceaccounts",
     "ConfigMap": f"{NAMESPACES}/{NAMESPACE}/configmaps",
@@ -31,7 +31,7 @@ _PLACES = {
     "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
-"""Where the kinds of infra/kubernetes that are applied lie."""
+"""Where the kinds of infra/kubernetes that are applied lie, and the ConfigMap of earlier versions."""
 
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
@@ -41,9 +41,10 @@ Object = dict[str, Any]
 class Step(NamedTuple):
     """What is to be done about one object."""
 
-    verb: Literal["create", "change", "keep"]
+    verb: Literal["create", "change", "keep", "remove", "reopen"]
     kind: str
     name: str
+    why: str = ""
 
 
 class _Minted(Wire, frozen=True):
@@ -69,7 +70,7 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
     """
     for wanted in objects:
         kind, name = wanted["kind"], wanted["metadata"]["name"]
-        place = _PLACES[kind]
+        place = PLACES[kind]
         try:
             there = api.get(f"{place}/{quote(name)}", _ANY)
         except Missing:
@@ -105,7 +106,7 @@ def _holds(there: object, wanted: object) -> bool:
 def bound(api: Api, role: str) -> bool:
     """Whether our account has the role of a file in rbac/."""
     try:
-        api.get(f"{_PLACES['ClusterRoleBinding']}/{ACCOUNT}-{role}", _ANY)
+        api.get(f"{PLACES['ClusterRoleBinding']}/{ACCOUNT}-{role}", _ANY)
     except Missing:
         return False
     return True
@@ -118,7 +119,7 @@ def mint(api: Api, seconds: Seconds) -> Minted:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": int(seconds)},
     }
-    made = api.ask("POST", f"{_PLACES['ServiceAccount']}/{ACCOUNT}/token", msgspec.json.Decoder(_TokenRequest), body)
+    made = api.ask("POST", f"{PLACES['ServiceAccount']}/{ACCOUNT}/token", msgspec.json.Decoder(_TokenRequest), body)
     return Minted(made.status.token, made.status.expiration_timestamp)
 
 

@@ -1,0 +1,51 @@
+"""The admission policy that limits what our account changes of nodes, with the policy's pools written into it.
+
+The pools are a list of CEL strings inside the policy itself. They were once a ConfigMap that the policy named as its
+parameter: an API server looks for parameters before it looks whose request it is, so that a missing one refused every
+change of every node by everybody.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+POLICY = "pilotlight-nodes"
+"""What the policy and its binding are called."""
+PARAMETERS = "pilotlight-pools"
+"""The ConfigMap of earlier versions."""
+
+Object = dict[str, Any]
+
+_PLAIN = re.compile(r"[A-Za-z0-9._/-]")
+_STRING = r"'(?:[A-Za-z0-9._/-]|\\U[0-9a-f]{8})*'"
+_LIST = re.compile(rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]")
+_ESCAPED = re.compile(r"\\U([0-9a-f]{8})")
+
+
+def cel_list(names: Iterable[str]) -> str:
+    """Names as a CEL list of strings. All but plain characters are escaped: no name ends its string or reads as CEL."""
+    return f"[{', '.join(map(_cel_string, names))}]"
+
+
+def _cel_string(name: str) -> str:
+    return "'" + "".join(c if _PLAIN.fullmatch(c) else f"\\U{ord(c):08x}" for c in name) + "'"
+
+
+def names_of(expression: str) -> tuple[str, ...] | None:
+    """The names of a list as ``cel_list`` writes it; None for any other expression."""
+    if not _LIST.fullmatch(expression.strip()):
+        return None
+    found = re.findall(_STRING, expression)
+    return tuple(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), each[1:-1]) for each in found)
+
+
+def limit_to(objects: Iterable[Object], pools: Iterable[str]) -> None:
+    """Write the pools into the policy among these objects, and clear what an earlier version's named as parameters."""
+    for each in objects:
+        if each["kind"] == "ValidatingAdmissionPolicy":
+            each["spec"]["paramKind"] = None
+            for variable in each["spec"]["variables"]:
+                if variable["name"] == "pools":
+                    variable["expression"] = cel_list(sorted(set(pools)))
+        elif each["kind"] == "ValidatingAdmissionPolicyBinding":
+            each["spec"]["paramRef"] = None
