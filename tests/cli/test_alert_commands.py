@@ -94,3 +94,21 @@ def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
     table = _run("alerts", "list", "--channel", "ops")
     assert "gave up" in table
     assert "screen" not in table
+
+
+def test_a_warning_stays_listed_once_it_is_over(tmp_path: Path) -> None:
+    """What began and its end are two lines, and two entries as JSON: the end hides nothing."""
+    began = json.loads(Path(SAMPLE).read_text())
+    over = {**began, "id": f"{began['id']}.end", "data": {**began["data"], "resolved": True, "what": "it ended"}}
+    over["data"]["at"] = "2100-01-01T00:00:00Z"
+    (tmp_path / "over.json").write_text(json.dumps(over))
+    for sent in (SAMPLE, str(tmp_path / "over.json"), str(tmp_path / "over.json")):
+        _run("send", sent)
+    listed = json.loads(_run("alerts", "list", "--channel", "screen", "--json"))
+    assert [(e["alert"]["what"], e["alert"]["resolved"]) for e in listed] == [
+        (began["data"]["what"], False),
+        ("it ended", True),
+    ]
+    table = _run("alerts", "list", "--channel", "screen")
+    assert began["data"]["severity"] in table
+    assert "over: it ended" in table

@@ -324,6 +324,78 @@ def _bus(kind: str, detail: object) -> dict[str, object]:
 HEALTH = _sample("aws/health_scheduled_change")
 LIFECYCLE = _sample("aws/asg_terminate_lifecycle")
 S3_RECORD = _sample("aws/s3_notification")["Records"][0]
+PREEMPTED = _sample("google/log_entry_preempted")
+SCHEDULED = _sample("azure/imds_scheduled_events")["Events"][0]
+
+
+@pytest.mark.parametrize(
+    ("code", "action"),
+    [
+        ("AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "terminate"),
+        ("AWS_EC2_INSTANCE_TERMINATION_SCHEDULED", "terminate"),
+        ("AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", "terminate"),
+        ("AWS_EC2_INSTANCE_STOP_SCHEDULED", "stop"),
+        ("AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED", "reboot"),
+        ("AWS_EC2_INSTANCE_REBOOT_FLEXIBLE_MAINTENANCE_SCHEDULED", "reboot"),
+        ("AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED", "reboot"),
+        ("AWS_EC2_INSTANCE_POWER_MAINTENANCE_SCHEDULED", "reboot"),
+        ("AWS_EC2_INSTANCE_NETWORK_MAINTENANCE_SCHEDULED", "freeze"),
+        ("AWS_EC2_SOMETHING_NEW_SCHEDULED", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_healths_codes_say_what_becomes_of_an_instance(code: str, action: str) -> None:
+    """A retired instance ends, a rebooted one comes back, and of a code that nobody knows nothing is guessed."""
+    found = _found({**HEALTH, "detail": {**HEALTH["detail"], "eventTypeCode": code}})
+    assert {(m.kind, m.action) for m in found if isinstance(m, InterruptionNotice)} == {("scheduled-change", action)}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "action"),
+    [
+        pytest.param(
+            {**PREEMPTED, "protoPayload": {**PREEMPTED["protoPayload"], "methodName": f"compute.instances.{method}"}},
+            "state-change", "stop", id=f"Google: {method}",
+        )
+        for method in ("terminateOnHostMaintenance", "hostError")
+    ]
+    + [
+        pytest.param({**SCHEDULED, "EventType": "Terminate"}, "lifecycle", "terminate", id="Azure: a scale set"),
+        pytest.param({**SCHEDULED, "EventType": "Preempt"}, "spot-interruption", "terminate", id="Azure: spot"),
+        pytest.param(
+            _bus("EC2 Interruptible Capacity Reservation Instance Interruption Warning", {"instance-id": "i"}),
+            "capacity-reservation", "terminate", id="AWS: an interruptible reservation",
+        ),
+    ],
+)  # fmt: skip
+def test_what_may_happen_to_any_instance_is_not_taken_for_spot(body: object, kind: str, action: str) -> None:
+    """Only a preemption is spot's; the others may come to an on-demand instance too."""
+    (notice,) = _found(body)
+    assert isinstance(notice, InterruptionNotice)
+    assert (notice.kind, notice.action) == (kind, action)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(lambda time: {**_sample("aws/spot_interruption"), "time": time}, id="a notice"),
+        pytest.param(
+            lambda time: _bus(
+                "EC2 Capacity Reservation Instance Interruption Warning",
+                {"instance-id": "i", "instance-termination-time": time},
+            ),
+            id="a reservation's end",
+        ),
+        pytest.param(lambda time: {**HEALTH, "detail": {**HEALTH["detail"], "startTime": time}}, id="Health"),
+        pytest.param(lambda time: {**SCHEDULED, "NotBefore": time}, id="Azure"),
+        pytest.param(lambda time: {**_sample("google/compute_operation_preempted"), "endTime": time}, id="Google"),
+    ],
+)
+def test_a_notice_from_the_ends_of_the_calendar_is_refused(body: Callable[[str], object], time: str) -> None:
+    """Nothing is reckoned with such a time: it is a bad event, kept and told with the year."""
+    with pytest.raises(BadEvent, match=r"the year|no calendar"):
+        decode(json.dumps(body(time)).encode(), {}, cluster="home")
 
 
 @pytest.mark.parametrize(

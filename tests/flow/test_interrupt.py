@@ -65,9 +65,8 @@ class Doomed(Stage):
 
     def deliver(self, kind: NoticeKind, node: str = "n1", deadline: Any = None, **options: Any) -> Answer:
         """One delivery of a notice."""
-        message = InterruptionNotice(
-            cluster="c", instance=node, kind=kind, cloud="world", deadline=deadline, at=self.world.clock.now()
-        )
+        fields = {"cloud": "world", "at": self.world.clock.now(), **options.pop("fields", {})}
+        message = InterruptionNotice(cluster="c", instance=node, kind=kind, deadline=deadline, **fields)
         return interrupt(self.deps, message, **options)
 
     def until(self, seconds: float, every: float = 5) -> None:
@@ -390,3 +389,15 @@ def test_maintenance_that_is_days_off_waits() -> None:
     assert not stage.world.nodes["n1"].cordoned
     stage.minutes(10)
     assert (stage.outcome, stage.world.launches) == ("released", 2)
+
+
+@pytest.mark.parametrize("action", ["freeze", "reboot", "unknown"])
+def test_what_comes_back_is_not_given_back(action: str) -> None:
+    """Maintenance that is no termination buys nothing, evicts nobody and releases nothing: it is told."""
+    stage = Doomed(pods=[SAVES])
+    deadline = stage.world.clock.now() + timedelta(minutes=20)
+    stage.deliver("scheduled-change", deadline=deadline, fields={"action": action})
+    stage.minutes(40)
+    assert (stage.world.launches, stage.of("terminate"), len(stage.world.running)) == (1, [], 1)
+    assert not stage.world.nodes["n1"].cordoned
+    assert [a.kind for a in stage.alerts if a.kind == "interruption"]

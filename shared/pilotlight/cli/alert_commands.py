@@ -65,10 +65,12 @@ def list_(
     wired = _wired()
     if channel:
         _known(wired, channel)
-    found = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
+    kept = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
+    found = [telling for last in kept for telling in (last.began, last) if telling is not None]
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        alone = [msgspec.structs.replace(telling, began=None) for telling in found]
+        typer.echo(msgspec.json.format(msgspec.json.encode(alone)).decode())
     elif not found and not wired.policy.alerts.channels:
         typer.echo("the policy has no channels, so nobody is told anything: add one under alerts.channels")
     else:
@@ -170,10 +172,12 @@ def _table(found: Sequence[Telling]) -> None:
     from rich.markup import escape
     from rich.table import Column, Table
 
-    table = Table("when (UTC)", "channel", "status", Column("what", overflow="fold"), "proof", box=None, pad_edge=False)
+    what_ = Column("what", overflow="fold")
+    table = Table("when (UTC)", "channel", "severity", "status", what_, "proof", box=None, pad_edge=False)
     for telling in found:
         what = ("over: " if telling.alert.resolved else "") + telling.alert.what
-        table.add_row(f"{telling.at:%m-%d %H:%M:%S}", telling.channel, _status(telling), escape(what), telling.receipt)
+        when, severity = f"{telling.at:%m-%d %H:%M:%S}", telling.alert.severity
+        table.add_row(when, telling.channel, severity, _status(telling), escape(what), telling.receipt)
     Console(width=None if os.isatty(1) else 200).print(table if found else "no alert was told lately, and none waits")
 
 

@@ -14,7 +14,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     ``claimed`` until ``due`` by who delivers it; ``waits`` until then; ``told``, with the provider's ``receipt`` as
     proof; ``gave up``, and ``why``; ``over`` where its end came first, and nothing is told. ``attempts`` failed, of
     which ``unsure`` may have been shown all the same: so often people may have read it too much. ``held``: a burst
-    holds it back, to be told as one of ``grouped``.
+    holds it back, to be told as one of ``grouped``. ``began`` is what an end put an end to, as it was told before.
     """
 
     channel: str
@@ -29,6 +29,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     grouped: int = 0
     receipt: str = ""
     why: str = ""
+    began: "Telling | None" = None
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):

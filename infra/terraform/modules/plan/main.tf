@@ -166,8 +166,11 @@ locals {
     },
     length(local.gke) == 0 ? {} : {
       preemptions = {
-        name   = "${local.prefix}-preemptions", topic = "interruptions"
-        filter = "log_id(\"cloudaudit.googleapis.com/system_event\") AND protoPayload.methodName=\"compute.instances.preempted\""
+        name = "${local.prefix}-preemptions", topic = "interruptions"
+        filter = join(" ", [
+          "log_id(\"cloudaudit.googleapis.com/system_event\") AND protoPayload.methodName=(\"compute.instances.preempted\"",
+          "OR \"compute.instances.terminateOnHostMaintenance\" OR \"compute.instances.hostError\")",
+        ])
       }
     },
   )

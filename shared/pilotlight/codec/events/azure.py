@@ -1,22 +1,24 @@
 """Azure's scheduled events: as a VM reads them from its metadata service (a node agent relays them), or by Event Grid.
 
-``Preempt`` and ``Terminate`` are orders with a deadline, ``NotBefore``, empty once they have begun; ``Freeze``,
-``Reboot`` and ``Redeploy`` are maintenance. One event may name several machines.
+``Preempt`` (Spot VMs only) and ``Terminate`` (a scale set deletes any VM) are orders with a deadline, ``NotBefore``,
+empty once they have begun; ``Freeze``, ``Reboot`` and ``Redeploy`` are maintenance. One event may name several VMs.
 """
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Found, Ignored, moment, shaped
-from pilotlight.facts.messages import InterruptionNotice, Moment, Name
+from pilotlight.facts.messages import InterruptionNotice, Moment, Name, NoticeKind
 
 EMITTED = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 
 _LINK = re.compile(r"https://[a-z0-9.-]+\.eventgrid\.azure\.net(:\d+)?/\S{1,2000}")
 
-ORDERS, MAINTENANCE = ("Preempt", "Terminate"), ("Freeze", "Reboot", "Redeploy")
+ORDERS: Mapping[str, NoticeKind] = {"Preempt": "spot-interruption", "Terminate": "lifecycle"}
+MAINTENANCE = ("Freeze", "Reboot", "Redeploy")
 
 
 class _Scheduled(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,17 +44,17 @@ class _Grid(msgspec.Struct, frozen=True, kw_only=True):
 def read(event: Envelope) -> Found:
     """One scheduled event: a notice a machine."""
     about = shaped(event.data, _Scheduled, event.path)
-    ordered = about.EventType in ORDERS
-    if not ordered and about.EventType not in MAINTENANCE:
+    order = ORDERS.get(about.EventType)
+    if order is None and about.EventType not in MAINTENANCE:
         return Ignored(reason=f"{about.EventType:.80} of a machine asks for nothing here")
     deadline = moment(about.NotBefore, event.within("NotBefore", None).path)
     return [
         InterruptionNotice(
             cluster=event.cluster,
             instance=machine,
-            kind="spot-interruption" if ordered else "scheduled-change",
+            kind=order or "scheduled-change",
             cloud="azure",
-            action="terminate" if ordered else about.EventType.lower(),
+            action="terminate" if order else about.EventType.lower(),
             identity=f"{machine}/{about.EventType}/{about.EventId}",
             at=event.at,
             deadline=deadline,

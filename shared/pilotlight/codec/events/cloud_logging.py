@@ -45,8 +45,8 @@ def read(event: Envelope) -> Found:
         at=entry.timestamp or event.at,
     )
     if entry.protoPayload is not None:
-        if entry.protoPayload.methodName == compute.PREEMPTED:
-            return compute.read_entry(about)
+        if entry.protoPayload.methodName in compute.ENDS:
+            return compute.read_entry(about, entry.protoPayload.methodName)
         return Ignored(reason=f"{entry.protoPayload.methodName or 'an audit log entry'} asks for nothing here")
     payload = entry.jsonPayload or {}
     inside = about.within("jsonPayload", payload)

@@ -25,6 +25,19 @@ ENDS: Mapping[str, str] = {
 }
 """The states in which an instance ends, and what becomes of it."""
 
+CHANGES: Mapping[str, str] = {
+    "RETIREMENT": "terminate",
+    "TERMINATION": "terminate",
+    "STOP": "stop",
+    "REBOOT": "reboot",
+    "POWER": "reboot",
+    "NETWORK": "freeze",
+}
+"""What becomes of an instance, by a word of Health's event type code ("AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED"). A
+persistent one that is retired is stopped, and does not start by itself. Power maintenance ends in a reboot; that of the
+network takes the connection for a moment (EC2's guide: scheduled events for your instances).
+"""
+
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = msgspec.field(name="detail-type")
@@ -36,6 +49,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True):
 class _Instance(msgspec.Struct, frozen=True, kw_only=True):
     instance: Name = msgspec.field(name="instance-id")
     action: str = msgspec.field(name="instance-action", default="terminate")
+    goes_at: str = msgspec.field(name="instance-termination-time", default="")
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +63,7 @@ class _Entity(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Health(msgspec.Struct, frozen=True, kw_only=True):
     service: str = ""
+    eventTypeCode: str = ""
     eventTypeCategory: str = ""
     statusCode: str = ""
     startTime: str = ""
@@ -75,7 +90,8 @@ def _reservation(event: Envelope) -> InterruptionNotice:
 
 def _ordered(event: Envelope, kind: NoticeKind) -> InterruptionNotice:
     about = shaped(event.data, _Instance, event.path)
-    deadline = event.at + NOTICE if event.at else None
+    goes_at = moment(about.goes_at, event.within("instance-termination-time", None).path)
+    deadline = goes_at or (event.at + NOTICE if event.at else None)
     return _notice(event, about.instance, kind, action=about.action, deadline=deadline)
 
 
@@ -97,8 +113,11 @@ def _health(event: Envelope) -> Found:
         return Ignored(reason=f"Health of {about.service:.40}: {about.eventTypeCategory:.40} asks for nothing here")
     when = moment(about.startTime, event.within("startTime", None).path)
     fact = f"{when:%Y-%m-%dT%H:%MZ}" if when else ""
+    words = about.eventTypeCode.split("_")
+    action = next((becomes for word, becomes in CHANGES.items() if word in words), "unknown")
     return [
-        _notice(event, entity.entityValue, "scheduled-change", fact, deadline=when) for entity in about.affectedEntities
+        _notice(event, entity.entityValue, "scheduled-change", fact, action=action, deadline=when)
+        for entity in about.affectedEntities
     ] or Ignored(reason="a scheduled change of no instance")
 
 
@@ -131,6 +150,7 @@ def _tick(event: Envelope) -> Tick:
 _READERS: Mapping[str, Callable[[Envelope], Found]] = {
     "EC2 Spot Instance Interruption Warning": _spot,
     "EC2 Capacity Reservation Instance Interruption Warning": _reservation,
+    "EC2 Interruptible Capacity Reservation Instance Interruption Warning": _reservation,
     "EC2 Instance Rebalance Recommendation": _rebalance,
     "EC2 Instance State-change Notification": _state,
     "AWS Health Event": _health,

@@ -22,6 +22,14 @@ ANOTHER = timedelta(minutes=10)
 """A notice that is so much younger is not the same one again. A cloud tells the end of an instance within that."""
 
 
+STAYS = {
+    "freeze": "it is frozen, or without its network, for seconds, and goes on",
+    "reboot": "it is rebooted and comes back: what runs on it begins again at its last checkpoint",
+    "unknown": "what becomes of it is not said in a way that is known here: nothing is guessed",
+}
+"""Actions after which an instance is still there, and what is said of them."""
+
+
 def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
     """What one notice leads to now; what is left is kept for the next look. A second notice decides nothing anew.
 
@@ -126,8 +134,8 @@ def _told(
             worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
         )
         found = msgspec.structs.replace(found, why=figures or "its node is gone", outcome="" if worth else "stayed")
-    if found.ours and notice.action == "freeze":
-        found = msgspec.structs.replace(found, why="it is frozen for seconds, and goes on", outcome="stayed")
+    if found.ours and notice.action in STAYS:
+        found = msgspec.structs.replace(found, why=STAYS[notice.action], outcome="stayed")
     found = msgspec.structs.replace(found, ended_at=now if found.over else None)
     return msgspec.structs.replace(found, messages=(notices.opening(found, len(pods), price, now),))
 

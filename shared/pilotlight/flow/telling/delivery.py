@@ -205,6 +205,10 @@ def _told(desk: Desk, claim: Claim, receipt: str, together: int) -> None:
 
 
 def _prove(desk: Desk, done: Telling) -> None:
+    if done.alert.resolved:  # One proof is for both: without what began, people could not look it up any more.
+        before = proof(desk.state, done.channel, done.alert)
+        told = before is not None and before.status == "told" and not before.alert.resolved
+        done = msgspec.structs.replace(done, began=before if told else before and before.began)
     desk.state.put(proof_key(done.channel, done.alert), TELLING.write(done), ttl_s=KEEP_PROOFS_S)
 
 
