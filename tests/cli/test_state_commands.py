@@ -11,9 +11,10 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
-from pilotlight.flow import lease, ledger
-from pilotlight.flow.rooms import read
+from pilotlight.flow import ledger
 from pilotlight.ports import State
+from pilotlight.state_schema.cluster import FENCE as FENCES
+from pilotlight.state_schema.registry import read
 
 FENCE = b'{"schema":2,"fence":7}'
 BROKEN = b'{"schema":1,"quaran'
@@ -86,7 +87,7 @@ def test_an_import_keeps_what_is_there_unless_told_to_replace_it(state: State, t
     run("import", file, "--replace")
     found = state.get("fence/local")
     assert found is not None
-    assert read("fence/local", found.value) == lease.FENCE.kind(fence=9)
+    assert read("fence/local", found.value) == FENCES.format.kind(fence=9)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import rooms
 from pilotlight.flow.billing import bill, ladder
 from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.deps import Answer
+from pilotlight.state_schema import registry
 from pilotlight.units import HOUR
 
 TICK = Tick(cluster="c", what="billing")
@@ -337,6 +337,6 @@ def test_every_record_is_in_a_room_that_reads_it() -> None:
     billing(on.deps, notice())
     found = {}
     for key, stored in on.deps.state.scan("").items:
-        found[key.partition("/")[0]] = rooms.read(key, stored.value)
+        found[key.partition("/")[0]] = registry.read(key, stored.value)
     assert found.keys() >= {"metering", "meter", "metered", "life", "bill", "bill-read", "ladder", "noticed"}
     assert bill.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50

@@ -1,4 +1,4 @@
-"""Every record that flows write belongs to a room and says its schema; a corrupt one stops the flow, nothing else."""
+"""Every record that flows write belongs to a family and says its schema; a corrupt one stops the flow, nothing else."""
 
 import json
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.policy import Budget, PoolPolicy
 from pilotlight.flow import brakes, ledger
-from pilotlight.flow.rooms import read, room_of
 from pilotlight.ports import LARGEST, Clock
+from pilotlight.state_schema.registry import read, table_of
 from pilotlight.units import Seconds
 
 
@@ -42,8 +42,8 @@ def recorded(stage: Stage) -> Recorder:
     return state
 
 
-def test_every_record_of_a_day_is_in_a_room_and_says_its_schema() -> None:
-    """Purchases, holds, refusals, a pause and a release leave records that their rooms read."""
+def test_every_record_of_a_day_is_of_a_family_and_says_its_schema() -> None:
+    """Purchases, holds, refusals, a pause and a release leave records that their families read."""
     stage = Stage(budgets=(Budget(name="all", usd=Decimal(10_000)),))
     state = recorded(stage)
     pod = stage.submit("p", run_s=600)
@@ -53,19 +53,19 @@ def test_every_record_of_a_day_is_in_a_room_and_says_its_schema() -> None:
     brakes.pause(state, "c", "one", "a price check", stage.world.clock.now())
     brakes.approve(state, "c", "one", 4, "d")
     stage.minutes(10)
-    rooms = {key.partition("/")[0] for key in state.puts}
+    families = {key.partition("/")[0] for key in state.puts}
     expected = {"memory", "inflight", "open", "decision", "told", "lease", "fence", "event", "cap", "hold"}
-    assert rooms >= expected | {"pause", "approved"}
+    assert families >= expected | {"pause", "approved"}
     for key, record in state.puts.items():
         assert read(key, record) is not None
-        assert json.loads(record)["schema"] == room_of(key).format.schema
+        assert json.loads(record)["schema"] == table_of(key).format.schema
 
 
-def test_a_key_of_no_room_is_refused() -> None:
-    """Whatever does not begin with a room is not Pilotlight's."""
+def test_a_key_of_no_family_is_refused() -> None:
+    """Whatever does not begin with a family is not Pilotlight's."""
     for key in ("lamp/c", "memory", ""):
         with pytest.raises(Corrupt, match="no key of Pilotlight's"):
-            room_of(key)
+            table_of(key)
 
 
 @pytest.mark.parametrize("room", ["memory/c", "inflight/c/x.0", "open/c/x", "fence/c"])

@@ -1,7 +1,7 @@
 """``pilotlight state``: look at what survives between events, and carry it from one store to another.
 
 An exported line is ``{"key": ..., "value": <the record's JSON>}``; a record that is no JSON has ``raw`` in base64.
-Stores do not tell when a record ends, so an imported one begins its room's time anew.
+Stores do not tell when a record ends, so an imported one begins its family's time anew.
 """
 
 import base64
@@ -15,8 +15,9 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
-from pilotlight.ports import ABSENT, State, Stored
+from pilotlight.ports import ABSENT, State
 from pilotlight.settings import Settings
+from pilotlight.state_schema.table import pages
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -58,7 +59,7 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
 
     Example: [bold]pilotlight state ls decision/[/bold]
     """
-    items = [Item(key, len(s.value), s.version, _unreadable(key, s.value)) for key, s in _scan(_state(), prefix)]
+    items = [Item(key, len(s.value), s.version, _unreadable(key, s.value)) for key, s in pages(_state(), prefix)]
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode([item._asdict() for item in items])).decode())
         return
@@ -93,7 +94,7 @@ def export(
 
     Example: [bold]pilotlight state export state.jsonl[/bold]
     """
-    lines = [msgspec.json.encode(_line(key, stored.value)) for key, stored in _scan(_state(), prefix)]
+    lines = [msgspec.json.encode(_line(key, stored.value)) for key, stored in pages(_state(), prefix)]
     body = b"".join(line + b"\n" for line in lines)
     if file == "-":
         sys.stdout.buffer.write(body)
@@ -133,18 +134,8 @@ def _state() -> State:
     return app(Settings.of(os.environ)).state
 
 
-def _scan(state: State, prefix: str) -> Iterator[tuple[str, Stored]]:
-    after = ""
-    while True:
-        page = state.scan(prefix, after=after)
-        yield from page.items
-        if not page.next:
-            return
-        after = page.next
-
-
 def _unreadable(key: str, record: bytes) -> str:
-    from pilotlight.flow.rooms import read
+    from pilotlight.state_schema.registry import read
 
     try:
         read(key, record)
@@ -179,7 +170,7 @@ def _body(file: str) -> bytes:
 
 def _lines(lines: Iterable[bytes], file: str) -> Iterator[Line]:
     """Every line, checked. Raises ``BadInput``, which names the line."""
-    from pilotlight.flow.rooms import read
+    from pilotlight.state_schema.registry import read
 
     decoder = msgspec.json.Decoder(Line)
     for number, text in enumerate(lines, 1):
@@ -194,12 +185,12 @@ def _lines(lines: Iterable[bytes], file: str) -> Iterator[Line]:
 
 
 def _put(state: State, line: Line, *, replace: bool, dry_run: bool) -> Literal["written", "kept"]:
-    from pilotlight.flow.rooms import room_of
+    from pilotlight.state_schema.registry import table_of
 
     if dry_run:
         return "kept" if not replace and state.get(line.key) is not None else "written"
     try:
-        state.put(line.key, line.record, if_version=None if replace else ABSENT, ttl_s=room_of(line.key).ttl_s)
+        state.put(line.key, line.record, if_version=None if replace else ABSENT, ttl_s=table_of(line.key).ttl_s)
     except Conflict:
         return "kept"
     return "written"

@@ -1,0 +1,37 @@
+"""Families whose records only have to be there: ``Mark``, with a note for people."""
+
+from pilotlight.codec.records import MARK
+from pilotlight.state_schema.table import Table
+from pilotlight.units import HOUR
+
+DAY_S = 24 * HOUR
+
+BILL_READ = Table("bill-read", MARK, HOUR)
+"""``<cluster>``: its bill was read lately. One that could not be read is tried again sooner."""
+
+CHAT = Table("chat", MARK)
+"""``<chat id>``: where Telegram says a chat has moved."""
+
+EVENT = Table("event", MARK, 3600.0)
+"""``<cluster>/<pod>/<identity>``: an event was taken in."""
+
+FLUSH = Table("flush", MARK, 5.0)
+"""``all``: what waits was told just now."""
+
+HEARD = Table("heard", MARK, DAY_S)
+"""``<cluster>/<digest>``: this very alert was taken in."""
+
+LOOK_AGAIN = Table("look-again", MARK)
+"""``<cluster>``: whoever holds the lease has to look again."""
+
+NOTICED = Table("noticed", MARK, 40 * DAY_S)
+"""``<cluster>/<what>``: people were told of what a bill or a cloud's budget shows."""
+
+SILENT = Table("silent", MARK)
+"""``<cluster>``: since when its API server does not answer."""
+
+TICK = Table("tick", MARK, 60.0)
+"""``<cluster>/<what>``: serve's schedule ticked in this interval."""
+
+TOLD = Table("told", MARK, DAY_S)
+"""``<cluster>/<what>``: people were told of a finding or a refusal."""

@@ -1,0 +1,26 @@
+"""The registry of all families."""
+
+import subprocess
+import sys
+
+from pilotlight.state_schema.registry import TABLES
+
+FAMILIES = """approved bill bill-read burst cap chat decision event fence flush heard hold idle inflight instances
+interruption ladder lease life look-again memory meter metered metering noticed open pause proof rescue rest runs silent
+tick told waiting"""
+
+
+def test_every_family_is_known_by_its_prefix() -> None:
+    """A family that is added or goes is named here too: its records outlive the code."""
+    assert list(TABLES) == FAMILIES.split()
+
+
+def test_the_registry_imports_no_flow() -> None:
+    """Looking at the state needs no flow, no adapter and no settings."""
+    code = (
+        "import sys, pilotlight.state_schema.registry; print([m for m in sys.modules if m.startswith('pilotlight.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pilotlight.state_schema.registry" in done.stdout
+    for package in ("flow", "adapters", "settings", "cli", "decide"):
+        assert f"pilotlight.{package}" not in done.stdout
