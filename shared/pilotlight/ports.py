@@ -3,7 +3,7 @@
 Errors are those of ``errors.py``: ``Retry`` kinds when asking again can help, ``Denied`` kinds when it cannot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -57,18 +57,35 @@ class Cluster(Protocol):
         ...
 
 
+Gate = Callable[[], None]
+"""Asked just before the first byte of a request that changes something; what it raises stops the request."""
+
+CALL_S: Seconds = 20
+"""A request that changes a cloud ends within so long, from connecting to the last byte of its answer."""
+
+
+def OPEN() -> None:
+    """The gate that lets every request through."""
+
+
 class Pools(Protocol):
-    """A cloud's node pools."""
+    """A cloud's node pools.
+
+    ``grow`` and ``release`` first read what they must and connect, then call ``gate`` exactly once, just before the
+    first byte of the one request that changes something, and never send that request again by themselves. Where nothing
+    has to be changed, ``gate`` is not called; where it raises, nothing is sent and its error passes. After it,
+    ``Unsure`` says that the change may have been made, every other error that it was not.
+    """
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool with its desired size and the instances on their way."""
         ...
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry."""
         ...
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Give one named instance back and lower the desired size by one. Gone already is no error."""
         ...
 

@@ -40,6 +40,8 @@ class Fault(NamedTuple):
 class Civo:
     """The account. ``calls`` are (method, path, body) as they came; ``last_node_stays`` refuses to go to zero.
 
+    ``resets`` ends every connection after its answer without having said so, as load balancers do.
+
     ``lowered`` has each lowering of a count, with the instances there were: with more, one of them would be chosen.
     """
 
@@ -48,6 +50,7 @@ class Civo:
         self.calls: list[tuple[str, str, Any]] = []
         self.faults: list[Fault] = []
         self.charges: Any = []
+        self.resets = False
         self.lowered: list[tuple[int, int]] = []
         self.marks = {
             name: {"labels": {"gpu": "on-demand"}, "taints": [{"key": "gpu", "value": name, "effect": "NoSchedule"}]}
@@ -157,7 +160,9 @@ def serving(civo: Civo) -> Iterator[str]:
             if fault is None or fault.when == "after":
                 said = civo.answer(self.command, where.path, body)
             if fault is None:
-                return self._say(*said)
+                self._say(*said)
+                self.close_connection = self.close_connection or civo.resets
+                return None
             return self._misbehave(fault)
 
         do_GET = do_PUT = do_DELETE = _any

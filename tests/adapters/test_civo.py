@@ -22,7 +22,7 @@ from pilotlight.errors import (
     PilotlightError,
     QuotaExceeded,
     Throttled,
-    Unavailable,
+    Unsure,
 )
 
 
@@ -47,8 +47,8 @@ def account(token: str = TOKEN, **options: Any) -> Iterator[Account]:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     """An account whose client is not patient."""
-    monkeypatch.setattr(civo_api, "TIMEOUT_S", 0.3)
-    monkeypatch.setattr(civo_api, "WHOLE_S", 0.2)
+    monkeypatch.setattr(civo_api, "READ_S", 0.3)
+    monkeypatch.setattr(civo_api, "WRITE_S", 0.3)
     with account() as made:
         yield made
 
@@ -87,12 +87,12 @@ def test_a_pool_goes_to_zero_where_a_deletion_leaves_its_count() -> None:
         assert (here.civo.world.nodes, here.civo.world.fleet.desired["one"]) == ({}, 0)
 
 
-def test_a_count_is_never_lowered_past_what_is_there() -> None:
-    """With other instances left, the count names exactly them: Civo has no victim to choose."""
+def test_a_count_is_never_lowered_where_other_instances_are() -> None:
+    """With others left, a lower count that comes late would let Civo choose who goes: the count stays as it is."""
     with account(decrements=False) as here:
         here.pools.grow("one", 3)
         here.pools.release("one", "n2")
-        assert [body["count"] for body in _sent(here, "PUT")] == [3, 2]
+        assert [body["count"] for body in _sent(here, "PUT")] == [3]
         assert sorted(here.civo.world.nodes) == ["n1", "n3"]
 
 
@@ -132,10 +132,10 @@ REFUSALS = {
     "forbidden without a word": ((403, "no"), Forbidden),
     "no such pool": ((404, {"code": "database_cluster_pool_not_found"}), BadRequest),
     "a code nobody knows": ((400, {"code": "something_new", "reason": "hm"}), BadRequest),
-    "a code nobody knows, from a server at fault": ((500, {"code": "something_new", "reason": "hm"}), Unavailable),
+    "a code nobody knows, from a server at fault": ((500, {"code": "something_new", "reason": "hm"}), Unsure),
     "what was asked for is wrong, whatever the status": ((500, {"code": "database_size_not_found"}), BadRequest),
-    "a status alone": ((500, {"status": 500}), Unavailable),
-    "no JSON": ((502, "<html>bad gateway</html>"), Unavailable),
+    "a status alone": ((500, {"status": 500}), Unsure),
+    "no JSON": ((502, "<html>bad gateway</html>"), Unsure),
     "too many, for long": ((429, {}), Throttled),
 }
 
@@ -165,7 +165,7 @@ LOST = {
 def test_a_lost_answer_buys_nothing_twice(here: Account, what: Any) -> None:
     """When the answer to a resize is lost after Civo acted, asking again for the same size buys nothing more."""
     here.civo.faults = [Fault(what, when="after", method="PUT")]
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unsure):
         here.pools.grow("one", 2)
     assert here.pools.grow("one", 2).desired == 2
     assert here.civo.world.launches == 2
@@ -177,11 +177,41 @@ def test_a_lost_deletion_takes_no_other(here: Account, what: Any) -> None:
     here.pools.grow("one", 3)
     if not isinstance(what, tuple):
         here.civo.faults = [Fault(what, when="after", method="DELETE")]
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unsure):
             here.pools.release("one", "n2")
     here.pools.release("one", "n2")
     assert sorted(here.civo.world.nodes) == ["n1", "n3"]
     assert here.civo.world.fleet.desired["one"] == 2
+
+
+@pytest.mark.parametrize("what", ["hang", "drip", (500, {})], ids=["no answer", "a drip", "5xx"])
+def test_a_release_whose_count_cannot_be_read_again_is_done(here: Account, what: Any) -> None:
+    """The instance went. The count is looked at within the release's own time, and left to a later release."""
+    here.pools.grow("one", 1)
+    here.civo.decrements = False
+    here.pools.release("one", "n1", gate=lambda: here.civo.faults.append(Fault(what, method="GET")))
+    assert ([body["count"] for body in _sent(here, "PUT")], here.civo.world.nodes) == ([1], {})
+
+
+@pytest.mark.parametrize("change", ["grow", "release"])
+@pytest.mark.parametrize("kept", [True, False], ids=["keeps its connections", "resets its connections"])
+def test_a_change_is_sent_once_right_after_its_gate(here: Account, change: str, kept: bool) -> None:
+    """When the gate is asked the reads are done and the change is not sent; then it is, once, whatever Civo keeps."""
+    here.pools.grow("one", 1)
+    here.civo.resets = not kept
+    at_gate: list[int] = []
+    before = len(here.civo.calls)
+
+    def gate() -> None:
+        at_gate.append(len(here.civo.calls) - before)
+
+    if change == "grow":
+        here.pools.grow("one", 2, gate=gate)
+    else:
+        here.pools.release("one", "n1", gate=gate)
+    verbs = [verb for verb, _, _ in here.civo.calls[before:]]
+    assert (at_gate, verbs[:2]) == ([1], ["GET", "PUT" if change == "grow" else "DELETE"])
+    assert set(verbs[2:]) <= {"GET"}
 
 
 @pytest.mark.parametrize("what", [*LOST.values(), (500, {}), (429, {})], ids=[*LOST, "5xx", "429"])

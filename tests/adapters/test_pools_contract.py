@@ -1,6 +1,6 @@
 """The contract of the Pools port, over the world in this process and over HTTP, and over Civo's API."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,8 +14,9 @@ from small_cloud import START, pod
 
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.adapters.pools.civo import CivoPools
-from pilotlight.errors import BadRequest, Busy, Denied, NoCapacity, QuotaExceeded
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.ports import Gate, Pools
 
 CLOUDS = (*WAYS, "Civo")
 
@@ -96,6 +97,51 @@ def test_an_instance_is_not_released_as_another_pools(here: Ports) -> None:
     here.pools.grow("one", 1)
     here.pools.release("four", "n1")
     assert list(here.world.nodes) == ["n1"]
+
+
+CHANGES: dict[str, Callable[[Pools, Gate], object]] = {
+    "grow": lambda pools, gate: pools.grow("one", 2, gate=gate),
+    "release": lambda pools, gate: pools.release("one", "n1", gate=gate),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_gate_is_asked_once_before_anything_changes(here: Ports, change: Callable[[Pools, Gate], object]) -> None:
+    """At the gate the cloud is as it was; behind it the change is made."""
+    here.pools.grow("one", 1)
+    at_gate: list[list[str]] = []
+    change(here.pools, lambda: at_gate.append(list(here.world.nodes)))
+    assert at_gate == [["n1"]]
+    assert list(here.world.nodes) != ["n1"]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_gate_that_raises_changes_nothing(here: Ports, change: Callable[[Pools, Gate], object]) -> None:
+    """Its error passes, and the cloud stays as it was."""
+    here.pools.grow("one", 1)
+
+    def no() -> None:
+        raise Conflict("another has taken over")
+
+    with pytest.raises(Conflict, match="taken over"):
+        change(here.pools, no)
+    assert (list(here.world.nodes), _pool(here, "one").desired) == (["n1"], 1)
+
+
+NOTHING: dict[str, Callable[[Pools, Gate], object]] = {
+    "a size that is there": lambda pools, gate: pools.grow("one", 1, gate=gate),
+    "an instance that is not there": lambda pools, gate: pools.release("one", "n9", gate=gate),
+    "an instance of another pool": lambda pools, gate: pools.release("four", "n1", gate=gate),
+}
+
+
+@pytest.mark.parametrize("ask", NOTHING.values(), ids=NOTHING)
+def test_no_gate_is_asked_where_nothing_has_to_be_changed(here: Ports, ask: Callable[[Pools, Gate], object]) -> None:
+    """What is so already is read, and not asked for."""
+    here.pools.grow("one", 1)
+    asked: list[str] = []
+    ask(here.pools, lambda: asked.append("gate"))
+    assert (asked, list(here.world.nodes)) == ([], ["n1"])
 
 
 def test_a_node_that_runs_a_pod_is_not_released(ours: Ports) -> None:

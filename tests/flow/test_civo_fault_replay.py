@@ -64,7 +64,7 @@ class Told(logging.Handler):
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """What is logged; the client gives an answer up soon."""
-    monkeypatch.setattr(civo_api, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(civo_api, "WRITE_S", 0.1)
     root, handler = logging.getLogger(), Told()
     level = root.level
     root.addHandler(handler)

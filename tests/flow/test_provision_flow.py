@@ -16,9 +16,11 @@ from pilotlight.errors import (
     Retry,
     Throttled,
     Unavailable,
+    Unsure,
 )
 from pilotlight.facts.messages import CapacityChanged
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
+from pilotlight.ports import OPEN, Gate
 from pilotlight.world.faults import Faults
 from pilotlight.world.pools import WorldPools
 
@@ -226,12 +228,12 @@ class LosesAnswer(WorldPools):
         super().__init__(pools._world)
         self.left = after
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Give the node back; the answer to the one that ``after`` counts to is lost."""
-        super().release(pool, instance)
+        super().release(pool, instance, gate=gate)
         self.left -= 1
         if self.left == 0:
-            raise Unavailable("release timed out")
+            raise Unsure("release timed out")
 
 
 @pytest.mark.parametrize("after", [1, 3, 7], ids=["the first", "one in the middle", "the last"])

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 from both_ways import served
+from odd_server import OK, Line, talking
 from small_cloud import CATALOG, POOLS, START, gang, pod, world
 
 from pilotlight.adapters.clock import ServedClock
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import NewPods
-from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable
+from pilotlight.codec.world import NewPods, Release
+from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
+from pilotlight.ports import OPEN
 from pilotlight.world.clock import WallClock
 from pilotlight.world.server import Service
 from pilotlight.world.world import World
@@ -162,6 +164,37 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
     with _listener("200 OK", b'{"created": []}') as url:
         client = WorldClient(url)
         assert [client.create([pod("a")], 60) for _ in range(3)] == [[], [], []]
+
+
+def test_a_change_whose_answer_is_lost_is_not_sent_again() -> None:
+    """A connection that breaks after the request leaves it unknown; a kept one is not used for a change at all."""
+
+    def answers_once(line: Line) -> None:
+        line.hear()
+        line.say(OK)
+        line.hear()
+        line.reset()
+
+    with talking(answers_once) as odd:
+        client = WorldClient(odd.url)
+        client.call("pools/describe")
+        client.change("pools/release", Release(pool="one", instance="n1"), OPEN)
+        assert [heard.count(b"pools/release") for heard in odd.heard] == [0, 1]
+    with talking(lambda line: line.reset() if line.hear() else None) as odd:
+        with pytest.raises(Unsure):
+            WorldClient(odd.url).change("pools/release", Release(pool="one", instance="n1"), OPEN)
+        assert b"".join(odd.heard).count(b"pools/release") == 1
+
+
+def test_a_world_whose_answer_drips_is_unavailable() -> None:
+    """The call has a deadline, however steadily the answer comes."""
+
+    def drips(line: Line) -> None:
+        line.hear()
+        line.drip(b"HTTP/1.1 200 OK\r\nX-Long: a")
+
+    with talking(drips) as odd, pytest.raises(Unavailable, match="timed out"):
+        WorldClient(odd.url, within_s=0.2).time()
 
 
 def test_another_server_is_named() -> None:

@@ -7,10 +7,13 @@ takes in a second, and what it says when there are too many.
 import time
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Answer, Broken, Site
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -21,19 +24,17 @@ from pilotlight.errors import (
     Retry,
     Throttled,
     Unavailable,
+    Unsure,
 )
+from pilotlight.ports import CALL_S, Gate
 from pilotlight.units import Seconds
-
-if TYPE_CHECKING:
-    import requests
 
 T = TypeVar("T")
 
 URL = "https://api.civo.com"
-TIMEOUT_S: Seconds = 10
-WHOLE_S: Seconds = 30
-"""An answer that is not whole after so long is given up, however steadily it drips."""
-LARGEST_ANSWER = 8 * 1024 * 1024
+READ_S: Seconds = 10
+"""One try of a read ends within so long."""
+WRITE_S: Seconds = CALL_S
 BETWEEN_CALLS_S: Seconds = 0.25
 ATTEMPTS = 3
 LONGEST_PAUSE_S: Seconds = 10
@@ -78,8 +79,8 @@ class CivoApi:
         self, token: str, region: str, *, url: str = URL, sleep: Callable[[Seconds], None] = time.sleep
     ) -> None:
         self.region = region
-        self._token, self._url, self._sleep = token, url.rstrip("/"), sleep
-        self._session: requests.Session | None = None
+        self._token, self._sleep = token, sleep
+        self._site, self._base = Site(url), urlsplit(url).path.rstrip("/")
         self._lock = Lock()
         self._next = 0.0
 
@@ -87,7 +88,8 @@ class CivoApi:
         """Read. Tried again within bounds: reading changes nothing."""
         for attempt in range(ATTEMPTS):
             try:
-                return self._call("GET", path, shape, params)
+                with Deadline(READ_S) as deadline:
+                    return self.get_once(deadline, path, shape, **params)
             except Retry as error:
                 pause = error.after_s if isinstance(error, Throttled) else float(2**attempt)
                 if attempt + 1 == ATTEMPTS or pause > LONGEST_PAUSE_S:
@@ -95,54 +97,75 @@ class CivoApi:
                 self._sleep(pause)
         raise AssertionError
 
-    def put(self, path: str, body: Mapping[str, Any], shape: type[T]) -> T:
-        """Change, once: after a ``Retry`` it is unknown whether it happened, and only a read can tell."""
-        return self._call("PUT", path, shape, {}, {**body, "region": self.region})
+    def get_once(self, deadline: Deadline, path: str, shape: type[T], **params: str) -> T:
+        """Read, in one try."""
+        self._take_turn()
+        return self._call(deadline, "GET", path, shape, params)
 
-    def delete(self, path: str) -> None:
+    def put(self, deadline: Deadline, path: str, body: Mapping[str, Any], shape: type[T], gate: Gate) -> T:
+        """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""
+        return self._call(deadline, "PUT", path, shape, {}, {**body, "region": self.region}, gate)
+
+    def delete(self, deadline: Deadline, path: str, gate: Gate) -> None:
         """Delete, once: as ``put``."""
-        self._call("DELETE", path, msgspec.Raw, {})
+        self._call(deadline, "DELETE", path, msgspec.Raw, {}, None, gate)
 
     def _call(
-        self, method: str, path: str, shape: type[T], params: Mapping[str, str], body: Mapping[str, Any] | None = None
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        shape: type[T],
+        params: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        gate: Gate | None = None,
     ) -> T:
-        import requests
-
-        with self._lock:
-            self._wait_turn()
-            if self._session is None:
-                self._session = requests.Session()
-                self._session.headers["Authorization"] = f"bearer {self._token}"
-            try:
-                with self._session.request(
-                    method,
-                    f"{self._url}{path}",
-                    params={**params, "region": self.region},
-                    json=body,
-                    timeout=TIMEOUT_S,
-                    allow_redirects=False,
-                    stream=True,
-                ) as answer:
-                    text = _whole(answer)
-            except requests.RequestException as error:
-                # Its text may hold the address with what was asked; its kind says enough.
-                raise Unavailable(f"Civo does not answer {method} {path} ({type(error).__name__})") from None
-        if answer.status_code >= 300:
-            raise self._refusal(f"{method} {path}", answer.status_code, text, answer.headers.get("Retry-After", ""))
+        lost: type[Unavailable] = Unsure if gate else Unavailable
         try:
-            return msgspec.json.decode(text, type=shape)
+            answer = self._ask(deadline, method, path, params, body, gate)
+        except Broken as error:
+            raise (lost if error.sent else Unavailable)(f"Civo does not answer {method} {path} ({error})") from None
+        if answer.status >= 300:
+            raise self._refusal(f"{method} {path}", answer, lost)
+        try:
+            return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unavailable(f"Civo's answer to {method} {path} cannot be read: {error}") from None
+            raise lost(f"Civo's answer to {method} {path} cannot be read: {error}") from None
 
-    def _wait_turn(self) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            self._sleep(self._next - now)
-        self._next = max(now, self._next) + BETWEEN_CALLS_S
+    def _ask(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        body: Mapping[str, Any] | None,
+        gate: Gate | None,
+    ) -> Answer:
+        headers = {"Authorization": f"bearer {self._token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        return self._site.ask(
+            deadline,
+            method,
+            f"{self._base}{path}?{urlencode({**params, 'region': self.region})}",
+            None if body is None else msgspec.json.encode(body),
+            headers,
+            gate=gate,
+            repeatable=gate is None,
+        )
 
-    def _refusal(self, call: str, status: int, text: bytes, retry_after: str) -> PilotlightError:
+    def _take_turn(self) -> None:
+        """Reads are spaced. A change is not: it comes right after the read that it rests on."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._next:
+                self._sleep(self._next - now)
+            self._next = max(now, self._next) + BETWEEN_CALLS_S
+
+    def _refusal(self, call: str, answer: Answer, lost: type[Unavailable]) -> PilotlightError:
+        status, retry_after = answer.status, answer.headers.get("retry-after", "")
         try:
-            problem = msgspec.json.decode(text, type=_Problem)
+            problem = msgspec.json.decode(answer.body, type=_Problem)
         except (msgspec.DecodeError, UnicodeDecodeError):
             problem = _Problem()
         code = problem.code or problem.result
@@ -160,16 +183,5 @@ class CivoApi:
         if status in (408, 409, 423, 425):
             return Busy(said)
         if status >= 500 and not code.startswith(OF_THE_REQUEST):
-            return Unavailable(said)  # Whether it acted is not known.
+            return lost(said)  # Whether it acted is not known.
         return CivoRefusal(said, code, status)
-
-
-def _whole(answer: "requests.Response") -> bytes:
-    """The body, as long as it comes within bounds."""
-    ends, parts, size = time.monotonic() + WHOLE_S, [], 0
-    for part in answer.iter_content(64 * 1024):
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST_ANSWER or time.monotonic() > ends:
-            raise Unavailable("Civo's answer does not end")
-    return b"".join(parts)

@@ -1,12 +1,12 @@
-"""A served world's HTTP, as its adapters use it: one connection a thread, errors of the tree."""
+"""A served world's HTTP, as its adapters use it: errors of the tree."""
 
-import threading
 from collections.abc import Sequence
-from http.client import BadStatusLine, HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Broken, Site
 from pilotlight.codec.world import (
     Created,
     Doomed,
@@ -19,31 +19,30 @@ from pilotlight.codec.world import (
     Time,
     error_of,
 )
-from pilotlight.errors import BadInput, Failed, Unavailable
+from pilotlight.errors import BadInput, Failed, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
+from pilotlight.ports import CALL_S, Gate
 from pilotlight.units import Seconds
-
-TIMEOUT_S: Seconds = 30
-
-_STALE = (BadStatusLine, BrokenPipeError, ConnectionResetError)
-"""A kept connection that the other side has closed meanwhile."""
 
 
 class WorldClient:
     """Calls a world at ``url``, as "http://127.0.0.1:8090". Raises ``BadInput`` for what is no such address."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, within_s: Seconds = CALL_S) -> None:
         where = urlsplit(url)
         if where.scheme != "http" or not where.hostname or "@" in where.netloc:
             found = "an address with a credential" if "@" in url else repr(url)
             raise BadInput(f"PILOTLIGHT_WORLD is {found}: use http://HOST:PORT of a running pilotlight world")
         self.url = url
-        self._address = where.netloc
-        self._mine = threading.local()
+        self._site, self._within_s = Site(url), within_s
 
     def call(self, path: str, arguments: msgspec.Struct | None = None) -> bytes:
-        """Post a call; what it gives. Every call of a world may be repeated, so one over a stale connection is."""
+        """Post a call; what it gives. It may be repeated, so one over a stale connection is."""
         return self._exchange("POST", path, msgspec.json.encode(arguments or Nothing()))
+
+    def change(self, path: str, arguments: msgspec.Struct, gate: Gate) -> bytes:
+        """Post a call that is sent once, when ``gate`` lets it. Raises ``Unsure`` where its answer is lost."""
+        return self._exchange("POST", path, msgspec.json.encode(arguments), gate)
 
     def time(self) -> Time:
         """The world's moment and speed."""
@@ -67,32 +66,16 @@ class WorldClient:
         gives = self.call("interrupt", Interrupt(instance=instance, notice_s=notice_s))
         return msgspec.json.decode(gives, type=Doomed)
 
-    def _exchange(self, method: str, path: str, body: bytes = b"") -> bytes:
+    def _exchange(self, method: str, path: str, body: bytes | None = None, gate: Gate | None = None) -> bytes:
         try:
-            try:
-                status, gives = self._once(method, path, body)
-            except _STALE:
-                self._close()
-                status, gives = self._once(method, path, body)
-        except (OSError, HTTPException) as error:
-            self._close()
-            raise Unavailable(f"the world at {self.url}: {error or type(error).__name__}; is it running?") from None
-        if status != 200:
-            raise self._error(gives)
-        return gives
-
-    def _once(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        connection: HTTPConnection | None = getattr(self._mine, "connection", None)
-        if connection is None:
-            connection = self._mine.connection = HTTPConnection(self._address, timeout=TIMEOUT_S)
-        connection.request(method, f"/{path}", body)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-
-    def _close(self) -> None:
-        if getattr(self._mine, "connection", None) is not None:
-            self._mine.connection.close()
-            self._mine.connection = None
+            with Deadline(self._within_s) as deadline:
+                answer = self._site.ask(deadline, method, f"/{path}", body, gate=gate, repeatable=gate is None)
+        except Broken as error:
+            kind = Unsure if gate and error.sent else Unavailable
+            raise kind(f"the world at {self.url}: {error}; is it running?") from None
+        if answer.status != 200:
+            raise self._error(answer.body)
+        return answer.body
 
     def _error(self, gives: bytes) -> Exception:
         try:

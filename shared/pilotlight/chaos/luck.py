@@ -98,10 +98,11 @@ def _faults(method: str, conditional: bool) -> list[Fault]:
             Fault("before", Conflict("another was there")),
             Fault("after", Conflict("another was there")),
         ]
+    unsure = [Fault("before", lost), Fault("after", Unsure(f"{method} was sent, its answer is lost"))]
     if method == "grow":
-        return [*timeouts, *_REFUSALS]
+        return [*unsure, *_REFUSALS]
     if method == "release":
-        return [*timeouts, Fault("before", Busy("the pool is being changed"))]
+        return [*unsure, Fault("before", Busy("the pool is being changed"))]
     if method == "publish":
         return [*timeouts, Fault("half", lost)]
     return timeouts

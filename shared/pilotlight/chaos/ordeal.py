@@ -18,6 +18,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
+from pilotlight.ports import OPEN, Gate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app
@@ -72,13 +73,13 @@ class _Pools(WorldPools):
         super().__init__(ordeal.world)
         self._ordeal = ordeal
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         self._ordeal.asked += self._ordeal.struck
-        return super().grow(pool, to, zone)
+        return super().grow(pool, to, zone, gate=gate)
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         self._ordeal.releasing(instance)
-        super().release(pool, instance)
+        super().release(pool, instance, gate=gate)
 
 
 class Ordeal:

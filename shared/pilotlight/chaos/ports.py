@@ -6,10 +6,10 @@ from typing import Protocol, TypeVar
 
 from pilotlight.chaos.luck import Luck, Port
 from pilotlight.chaos.watch import Watch
-from pilotlight.errors import PilotlightError, Unsure
+from pilotlight.errors import PilotlightError, Unavailable, Unsure
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.ports import Cluster, Page, State, Stored
+from pilotlight.ports import OPEN, Cluster, Gate, Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
@@ -50,11 +50,17 @@ class Hazard:
         *,
         half: Callable[[], object] | None = None,
         conditional: bool = False,
+        gate: Gate = OPEN,
     ) -> T:
-        """Make a call. ``what`` begins with the method's name; ``half`` does a part of the effect."""
+        """Make a call. ``what`` begins with the method's name; ``half`` does a part of the effect.
+
+        ``gate`` is asked by whatever gets as far as the other side: all but a connection that fails.
+        """
         now_s = self.pause(what)
         fault = self.luck.fault(port, what.split(" ", 1)[0], conditional, now_s)
         try:
+            if fault is None or fault.when != "before" or type(fault.error) is not Unavailable:
+                gate()
             if fault is None:
                 result = effect()
                 self.say(what)
@@ -117,7 +123,7 @@ class HazardPools:
     def describe(self) -> Sequence[PoolState]:
         return self._call("pools", "describe", self._pools.describe)
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         def grow(to: int) -> PoolState:
             with self._watch.launching(self._call.worker, pool, zone):
                 return self._pools.grow(pool, to, zone)
@@ -127,9 +133,10 @@ class HazardPools:
             if to - desired > 1 and not self._world.fleet.pools[pool].atomic:
                 grow(desired + 1)
 
-        return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half)
+        asked = gate if self._world.fleet.desired.get(pool, 0) < to else OPEN
+        return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half, gate=asked)
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         def release() -> None:
             with self._world.lock:
                 self._watch.releasing(self._call.worker, pool, instance)
@@ -137,7 +144,8 @@ class HazardPools:
                 if node is not None and node.pool == pool:
                     self._world.terminate(instance, "released", evict=True)
 
-        self._call("pools", f"release {pool} {instance}", release)
+        asked = gate if self._pools.holds(pool, instance) else OPEN
+        self._call("pools", f"release {pool} {instance}", release, gate=asked)
 
 
 class HazardCluster:

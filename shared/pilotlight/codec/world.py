@@ -17,6 +17,7 @@ _KINDS: dict[str, type[PilotlightError]] = {
         errors.Busy,
         errors.Throttled,
         errors.Unavailable,
+        errors.Unsure,
         errors.Conflict,
         errors.NoCapacity,
         errors.QuotaExceeded,
@@ -84,7 +85,14 @@ class Grow(_Wire, frozen=True, kw_only=True):
 
 
 class Release(_Wire, frozen=True, kw_only=True):
-    """One named instance of a pool."""
+    """One named instance of a pool, to be given back."""
+
+    pool: str
+    instance: str
+
+
+class Holds(_Wire, frozen=True, kw_only=True):
+    """One named instance, which may be there as one of a pool."""
 
     pool: str
     instance: str
@@ -101,8 +109,9 @@ CALLS: Mapping[str, type[_Wire]] = {
     "pools/describe": Nothing,
     "pools/grow": Grow,
     "pools/release": Release,
+    "pools/holds": Holds,
 }
-"""``port/method`` and what it takes; it gives what the port's method returns."""
+"""``port/method`` and what it takes; it gives what the port's method returns. ``holds`` is the world's own."""
 
 
 class NewPods(_Wire, frozen=True, kw_only=True):

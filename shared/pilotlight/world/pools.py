@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.ports import OPEN, Gate
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -18,7 +19,24 @@ class WorldPools:
             booting = self._world.booting
             return tuple(self._state(name, booting) for name in self._world.fleet.pools)
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+        if self._world.fleet.desired.get(pool, 0) < to:
+            gate()
+        return self.resize(pool, to, zone)
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        if self.holds(pool, instance):
+            gate()
+        self.give_back(pool, instance)
+
+    def holds(self, pool: str, instance: str) -> bool:
+        """Whether an instance is there, as one of this pool."""
+        with self._world.lock:
+            node = self._world.nodes.get(instance)
+            return node is not None and node.pool == pool
+
+    def resize(self, pool: str, to: int, zone: str) -> PoolState:
+        """The request behind ``grow``, as it arrives."""
         with self._world.call("grow"):
             self._world.fleet.machine(pool, zone)
             missing = to - self._world.fleet.desired[pool]
@@ -26,7 +44,8 @@ class WorldPools:
                 self._world.launch(pool, missing, zone)
             return self._state(pool, self._world.booting)
 
-    def release(self, pool: str, instance: str) -> None:
+    def give_back(self, pool: str, instance: str) -> None:
+        """The request behind ``release``, as it arrives."""
         with self._world.call("release"):
             node = self._world.nodes.get(instance)
             if node is not None and node.pool == pool:

@@ -19,12 +19,12 @@ class Watch(WorldPools):
         self._resizes: Counter[str] = Counter()
         self._surplus = self._peak_nodes = self._peak_gpus = 0
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def resize(self, pool: str, to: int, zone: str) -> PoolState:
         world = self._world
         with world.call("watch"):
             wanted, had = _unserved(world), world.launches
             try:
-                return super().grow(pool, to, zone)
+                return super().resize(pool, to, zone)
             finally:
                 came = world.launches - had
                 self._resizes[pool] += came > 0

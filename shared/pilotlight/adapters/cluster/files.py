@@ -12,6 +12,7 @@ from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.policy import Policy
+from pilotlight.ports import OPEN, Gate
 
 
 class File(NamedTuple):
@@ -69,10 +70,10 @@ class FilePools:
         sizes = Counter(node.pool for node in self._cluster.observe().nodes)
         return [PoolState(name=name, desired=size) for name, size in sorted(sizes.items())]
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         raise _untouchable("grow", f"pool {pool}")
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         raise _untouchable("release", instance)
 
 

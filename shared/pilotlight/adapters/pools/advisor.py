@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
-from pilotlight.ports import Cluster
+from pilotlight.ports import OPEN, Cluster, Gate
 
 
 class AdvisedCluster:
@@ -51,10 +51,10 @@ class AdvisorPools:
         shown = Counter(node.pool for node in view.nodes)
         return tuple(PoolState(name=name, desired=shown[name]) for name in self._pools)
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         _refuse(f"grow pool {pool} to {to}")
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         _refuse(f"release {instance} of pool {pool}")
 
 

@@ -1,24 +1,39 @@
 """Civo's node pools: raised by their absolute count, lowered by one named instance only.
 
 A pool's PUT replaces its labels and taints too (``"taints": null`` may clear them): what it has now is sent back.
-Civo has no operation ids and no versions: after a call whose outcome is unknown, only a read tells.
+Civo has no operation ids and no versions: after a call whose outcome is unknown, only a read tells. A count is raised
+right after the read that it rests on, and lowered only where no instance is left.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
-from pilotlight.errors import BadRequest, LastNode
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.shop import Shop, Size
-from pilotlight.ports import Clock
+from pilotlight.ports import OPEN, Clock, Gate
 
 GONE = ("DELETING", "DELETED")
 _GONE_CODES = ("database_cluster_pool_instance_not_found", "instance_not_found")
+
+T = TypeVar("T")
+
+_log = logging.getLogger("pilotlight.civo")
+
+
+class _Get(Protocol):
+    """A read of Civo's."""
+
+    def __call__(self, path: str, shape: type[T]) -> T: ...
 
 
 class _Instance(msgspec.Struct, frozen=True):
@@ -69,32 +84,34 @@ class CivoPools:
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that Civo has. Instances that are nodes already are among those on their way."""
-        pools, desired = self._read()
+        pools, desired = self._read(self._api.get)
         return tuple(
             self._state(name, pools[pool], desired[pool]) for name, pool in self._names.items() if pool in pools
         )
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         with self._lock:
             now, desired = self._find(pool)
             if desired >= to:
                 return self._state(pool, now, desired)
-            return self._state(pool, self._put(now, to), to)
+            with Deadline(civo_api.WRITE_S) as deadline:
+                return self._state(pool, self._put(deadline, now, to, gate), to)
 
-    def release(self, pool: str, instance: str) -> None:
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             now, desired = self._find(pool)
             if instance not in [i.id for i in now.live]:
                 return
-            try:
-                self._api.delete(f"{self._path}/pools/{now.id}/instances/{instance}")
-            except CivoRefusal as no:
-                if no.code in _GONE_CODES:
-                    return
-                if len(now.live) == 1 and no.status != 404:
-                    raise LastNode(f"{no}: Civo keeps the last node of pool {pool}") from None
-                raise
-            self._lower(pool, instance, desired)
+            with Deadline(civo_api.WRITE_S) as deadline:
+                try:
+                    self._api.delete(deadline, f"{self._path}/pools/{now.id}/instances/{instance}", gate)
+                except CivoRefusal as no:
+                    if no.code in _GONE_CODES:
+                        return
+                    if len(now.live) == 1 and no.status != 404:
+                        raise LastNode(f"{no}: Civo keeps the last node of pool {pool}") from None
+                    raise
+                self._lower(deadline, pool, desired)
 
     def shop(self) -> Shop:
         """What the account may rent."""
@@ -110,15 +127,15 @@ class CivoPools:
             if key.endswith("_limit")
         }
 
-    def _read(self) -> tuple[dict[str, _Pool], dict[str, int]]:
+    def _read(self, get: "_Get") -> tuple[dict[str, _Pool], dict[str, int]]:
         """The pools as they are and their desired sizes, by Civo's ids."""
-        cluster = self._api.get(self._path, _Cluster)
-        found = cluster.pools if cluster.pools is not None else self._api.get(f"{self._path}/pools", list[_Pool])
+        cluster = get(self._path, _Cluster)
+        found = cluster.pools if cluster.pools is not None else get(f"{self._path}/pools", list[_Pool])
         required = {r.id: r.count for r in cluster.required_pools or ()}
         return {p.id: p for p in found}, {p.id: required.get(p.id, p.count) for p in found}
 
-    def _find(self, name: str) -> tuple[_Pool, int]:
-        pools, desired = self._read()
+    def _find(self, name: str, get: "_Get | None" = None) -> tuple[_Pool, int]:
+        pools, desired = self._read(get or self._api.get)
         id_ = self._names.get(name, "")
         if id_ not in pools:
             raise BadRequest(
@@ -126,29 +143,26 @@ class CivoPools:
             )
         return pools[id_], desired[id_]
 
-    def _put(self, now: _Pool, count: int) -> _Pool:
+    def _put(self, deadline: Deadline, now: _Pool, count: int, gate: Gate) -> _Pool:
         body: dict[str, Any] = {"id": now.id, "count": count, "labels": now.labels or {}, "taints": now.taints or []}
         if now.public_ip_node_pool is not None:
             body["public_ip_node_pool"] = now.public_ip_node_pool
-        return self._api.put(f"{self._path}/pools/{now.id}", body, _Pool)
+        return self._api.put(deadline, f"{self._path}/pools/{now.id}", body, _Pool, gate)
 
-    def _lower(self, name: str, instance: str, before: int) -> None:
-        """See that a deletion took one from the desired size, so that Civo does not bring the instance back.
+    def _lower(self, deadline: Deadline, name: str, before: int) -> None:
+        """See that the deletion of a pool's only instance took one from its desired size, so that none comes for it.
 
-        A count is only ever lowered to what is left, once the instance itself is not: then there is no other that Civo
-        could choose to take.
+        Only a pool without instances is set to 0: in any other, a count that comes late would let Civo choose who goes.
+        Within the release's own deadline; what cannot be seen or set in time is left to the next release.
         """
-        now, desired = self._find(name)
-        if instance in [i.id for i in now.live]:
-            return
-        if desired < before or len(now.live) >= desired:
-            return
         try:
-            self._put(now, len(now.live))
-        except CivoRefusal as no:
-            if now.live:
-                raise
-            raise LastNode(f"{no}: Civo keeps the count of pool {name}, and brings a node back") from None
+            now, desired = self._find(name, partial(self._api.get_once, deadline))
+            if not now.live and desired >= before:
+                self._put(deadline, now, 0, OPEN)
+        except (Retry, Denied) as no:
+            if isinstance(no, CivoRefusal):
+                raise LastNode(f"{no}: Civo keeps the count of pool {name}, and brings a node back") from None
+            _log.warning("count", extra={"data": {"pool": name, "why": f"not lowered after a release: {no}"}})
 
     def _state(self, name: str, pool: _Pool, desired: int) -> PoolState:
         booting = tuple(Booting(instance=i.id, requested_at=self._since(i)) for i in pool.live)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Grow, Release
+from pilotlight.codec.world import Grow, Holds, Release
 from pilotlight.facts.capacity import PoolState
+from pilotlight.ports import OPEN, Gate
 
 _one = msgspec.json.Decoder(PoolState)
 _all = msgspec.json.Decoder(tuple[PoolState, ...])
@@ -21,8 +22,12 @@ class ServedPools:
     def describe(self) -> Sequence[PoolState]:
         return _all.decode(self._client.call("pools/describe"))
 
-    def grow(self, pool: str, to: int, zone: str = "") -> PoolState:
-        return _one.decode(self._client.call("pools/grow", Grow(pool=pool, to=to, zone=zone)))
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+        now = next((state for state in self.describe() if state.name == pool), None)
+        if now is not None and now.desired >= to:
+            return now
+        return _one.decode(self._client.change("pools/grow", Grow(pool=pool, to=to, zone=zone), gate))
 
-    def release(self, pool: str, instance: str) -> None:
-        self._client.call("pools/release", Release(pool=pool, instance=instance))
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        if msgspec.json.decode(self._client.call("pools/holds", Holds(pool=pool, instance=instance)), type=bool):
+            self._client.change("pools/release", Release(pool=pool, instance=instance), gate)
