@@ -20,8 +20,9 @@ from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.flow import act, holds, lease, ledger, sight, walk
+from pilotlight.flow import act, lease, ledger, sight, walk
 from pilotlight.flow.billing import ladder, meter
+from pilotlight.flow.books import budget_holds as holds
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.telling import fan_out, flush

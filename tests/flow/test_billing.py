@@ -116,7 +116,7 @@ def test_serving_is_bought_under_every_step() -> None:
 def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
     """The hold is where a race between a plan and a step ends."""
     from pilotlight.decide.money.budget import terms
-    from pilotlight.flow import holds
+    from pilotlight.flow.books import budget_holds as holds
 
     on = Stage(budgets=(day("40", ladder=LOW),))
     on.event(on.submit("a", run_s=6 * HOUR))

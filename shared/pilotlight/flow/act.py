@@ -10,8 +10,9 @@ from pilotlight.errors import BadRequest, Busy, Denied, LastNode, PilotlightErro
 from pilotlight.facts.capacity import InFlight, Mode
 from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
 from pilotlight.facts.policy import ApproveOver
-from pilotlight.flow import brakes, holds, ledger, memorise
+from pilotlight.flow import brakes, ledger, memorise
 from pilotlight.flow.billing import lives
+from pilotlight.flow.books import budget_holds
 from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease
@@ -110,7 +111,7 @@ class Act:
             demands=buy.demands if effect.count == buy.count else (),
             gangs=buy.gangs,
         )
-        refused = holds.reserve(deps, self.record.id, index, buy.terms[: effect.count], now)
+        refused = budget_holds.reserve(deps, self.record.id, index, buy.terms[: effect.count], now)
         if refused:
             return msgspec.structs.replace(effect, outcome="denied", count=0, note=refused)
         key = ledger.flight_key(deps.name, self.record.id, index)

@@ -12,9 +12,10 @@ from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import Effect, NodeVerdict, Plan, Record
-from pilotlight.flow import holds, keeper, lease, ledger
+from pilotlight.flow import lease, ledger
 from pilotlight.flow.act import Act, planned
 from pilotlight.flow.billing import lives
+from pilotlight.flow.books import budget_holds, keeper
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.recover import recover
@@ -55,7 +56,7 @@ def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: boo
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
     sight = look(deps)
-    plan = decide(deps, sight, money=holds.balances(deps, sight.now), releases=releases, explain=True)
+    plan = decide(deps, sight, money=budget_holds.balances(deps, sight.now), releases=releases, explain=True)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan)}", plan=plan)
 
 
@@ -136,7 +137,7 @@ def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Ai
     send(deps, done.messages)
     tell_owners(deps, done.plan, done.messages)
     ledger.close(deps.state, done)
-    holds.after(deps, done)
+    budget_holds.after(deps, done)
     return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
 
 

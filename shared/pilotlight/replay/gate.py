@@ -8,8 +8,8 @@ from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.labels import HOSTNAME, POOL
 from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
+from pilotlight.flow.books.budget_holds import balances
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.holds import balances
 from pilotlight.flow.sight import look
 from pilotlight.flow.walk import decide
 from pilotlight.ports import Cluster

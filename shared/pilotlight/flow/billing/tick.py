@@ -18,9 +18,9 @@ from pilotlight.facts.bill import Bill, MeterDay
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import accounts
 from pilotlight.flow.billing import bill, ladder, meter
 from pilotlight.flow.billing.cloud_budget import ONCE_S, cloud_budget, noticed, tell_once
+from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Answer, Deps, Kept
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills

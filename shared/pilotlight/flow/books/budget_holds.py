@@ -17,8 +17,8 @@ from pilotlight.decide.money.budget import applies, balance, life, meters, opene
 from pilotlight.decide.money.ladder import refuses
 from pilotlight.facts.budget import Hold, Money, Runs, Terms
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.flow import accounts
 from pilotlight.flow.billing import ladder
+from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.units import Seconds
 

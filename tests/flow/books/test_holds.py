@@ -21,8 +21,9 @@ from pilotlight.facts.budget import Account
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
-from pilotlight.flow import accounts as accounts_in_state
-from pilotlight.flow import holds, keeper
+from pilotlight.flow.books import accounts as accounts_in_state
+from pilotlight.flow.books import budget_holds as holds
+from pilotlight.flow.books import keeper
 from pilotlight.flow.lease import LEASE_S
 from pilotlight.flow.sight import look
 from pilotlight.ports import Page, State, Stored

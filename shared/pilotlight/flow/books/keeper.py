@@ -14,10 +14,10 @@ from pilotlight.decide.money.holds import TICK, Claim, Lit
 from pilotlight.errors import Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import accounts
 from pilotlight.flow.billing import ladder
+from pilotlight.flow.books import accounts
+from pilotlight.flow.books.budget_holds import boot_s, give_back, known_runs, soft, stop
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.holds import boot_s, give_back, known_runs, soft, stop
 from pilotlight.flow.sight import Sight
 
 
