@@ -53,7 +53,6 @@ def desk_of(clock: VirtualClock, channels: dict[str, Channel], *, state: State |
         policy=Alerts(channels={name: Rules(kind="console", **given) for name, given in named.items()}, **rules),
         state=state or MemoryState(clock),
         outbox=MemoryOutbox(),
-        clock=clock,
     )
 
 

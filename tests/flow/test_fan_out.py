@@ -13,7 +13,8 @@ from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter
 from pilotlight.flow.telling.delivery import CLAIM_S, MOST_ATTEMPTS, Desk
 from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import entries, flush, redeliver
+from pilotlight.flow.telling.flush import flush, redeliver
+from pilotlight.state_schema.alerts import PROOF
 from pilotlight.world.clock import VirtualClock
 
 ALERT = alert()
@@ -145,7 +146,7 @@ def test_a_claim_of_a_dead_deliverer_lapses(clock: VirtualClock) -> None:
     later(clock, CLAIM_S)
     flush(desk)
     assert wall.told == [ALERT]
-    assert [entry.telling.unsure for entry in entries(state, "proof")] == [1]
+    assert [entry.value.unsure for entry in PROOF.scan(state)] == [1]
 
 
 def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClock) -> None:
@@ -188,7 +189,7 @@ def test_the_proof_says_when_where_and_under_which_name(clock: VirtualClock) -> 
     fan_out(desk, ALERT)
     later(clock, 60)
     flush(desk)
-    [entry] = [entry.telling for entry in entries(desk.state, "proof")]
+    [entry] = [entry.value for entry in PROOF.scan(desk.state)]
     assert (entry.status, entry.receipt, entry.at, entry.channel) == ("told", "receipt-1", clock.now(), "a")
     assert (entry.attempts, entry.unsure) == (1, 1)
 
@@ -199,7 +200,7 @@ def test_a_channel_the_policy_drops_leaves_a_dead_letter(clock: VirtualClock) ->
     fan_out(desk, ALERT)
     later(clock, 60)
     flush(desk_of(clock, {"new": Wall()}, state=desk.state))
-    [entry] = [entry.telling for entry in entries(desk.state, "proof")]
+    [entry] = [entry.value for entry in PROOF.scan(desk.state)]
     assert (entry.status, entry.why) == ("gave up", "the policy names no such channel any more")
 
 

@@ -11,7 +11,8 @@ from pilotlight.errors import Unavailable, Unsure
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import QuietHours
 from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import entries, flush
+from pilotlight.flow.telling.flush import flush
+from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.world.clock import VirtualClock
 
 NIGHT = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00")}
@@ -37,8 +38,8 @@ def test_a_burst_is_told_as_one_with_its_count(clock: VirtualClock) -> None:
     whole = wall.told[-1]
     assert (whole.what, whole.usd_per_hour) == ("47 quota alerts", "70.50")
     assert whole.why == "no T4 in zone 1 (24 times)\nno T4 in zone 0 (23 times)"
-    assert not list(entries(desk.state, "waiting"))
-    assert {entry.telling.grouped for entry in entries(desk.state, "proof")} == {0, 47}
+    assert not list(WAITING.scan(desk.state))
+    assert {entry.value.grouped for entry in PROOF.scan(desk.state)} == {0, 47}
 
 
 def test_a_storm_that_goes_on_is_one_message_a_window(clock: VirtualClock) -> None:

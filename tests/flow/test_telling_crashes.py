@@ -1,6 +1,7 @@
 """A deliverer that dies or loses its store at any call: the alert is told all the same, and twice only where unsure."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 import pytest
@@ -10,8 +11,9 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import PilotlightError, Unavailable
 from pilotlight.flow.telling.delivery import CLAIM_S
 from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import entries, flush
+from pilotlight.flow.telling.flush import flush
 from pilotlight.ports import Page, State, Stored
+from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock
 
@@ -44,6 +46,10 @@ class Frail:
             raise self._error
         return result
 
+    def now(self) -> datetime:
+        """Tell the time, unless this is the call."""
+        return self._call(self._state.now)
+
     def get(self, key: str) -> Stored | None:
         """Read, unless this is the call."""
         return self._call(lambda: self._state.get(key))
@@ -75,8 +81,8 @@ def test_at_whichever_call_it_ends_the_alert_is_told(error: Exception, after: bo
         for _ in range(3):
             later(clock, CLAIM_S)
             flush(desk_of(clock, {"a": wall}, state=state))
-        [proof] = [entry.telling for entry in entries(state, "proof")]
-        assert (proof.status, list(entries(state, "waiting"))) == ("told", []), f"call {at}"
+        [proof] = [entry.value for entry in PROOF.scan(state)]
+        assert (proof.status, list(WAITING.scan(state))) == ("told", []), f"call {at}"
         assert 1 <= len(wall.told) <= 1 + proof.unsure, f"call {at}"
         if not frail.met:
             return

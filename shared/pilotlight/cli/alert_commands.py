@@ -60,12 +60,12 @@ def list_(
 
     Example: [bold]pilotlight alerts list --channel ops[/bold]
     """
-    from pilotlight.flow.telling.flush import entries
+    from pilotlight.state_schema.alerts import PROOF, WAITING
 
     wired = _wired()
     if channel:
         _known(wired, channel)
-    kept = [entry.telling for room in ("proof", "waiting") for entry in entries(wired.state, room)]
+    kept = [entry.value for table in (PROOF, WAITING) for entry in table.scan(wired.state)]
     found = [telling for last in kept for telling in (last.began, last) if telling is not None]
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
@@ -127,7 +127,6 @@ def _desk(wired: "App") -> "Desk":
         policy=wired.policy.alerts,
         state=wired.state,
         outbox=wired.outbox,
-        clock=wired.clock,
     )
 
 

@@ -107,6 +107,6 @@ def _drain(app: "App") -> None:
     if isinstance(app.outbox, LocalOutbox):
         app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status < 500)
     now = app.clock.now()
-    if anything_due(app.state, now):
+    if anything_due(app.state, app.state.now()):
         tick = Tick(cluster=app.clusters[0], what="alerts", at=now)
         app.receive("alert_fanout", encode(tick, id=f"alerts-{now:%Y%m%dT%H%M%S}"), {})

@@ -107,7 +107,7 @@ def _desk(house: House) -> "Desk":
         channels, policy = house.channels, house.policy.alerts
     except Reject as error:
         raise Failed(f"not set up: {error}") from error
-    return Desk(channels=channels, policy=policy, state=house.state, outbox=house.outbox, clock=house.clock)
+    return Desk(channels=channels, policy=policy, state=house.state, outbox=house.outbox)
 
 
 def _misrouted(function: Function, message: Message) -> str:

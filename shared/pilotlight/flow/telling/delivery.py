@@ -17,19 +17,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.codec.records import Format
 from pilotlight.decide.routing import grouped, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
 from pilotlight.facts.telling import Rest, Telling
-from pilotlight.ports import ABSENT, Channel, Clock, Outbox, State
+from pilotlight.ports import ABSENT, Channel, Outbox, State
+from pilotlight.state_schema.alerts import PROOF, REST, WAITING
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds
 
 CLAIM_S: Seconds = 120
@@ -41,11 +41,7 @@ MOST_ATTEMPTS = 12
 RESTS_AFTER = 3
 """A channel that failed so often in a row is left alone; at once where it named a time."""
 KEEP_RESTS_S: Seconds = HOUR
-KEEP_PROOFS_S: Seconds = 40 * 24 * HOUR
-"""How long it is known what was told, so that its end is told too, and what was given up can be redelivered: longer
-than a budget's month."""
-
-TELLING, REST = Format(Telling), Format(Rest)
+"""After its rest a channel's failures in a row are remembered for so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,48 +52,38 @@ class Desk:
     policy: Alerts
     state: State
     outbox: Outbox
-    clock: Clock
+
+    def now(self) -> datetime:
+        """The store's time: a claim of one worker lapses for all of them at one moment."""
+        return self.state.now()
 
     def rules(self, channel: str) -> Rules:
         """A channel's rules; one that the policy no longer names has those of any."""
         return self.policy.channels.get(channel) or Rules(kind="console")
 
 
-class Claim(NamedTuple):
-    """A telling that is ours until its claim lapses: its key, the version we wrote, and itself."""
-
-    key: str
-    version: int
-    telling: Telling
+Claim = Entry[Telling]
+"""A telling that is ours until its claim lapses, under the version that we wrote."""
 
 
-class Entry(NamedTuple):
-    """A telling as it lies in the state."""
-
-    key: str
-    version: int
-    telling: Telling
+def waiting_name(channel: str, alert: Alert) -> str:
+    """Under which name an alert waits. That it is over waits beside it."""
+    return _name(channel, alert, alert.fingerprint + ("\0resolved" if alert.resolved else ""))
 
 
-def waiting_key(channel: str, alert: Alert) -> str:
-    """Where an alert waits. That it is over waits beside it."""
-    return _key("waiting", channel, alert, alert.fingerprint + ("\0resolved" if alert.resolved else ""))
+def proof_name(channel: str, alert: Alert) -> str:
+    """Under which name its proof lies: one for a fingerprint, whether begun or over."""
+    return _name(channel, alert, alert.fingerprint)
 
 
-def proof_key(channel: str, alert: Alert) -> str:
-    """Where its proof lies: one for a fingerprint, whether begun or over."""
-    return _key("proof", channel, alert, alert.fingerprint)
-
-
-def _key(room: str, channel: str, alert: Alert, what: str) -> str:
-    return f"{room}/{alert.cluster}/{channel}/{blake2b(what.encode(), digest_size=16).hexdigest()}"
+def _name(channel: str, alert: Alert, what: str) -> str:
+    return f"{alert.cluster}/{channel}/{blake2b(what.encode(), digest_size=16).hexdigest()}"
 
 
 def proof(state: State, channel: str, alert: Alert) -> Telling | None:
     """What is known of an alert's fingerprint on a channel."""
-    key = proof_key(channel, alert)
-    stored = state.get(key)
-    return TELLING.read(key, stored.value) if stored else None
+    found = PROOF.get(state, proof_name(channel, alert))
+    return found.value if found else None
 
 
 def known(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) -> str:
@@ -119,14 +105,13 @@ def known(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) 
 
 def end_came_first(desk: Desk, channel: str, alert: Alert) -> None:
     """Note the end of what nobody has told: a beginning that is still on its way is not to be told after it."""
-    key, now = proof_key(channel, alert), desk.clock.now()
-    stored = desk.state.get(key)
-    if stored is not None and not later_end(TELLING.read(key, stored.value), alert):
+    name, now = proof_name(channel, alert), desk.now()
+    found = PROOF.get(desk.state, name)
+    if found is not None and not later_end(found.value, alert):
         return
-    version = stored.version if stored else ABSENT
     over = Telling(channel=channel, alert=alert, status="over", since=now, at=now)
     with suppress(Conflict):
-        desk.state.put(key, TELLING.write(over), if_version=version, ttl_s=KEEP_PROOFS_S)
+        PROOF.put(desk.state, name, over, if_version=found.version if found else ABSENT)
 
 
 def later_end(proof: Telling | None, alert: Alert) -> bool:
@@ -137,38 +122,36 @@ def later_end(proof: Telling | None, alert: Alert) -> bool:
     return proof.alert.resolved and ours is not None and theirs is not None and ours > theirs
 
 
-def claim(desk: Desk, key: str, telling: Telling, version: int = ABSENT) -> Claim:
+def claim(desk: Desk, name: str, telling: Telling, version: int = ABSENT) -> Claim:
     """Make a telling ours. Raises ``Conflict`` where another was quicker."""
-    now = desk.clock.now()
+    now = desk.now()
     ours = msgspec.structs.replace(telling, status="claimed", at=now, due=now + timedelta(seconds=CLAIM_S))
-    return Claim(key, desk.state.put(key, TELLING.write(ours), if_version=version), ours)
+    return Entry(name, WAITING.put(desk.state, name, ours, if_version=version), ours)
 
 
-def begun(state: State, channel: str, alert: Alert) -> Entry | None:
-    """The telling of what an alert says is over, where that is not done: its key, version and itself."""
-    key = waiting_key(channel, msgspec.structs.replace(alert, resolved=False))
-    stored = state.get(key)
-    return Entry(key, stored.version, TELLING.read(key, stored.value)) if stored else None
+def begun(state: State, channel: str, alert: Alert) -> Entry[Telling] | None:
+    """The telling of what an alert says is over, where that is not done."""
+    return WAITING.get(state, waiting_name(channel, msgspec.structs.replace(alert, resolved=False)))
 
 
 def drop(desk: Desk, claim: Claim) -> None:
     """A telling that is done. One that another works on by now stays with it."""
     with suppress(Conflict, Retry):
-        desk.state.delete(claim.key, if_version=claim.version)
+        WAITING.delete(desk.state, claim.name, if_version=claim.version)
 
 
 def wait(desk: Desk, claim: Claim, due: datetime, why: str, *, held: bool = False) -> None:
     """Leave a telling until then."""
     later = msgspec.structs.replace(
-        claim.telling, status="waits", at=desk.clock.now(), due=due, why=why, held=held or claim.telling.held
+        claim.value, status="waits", at=desk.now(), due=due, why=why, held=held or claim.value.held
     )
     with suppress(Conflict):
-        desk.state.put(claim.key, TELLING.write(later), if_version=claim.version)
+        WAITING.put(desk.state, claim.name, later, if_version=claim.version)
 
 
 def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
     """Show one alert, or several as one; a word on what became of them."""
-    alerts = [claim.telling.alert for claim in claims]
+    alerts = [claim.value.alert for claim in claims]
     try:
         receipt = desk.channels[channel].deliver(alerts[0] if len(alerts) == 1 else grouped(alerts))
     except (Denied, Reject) as error:
@@ -183,24 +166,21 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
     for claim in claims:
         _told(desk, claim, receipt, len(claims) if len(claims) > 1 else 0)
     with suppress(Retry):
-        desk.state.delete(f"rest/{channel}")
+        REST.delete(desk.state, channel)
     return "told" if len(claims) == 1 else f"told {len(claims)} as one"
 
 
 def resting(desk: Desk, channel: str) -> datetime | None:
     """Until when a channel is left alone."""
-    stored = desk.state.get(f"rest/{channel}")
-    rest = REST.read(f"rest/{channel}", stored.value) if stored else None
-    return rest.until if rest is not None and rest.until > desk.clock.now() else None
+    rest = REST.get(desk.state, channel)
+    return rest.value.until if rest is not None and rest.value.until > desk.now() else None
 
 
 def _told(desk: Desk, claim: Claim, receipt: str, together: int) -> None:
-    done = msgspec.structs.replace(
-        claim.telling, status="told", at=desk.clock.now(), due=None, receipt=receipt, grouped=together, why=""
-    )
+    done = msgspec.structs.replace(claim.value, status="told", due=None, receipt=receipt, grouped=together, why="")
     for _ in range(2):  # It was shown: a claim that lapses for want of this would show it again.
         with suppress(Retry):
-            _prove(desk, done)
+            _prove(desk, msgspec.structs.replace(done, at=desk.now()))
             return drop(desk, claim)
 
 
@@ -209,26 +189,26 @@ def _prove(desk: Desk, done: Telling) -> None:
         before = proof(desk.state, done.channel, done.alert)
         told = before is not None and before.status == "told" and not before.alert.resolved
         done = msgspec.structs.replace(done, began=before if told else before and before.began)
-    desk.state.put(proof_key(done.channel, done.alert), TELLING.write(done), ttl_s=KEEP_PROOFS_S)
+    PROOF.put(desk.state, proof_name(done.channel, done.alert), done)
 
 
 def _again(desk: Desk, claim: Claim, error: Retry, due: datetime) -> None:
     """Another attempt later, within bounds."""
-    old = claim.telling
+    old = claim.value
     tried = msgspec.structs.replace(
         old, attempts=old.attempts + 1, unsure=old.unsure + isinstance(error, Unsure), why=str(error)
     )
-    claim = claim._replace(telling=tried)
+    claim = claim._replace(value=tried)
     if tried.attempts >= MOST_ATTEMPTS:
         return give_up(desk, claim, f"{error}; tried {tried.attempts} times")
     pause = timedelta(seconds=max(error.after_s, pause_s(tried.attempts)))
-    wait(desk, claim, max(due, desk.clock.now() + pause), str(error))
+    wait(desk, claim, max(due, desk.now() + pause), str(error))
 
 
 def give_up(desk: Desk, claim: Claim, why: str) -> None:
     """A dead letter with the channel and the reason; then a proof from which it can be redelivered."""
-    now = desk.clock.now()
-    dead = msgspec.structs.replace(claim.telling, status="gave up", at=now, due=None, why=why)
+    now = desk.now()
+    dead = msgspec.structs.replace(claim.value, status="gave up", at=now, due=None, why=why)
     try:
         desk.outbox.publish([_letter(dead, now)])
         _prove(desk, dead)
@@ -239,7 +219,8 @@ def give_up(desk: Desk, claim: Claim, why: str) -> None:
 
 def _letter(dead: Telling, now: datetime) -> Outgoing:
     """Its id is that of the telling: given up twice for want of an answer, it is one letter."""
-    id = blake2b(f"{waiting_key(dead.channel, dead.alert)} {dead.since}".encode(), digest_size=12).hexdigest()
+    waited = WAITING.key(waiting_name(dead.channel, dead.alert))
+    id = blake2b(f"{waited} {dead.since}".encode(), digest_size=12).hexdigest()
     letter = DeadLetter(
         reason=dead.why,
         path=f"alerts.channels.{dead.channel}",
@@ -258,15 +239,15 @@ def _letter(dead: Telling, now: datetime) -> Outgoing:
 
 def _rested(desk: Desk, channel: str, error: Retry) -> datetime:
     """Note a failure; until when the channel is left alone, now where it is not."""
-    key, now = f"rest/{channel}", desk.clock.now()
+    now = desk.now()
     try:
-        stored = desk.state.get(key)
-        fails = (REST.read(key, stored.value).fails if stored else 0) + 1
+        found = REST.get(desk.state, channel)
+        fails = (found.value.fails if found else 0) + 1
         rests_s = max(error.after_s, pause_s(fails - RESTS_AFTER)) if fails >= RESTS_AFTER else 0.0
         if isinstance(error, Throttled):
             rests_s = max(rests_s, error.after_s)
         until = now + timedelta(seconds=rests_s)
-        desk.state.put(key, REST.write(Rest(until=until, fails=fails)), ttl_s=rests_s + KEEP_RESTS_S)
+        REST.put(desk.state, channel, Rest(until=until, fails=fails), ttl_s=rests_s + KEEP_RESTS_S)
     except Retry:
         return now
     return until

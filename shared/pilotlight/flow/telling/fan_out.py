@@ -9,11 +9,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
-from pilotlight.codec.records import Format
 from pilotlight.decide.routing import counted, quiet_until, wants
 from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Burst, Telling
+from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.telling.delivery import (
@@ -21,7 +20,6 @@ from pilotlight.flow.telling.delivery import (
     LOOK_AGAIN_S,
     Claim,
     Desk,
-    Entry,
     begun,
     claim,
     deliver,
@@ -32,17 +30,16 @@ from pilotlight.flow.telling.delivery import (
     proof,
     resting,
     wait,
-    waiting_key,
+    waiting_name,
 )
 from pilotlight.flow.telling.flush import flush_now_and_then
 from pilotlight.ports import ABSENT
-from pilotlight.units import HOUR, Seconds
+from pilotlight.state_schema.alerts import BURST, WAITING
+from pilotlight.state_schema.table import Entry
+from pilotlight.units import Seconds
 
-KEEP_BURSTS_S: Seconds = HOUR
 MOST_COUNTS = 50
 """A count that others change meanwhile is tried again so often."""
-
-BURST = Format(Burst)
 
 
 class Word(NamedTuple):
@@ -84,7 +81,7 @@ def _raise(words: dict[str, Word | Exception]) -> None:
 
 def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     """Tell one channel, now or later. Raises ``Retry`` where the store does not take it: it must come again."""
-    rules, now = desk.rules(name), desk.clock.now()
+    rules, now = desk.rules(name), desk.now()
     quiet = quiet_until(rules.quiet_hours, alert, now)
     drops = rules.quiet_hours is not None and rules.quiet_hours.drop_info and alert.severity == "info"
     if quiet and drops and not alert.resolved:
@@ -96,11 +93,11 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     if said := _settled(desk, name, alert, before, first) or _given_up(before, alert, now, rules.again_after):
         return Word(said)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
-    key = waiting_key(name, alert)
+    waits = waiting_name(name, alert)
     try:
-        ours = claim(desk, key, fresh)
+        ours = claim(desk, waits, fresh)
     except Conflict:
-        if desk.state.get(key) is None:
+        if WAITING.get(desk.state, waits) is None:
             raise  # Whoever it was is done, or there was nobody: it has to come again.
         return Word("under way already")
     # Another may have told it between our look and our claim.
@@ -110,7 +107,7 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     return _told_or_held(desk, name, ours, quiet)
 
 
-def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry | None]:
+def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry[Telling] | None]:
     """The proof of an alert, and of an end the telling of its beginning: looked for first, for it goes after its proof
     is written."""
     first = begun(desk.state, name, alert) if alert.resolved else None
@@ -118,7 +115,7 @@ def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry 
 
 
 def _told_or_held(desk: Desk, name: str, ours: Claim, quiet: datetime | None) -> Word:
-    alert, now = ours.telling.alert, desk.clock.now()
+    alert, now = ours.value.alert, desk.now()
     if alert.resolved and begun(desk.state, name, alert):
         return _held(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
     if quiet is not None:
@@ -135,16 +132,16 @@ def _held(desk: Desk, ours: Claim, until: datetime, why: str, *, burst: bool = F
     return Word(f"held back: {why}", until)
 
 
-def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Entry | None) -> str:
+def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Entry[Telling] | None) -> str:
     """Why an alert need not be told. What is over before it was told is not told at all."""
-    said = known(before, alert, desk.clock.now(), desk.rules(name).again_after)
+    said = known(before, alert, desk.now(), desk.rules(name).again_after)
     if first is None or not said or said == "told before":
         return said
-    key, version, entry = first
+    waits, version, entry = first
     if entry.status != "waits" or entry.unsure:
         return ""  # People may know of it: they hear that it is over once that is sure.
     try:
-        desk.state.delete(key, if_version=version)
+        WAITING.delete(desk.state, waits, if_version=version)
     except Conflict:
         return ""
     end_came_first(desk, name, alert)
@@ -160,18 +157,17 @@ def _given_up(before: Telling | None, alert: Alert, now: datetime, again_s: Seco
 
 def _burst_end(desk: Desk, name: str, alert: Alert) -> datetime | None:
     """Count an alert of its kind; where it is one too many, the end of the window."""
-    rules, now = desk.policy, desk.clock.now()
+    rules, now = desk.policy, desk.now()
     if not rules.group_after:
         return None
     kind = blake2b(f"{alert.kind}\0{alert.resolved}".encode(), digest_size=8).hexdigest()
-    key, window = f"burst/{alert.cluster}/{name}/{kind}", timedelta(seconds=rules.group_window)
+    of_kind, window = f"{alert.cluster}/{name}/{kind}", timedelta(seconds=rules.group_window)
     for _ in range(MOST_COUNTS):
-        stored = desk.state.get(key)
-        old = BURST.read(key, stored.value) if stored else None
-        burst = counted(old, now, rules.group_after, rules.group_window)
-        version = stored.version if stored else ABSENT
+        old = BURST.get(desk.state, of_kind)
+        burst = counted(old.value if old else None, now, rules.group_after, rules.group_window)
+        version = old.version if old else ABSENT
         try:
-            desk.state.put(key, BURST.write(burst), if_version=version, ttl_s=2 * rules.group_window)
+            BURST.put(desk.state, of_kind, burst, if_version=version, ttl_s=2 * rules.group_window)
         except Conflict:
             continue
         return burst.begun + window if burst.count > rules.group_after else None

@@ -1,14 +1,14 @@
 """Tells what waits once it is due: by a tick, or beside the next alert. Nothing of it needs a process that stays."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.decide.routing import quiet_until
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.messages import TYPES, Outgoing, Tick
@@ -19,10 +19,8 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.telling.delivery import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
-    TELLING,
     Claim,
     Desk,
-    Entry,
     begun,
     claim,
     deliver,
@@ -32,31 +30,31 @@ from pilotlight.flow.telling.delivery import (
     proof,
     resting,
     wait,
-    waiting_key,
+    waiting_name,
 )
 from pilotlight.ports import ABSENT, State
+from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.marks import FLUSH
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds, clock_seconds
 
-EVERY_S: Seconds = 5.0
-"""Beside alerts, at most so often; a tick always."""
 AT_MOST_S: Seconds = 45.0
 """A flush begins no further message after this long, and the next one goes on."""
 MOST_TOGETHER = 500
 """Alerts told as one."""
 
-_DONE = MARK.write(Mark())
 _TICK = next(name for name, kind in TYPES.items() if kind is Tick)
 
 
 def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
     """Tell all that is due; a dry run counts it. Raises ``Retry`` kinds where the store does not answer."""
-    now = desk.clock.now()
-    due: dict[str, list[Entry]] = defaultdict(list)
+    now = desk.now()
+    due: dict[str, list[Entry[Telling]]] = defaultdict(list)
     later = []
-    for entry in entries(desk.state, "waiting"):
-        when = entry.telling.due
+    for entry in WAITING.scan(desk.state):
+        when = entry.value.due
         if when is None or when <= now:
-            due[entry.telling.channel].append(entry)
+            due[entry.value.channel].append(entry)
         else:
             later.append(when)
     if dry_run:
@@ -73,12 +71,12 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
 
 def anything_due(state: State, now: datetime) -> bool:
     """Whether a flush would find something."""
-    return any(entry.telling.due is None or entry.telling.due <= now for entry in entries(state, "waiting"))
+    return any(entry.value.due is None or entry.value.due <= now for entry in WAITING.scan(state))
 
 
 def wake(deps: Deps) -> None:
     """Send alert_fanout a tick where something is due: so it needs no schedule of its own. Best effort."""
-    now = deps.clock.now().replace(microsecond=0)  # One id has one content.
+    now = deps.state.now().replace(microsecond=0)  # One id has one content.
     with suppress(Retry):
         if anything_due(deps.state, now):
             data = msgspec.Raw(msgspec.json.encode(Tick(cluster=deps.name, what="alerts", at=now)))
@@ -89,73 +87,61 @@ def wake(deps: Deps) -> None:
 def flush_now_and_then(desk: Desk) -> None:
     """Flush, unless that was done just now. Best effort: the next alert or tick does it too."""
     with suppress(Retry):
-        desk.state.put("flush/all", _DONE, if_version=ABSENT, ttl_s=EVERY_S)
+        FLUSH.put(desk.state, "all", Mark(), if_version=ABSENT)
         flush(desk)
 
 
 def redeliver(desk: Desk, channel: str = "", *, dry_run: bool = False) -> list[Telling]:
     """Try anew what was given up, on one channel or on all; what that is."""
-    found = [entry.telling for entry in entries(desk.state, "proof")]
+    found = [entry.value for entry in PROOF.scan(desk.state)]
     dead = [entry for entry in found if entry.status == "gave up" and channel in ("", entry.channel)]
-    now = desk.clock.now()
+    now = desk.now()
     for entry in () if dry_run else dead:
         fresh = msgspec.structs.replace(entry, status="waits", since=now, at=now, due=now, attempts=0, held=False)
         with suppress(Conflict):
-            desk.state.put(waiting_key(entry.channel, entry.alert), TELLING.write(fresh), if_version=ABSENT)
+            WAITING.put(desk.state, waiting_name(entry.channel, entry.alert), fresh, if_version=ABSENT)
     if dead and not dry_run:
         flush(desk)
     return dead
 
 
-def entries(state: State, room: str) -> Iterator[Entry]:
-    """All that lies in ``waiting`` or in ``proof``, by key."""
-    after = ""
-    while True:
-        page = state.scan(f"{room}/", after=after)
-        for key, stored in page.items:
-            yield Entry(key, stored.version, TELLING.read(key, stored.value))
-        if not page.next:
-            return
-        after = page.next
-
-
-def _flush(desk: Desk, name: str, found: Sequence[Entry]) -> str:
+def _flush(desk: Desk, name: str, found: Sequence[Entry[Telling]]) -> str:
     """Tell one channel what is due, the oldest first, until it has to rest; a word on it."""
     if resting(desk, name) is not None:
         return ""
-    began, said = desk.clock.now(), Counter[str]()
+    began, said = desk.now(), Counter[str]()
     for batch in _batches(desk.policy, found):
         claims = [ours for entry in batch if (ours := _taken(desk, name, entry)) is not None]
         if claims:
             said[deliver(desk, name, claims)] += 1
-        late = desk.clock.now() - began > timedelta(seconds=AT_MOST_S)
+        late = desk.now() - began > timedelta(seconds=AT_MOST_S)
         if late or (claims and resting(desk, name) is not None):
             break
     return ", ".join(word if times == 1 else f"{word} ({times} times)" for word, times in said.items())
 
 
-def _batches(policy: Alerts, found: Sequence[Entry]) -> list[list[Entry]]:
+def _batches(policy: Alerts, found: Sequence[Entry[Telling]]) -> list[list[Entry[Telling]]]:
     """What is told together: a burst's alerts of one kind, and any kind of which too many are due at once."""
-    kinds: dict[tuple[str, str, bool], list[Entry]] = defaultdict(list)
-    for entry in sorted(found, key=lambda entry: entry.telling.since):
-        alert = entry.telling.alert
+    kinds: dict[tuple[str, str, bool], list[Entry[Telling]]] = defaultdict(list)
+    for entry in sorted(found, key=lambda entry: entry.value.since):
+        alert = entry.value.alert
         kinds[alert.cluster, alert.kind, alert.resolved].append(entry)
-    out: list[list[Entry]] = []
+    out: list[list[Entry[Telling]]] = []
     for same in kinds.values():
         many = 0 < policy.group_after < len(same)
-        together = [entry for entry in same if many or entry.telling.held]
+        together = [entry for entry in same if many or entry.value.held]
         out += [together[n : n + MOST_TOGETHER] for n in range(0, len(together), MOST_TOGETHER)]
-        out += [[entry] for entry in same if not many and not entry.telling.held]
-    return sorted(out, key=lambda batch: batch[0].telling.since)
+        out += [[entry] for entry in same if not many and not entry.value.held]
+    return sorted(out, key=lambda batch: batch[0].value.since)
 
 
-def _taken(desk: Desk, name: str, entry: Entry) -> Claim | None:
+def _taken(desk: Desk, name: str, entry: Entry[Telling]) -> Claim | None:
     """A telling that is due, ours to deliver now; None where that is not to be, which is noted."""
-    telling, alert, now = entry.telling, entry.telling.alert, desk.clock.now()
+    telling, alert, now = entry.value, entry.value.alert, desk.now()
     if telling.status == "claimed":  # Its deliverer died, perhaps after it was shown.
         telling = msgspec.structs.replace(telling, unsure=telling.unsure + 1, attempts=telling.attempts + 1)
     try:
-        ours = claim(desk, entry.key, telling, entry.version)
+        ours = claim(desk, entry.name, telling, entry.version)
     except Conflict:
         return None
     if alert.resolved and begun(desk.state, name, alert):

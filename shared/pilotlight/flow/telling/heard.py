@@ -4,25 +4,22 @@ from hashlib import blake2b
 
 import msgspec
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.facts.messages import Alert
 from pilotlight.ports import State
-from pilotlight.units import HOUR, Seconds
-
-HEARD_S: Seconds = 24 * HOUR
-"""How long a sender may bring the same message again. Its proof on each channel lasts longer."""
+from pilotlight.state_schema.marks import HEARD
 
 
 def heard(state: State, alert: Alert) -> bool:
     """Whether this very message was taken in before; one without a time may be another one of its like."""
-    return alert.at is not None and state.get(_key(alert)) is not None
+    return alert.at is not None and HEARD.get(state, _name(alert)) is not None
 
 
 def hear(state: State, alert: Alert) -> None:
-    """Every channel has told it, or has it waiting in the state."""
+    """Every channel has told it, or has it waiting in the state. Its proof on each channel lasts longer than this."""
     if alert.at is not None:
-        state.put(_key(alert), MARK.write(Mark()), ttl_s=HEARD_S)
+        HEARD.put(state, _name(alert), Mark())
 
 
-def _key(alert: Alert) -> str:
-    return f"heard/{alert.cluster}/{blake2b(msgspec.json.encode(alert), digest_size=16).hexdigest()}"
+def _name(alert: Alert) -> str:
+    return f"{alert.cluster}/{blake2b(msgspec.json.encode(alert), digest_size=16).hexdigest()}"
