@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.chaos import crowd
-from pilotlight.chaos.storm import run
+from pilotlight.chaos import parallel_run
+from pilotlight.chaos.serial_run import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
 from pilotlight.decide.money import holds as hold_rules
@@ -48,7 +48,7 @@ def test_a_seed_repeats_exactly() -> None:
 
 def test_threads_and_processes_break_nothing() -> None:
     """Workers that are real threads and real processes, killed as such, on one store file: every count stays zero."""
-    found = total(sweep(range(6), 30, 1, crowd.run))
+    found = total(sweep(range(6), 30, 1, parallel_run.run))
     assert [v for outcome in found.broken for v in (outcome.seed, outcome.folder, *outcome.violations)] == []
     assert found.runs == 6
     assert found.deliveries >= 180
@@ -60,7 +60,7 @@ def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.
     """A cloud that always sells one node more than it was asked for: the log and the store stay in a folder."""
     grow = WorldPools.grow
     monkeypatch.setattr(WorldPools, "grow", lambda self, pool, to, zone="": grow(self, pool, to + 1, zone))
-    outcome = next(found for found in (crowd.run(seed, 20) for seed in range(20)) if found.violations)
+    outcome = next(found for found in (parallel_run.run(seed, 20) for seed in range(20)) if found.violations)
     folder = Path(outcome.folder)
     try:
         assert outcome.violations[0].text in (folder / "log").read_text()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pilotlight.adapters.logs import LOGGER
+from pilotlight.chaos.interruption_run import COUNTED
 from pilotlight.chaos.interruptions import run, sweep
-from pilotlight.chaos.ordeal import COUNTED
 from pilotlight.flow import recover
 from pilotlight.flow.interruption.rescue import Rescue
 

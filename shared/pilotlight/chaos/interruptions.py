@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
-from pilotlight.chaos.ordeal import COUNTED, Broken, Ordeal
-from pilotlight.chaos.ordeal_scene import KINDS
+from pilotlight.chaos.interruption_run import COUNTED, Broken, InterruptionRun
+from pilotlight.chaos.interruption_scene import KINDS
 from pilotlight.facts.messages import NoticeKind
 from pilotlight.units import HOUR
 
@@ -67,8 +67,8 @@ def _total(outcomes: Iterable[Outcome], on_each: Callable[[], None]) -> Total:
 
 def run(seed: int) -> Outcome:
     """One seed: a pool with work on it, one node of which goes."""
-    ordeal = Ordeal(seed)
-    ordeal.light()
-    ordeal.strike()
-    ordeal.judge()
-    return Outcome(seed, ordeal.kind, tuple(ordeal.broken), tuple(ordeal.lines), ordeal.world.lost_gpu_seconds / HOUR)
+    run = InterruptionRun(seed)
+    run.light()
+    run.strike()
+    run.judge()
+    return Outcome(seed, run.kind, tuple(run.broken), tuple(run.lines), run.world.lost_gpu_seconds / HOUR)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck, Port
-from pilotlight.chaos.watch import Watch
 from pilotlight.errors import PilotlightError, Unavailable, Unsure
 from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
 from pilotlight.facts.messages import Alert, Outgoing
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Sees(Protocol):
-    """Who is told what was written, sent and shown: ``Watch``, or a line to the process where it is."""
+    """Who is told what was written, sent and shown: ``Invariants``, or a line to the process where it is."""
 
     def wrote(self, worker: str, key: str, value: bytes) -> None: ...
     def failed(self, key: str, value: bytes) -> None: ...
@@ -79,8 +79,8 @@ class Hazard:
 class HazardState:
     """A store whose writes are watched."""
 
-    def __init__(self, state: State, hazard: Hazard, watch: Sees) -> None:
-        self._state, self._call, self._watch = state, hazard, watch
+    def __init__(self, state: State, hazard: Hazard, invariants: Sees) -> None:
+        self._state, self._call, self._invariants = state, hazard, invariants
 
     def now(self) -> datetime:
         return self._state.now()
@@ -92,21 +92,21 @@ class HazardState:
         def write() -> int:
             version = self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
             if key.startswith(WATCHED):
-                self._watch.wrote(self._call.worker, key, value)
+                self._invariants.wrote(self._call.worker, key, value)
             return version
 
         try:
             return self._call("state", f"put {key}", write, conditional=if_version is not None)
         except PilotlightError:
             if key.startswith("proof/"):
-                self._watch.failed(key, value)
+                self._invariants.failed(key, value)
             raise
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         def delete() -> None:
             self._state.delete(key, if_version=if_version)
             if key.startswith("hold/"):
-                self._watch.deleted(key)
+                self._invariants.deleted(key)
 
         self._call("state", f"delete {key}", delete, conditional=if_version is not None)
 
@@ -117,15 +117,15 @@ class HazardState:
 class HazardPools:
     """A cloud that takes a node with whatever runs on it, as real ones do."""
 
-    def __init__(self, world: World, hazard: Hazard, watch: Watch) -> None:
-        self._world, self._pools, self._call, self._watch = world, WorldPools(world), hazard, watch
+    def __init__(self, world: World, hazard: Hazard, invariants: Invariants) -> None:
+        self._world, self._pools, self._call, self._invariants = world, WorldPools(world), hazard, invariants
 
     def describe(self) -> Sequence[PoolState]:
         return self._call("pools", "describe", self._pools.describe)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         def grow(to: int) -> PoolState:
-            with self._watch.launching(self._call.worker, pool, zone):
+            with self._invariants.launching(self._call.worker, pool, zone):
                 return self._pools.grow(pool, to, zone)
 
         def half() -> None:
@@ -139,7 +139,7 @@ class HazardPools:
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         def release() -> None:
             with self._world.lock:
-                self._watch.releasing(self._call.worker, pool, instance)
+                self._invariants.releasing(self._call.worker, pool, instance)
                 node = self._world.nodes.get(instance)
                 if node is not None and node.pool == pool:
                     self._world.terminate(instance, "released", evict=True)
@@ -151,25 +151,25 @@ class HazardPools:
 class HazardCluster:
     """An API server."""
 
-    def __init__(self, cluster: Cluster, hazard: Hazard, watch: Watch) -> None:
-        self._cluster, self._call, self._watch = cluster, hazard, watch
+    def __init__(self, cluster: Cluster, hazard: Hazard, invariants: Invariants) -> None:
+        self._cluster, self._call, self._invariants = cluster, hazard, invariants
 
     def observe(self) -> ClusterView:
         view = self._call("cluster", "observe", self._cluster.observe)
-        self._watch.observed(self._call.worker, view)
+        self._invariants.observed(self._call.worker, view)
         return view
 
     def cordon(self, node: str) -> None:
         def cordon() -> None:
             self._cluster.cordon(node)
-            self._watch.cordoned(node)
+            self._invariants.cordoned(node)
 
         self._call("cluster", f"cordon {node}", cordon)
 
     def uncordon(self, node: str) -> None:
         def uncordon() -> None:
             self._cluster.uncordon(node)
-            self._watch.uncordoned(node)
+            self._invariants.uncordoned(node)
 
         self._call("cluster", f"uncordon {node}", uncordon)
 
@@ -189,31 +189,31 @@ class HazardCluster:
 class HazardOutbox:
     """Where messages go; what arrived is watched."""
 
-    def __init__(self, hazard: Hazard, watch: Sees) -> None:
-        self._call, self._watch = hazard, watch
+    def __init__(self, hazard: Hazard, invariants: Sees) -> None:
+        self._call, self._invariants = hazard, invariants
 
     def publish(self, messages: Sequence[Outgoing]) -> None:
         self._call(
             "outbox",
             f"publish {' '.join(m.id for m in messages)}",
-            lambda: self._watch.published(messages),
-            half=lambda: self._watch.published(messages[: len(messages) // 2]),
+            lambda: self._invariants.published(messages),
+            half=lambda: self._invariants.published(messages[: len(messages) // 2]),
         )
 
 
 class HazardChannel:
     """Where people read: what they saw is counted, also where the answer was lost."""
 
-    def __init__(self, hazard: Hazard, watch: Sees) -> None:
-        self._call, self._watch = hazard, watch
+    def __init__(self, hazard: Hazard, invariants: Sees) -> None:
+        self._call, self._invariants = hazard, invariants
 
     def deliver(self, alert: Alert) -> str:
         def show() -> str:
-            self._watch.shown(self._call.worker, alert)
+            self._invariants.shown(self._call.worker, alert)
             return "shown"
 
         try:
             return self._call("channel", f"deliver {alert.fingerprint}", show)
         except Unsure:
-            self._watch.unsure(alert)
+            self._invariants.unsure(alert)
             raise

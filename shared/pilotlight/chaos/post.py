@@ -55,7 +55,7 @@ class Post:
         self._jobs = 0
         self._tick_s = rng.uniform(0, TICK_S)
         setting.world.on_change.append(self._changed)
-        setting.watch.on_sent.append(self._sent)
+        setting.invariants.on_sent.append(self._sent)
 
     @property
     def due(self) -> bool:

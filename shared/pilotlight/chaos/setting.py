@@ -1,4 +1,4 @@
-"""A run's world, store and watch, and the apps its workers make: what a storm and a parallel run share."""
+"""A run's world, store and invariants, and the apps its workers make: what serial and parallel runs share."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,10 +10,10 @@ import msgspec
 
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.books import Books
+from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck
 from pilotlight.chaos.ports import Hazard, HazardChannel, HazardCluster, HazardOutbox, HazardPools, HazardState
 from pilotlight.chaos.scene import CATALOG, CHANNEL, START, Scene, draw
-from pilotlight.chaos.watch import Watch
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import BudgetNotice, CapacityFailed, InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import PodDemand
@@ -45,7 +45,7 @@ class SkewedClock:
 
 
 class Setting:
-    """One world, one store file, one watch with its books."""
+    """One world, one store file, its invariants with their books."""
 
     def __init__(self, seed: int, scene: Scene, luck: Luck, file: Path, clock: WorldClock | None = None) -> None:
         self.scene = scene
@@ -53,7 +53,7 @@ class Setting:
         books = Books(scene.policy.budgets)
         faults = _with_notice(scene.faults, seed)
         self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=books.log)
-        self.watch = Watch(self.world, scene.policy, books)
+        self.invariants = Invariants(self.world, scene.policy, books)
         self.lines: list[str] = []
         self.file = file
 
@@ -63,11 +63,11 @@ class Setting:
         hazard = self.hazard(worker, pause)
         return app(
             Settings(mode="act"),
-            cluster=HazardCluster(WorldCluster(self.world), hazard, self.watch),
-            pools=HazardPools(self.world, hazard, self.watch),
-            state=HazardState(SqliteState(self.file, clock), hazard, self.watch),
-            outbox=HazardOutbox(hazard, self.watch),
-            channels={CHANNEL: HazardChannel(hazard, self.watch)},
+            cluster=HazardCluster(WorldCluster(self.world), hazard, self.invariants),
+            pools=HazardPools(self.world, hazard, self.invariants),
+            state=HazardState(SqliteState(self.file, clock), hazard, self.invariants),
+            outbox=HazardOutbox(hazard, self.invariants),
+            channels={CHANNEL: HazardChannel(hazard, self.invariants)},
             clock=clock,
             policy=self.scene.policy,
             catalog=CATALOG,

@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight.chaos.storm import Outcome
-from pilotlight.chaos.storm import run as in_turns
-from pilotlight.chaos.watch import KINDS
+from pilotlight.chaos.invariants import KINDS
+from pilotlight.chaos.serial_run import Outcome
+from pilotlight.chaos.serial_run import run as in_turns
 
 CHUNK = 8
 """Seeds that a process takes at a time."""
@@ -31,7 +31,7 @@ def sweep(
 ) -> Iterator[Outcome]:
     """The outcome of every seed, in order; the schedule's lines only where something broke.
 
-    ``run`` is ``storm.run`` or ``crowd.run``.
+    ``run`` is ``serial_run.run`` or ``parallel_run.run``.
     """
     one = partial(_brief, run=run, deliveries=deliveries)
     if jobs <= 1:

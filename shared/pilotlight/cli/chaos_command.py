@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.chaos import crowd, storm
-from pilotlight.chaos.storm import Outcome
+from pilotlight.chaos import parallel_run, serial_run
+from pilotlight.chaos.serial_run import Outcome
 from pilotlight.chaos.sweep import Total, sweep, total
 from pilotlight.errors import BadInput
 
@@ -47,7 +47,7 @@ def chaos(
     With [bold]--parallel[/bold] what broke is kept: the log and the store, in the folder that is printed.
     """
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)  # Retries are what is provoked here.
-    run = crowd.run if parallel else storm.run
+    run = parallel_run.run if parallel else serial_run.run
     if seed is not None:
         outcome = run(seed, deliveries)
         if not as_json:

@@ -57,7 +57,7 @@ class _Look(NamedTuple):
     end_s: Seconds
 
 
-class Audit:
+class SpendInvariants:
     """Told of the ticks that came through and of what they wrote; asked after each and at the end."""
 
     def __init__(self, books: Books, budgets: tuple[Budget, ...]) -> None:

@@ -29,9 +29,9 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from pilotlight.chaos.audit import Audit
 from pilotlight.chaos.books import Books
 from pilotlight.chaos.purchases import Purchases
+from pilotlight.chaos.spend_invariants import SpendInvariants
 from pilotlight.chaos.tellings import Tellings
 from pilotlight.decide.deadline import CORDON_S
 from pilotlight.facts.capacity import ClusterView
@@ -79,7 +79,7 @@ MENDED_S: Seconds = LEASE_S + 60
 """What a dead worker left behind is mended so soon: the first tick may still find its lease."""
 
 
-class Watch:
+class Invariants:
     """Looks on. Its methods are called by the ports, in the order of the effects; from many threads, one at a time."""
 
     def __init__(self, world: World, policy: Policy, books: Books) -> None:
@@ -87,7 +87,7 @@ class Watch:
         self.launched: Counter[str] = Counter()
         self.released: Counter[str] = Counter()
         self.books = books
-        self.audit = Audit(books, policy.budgets)
+        self.spend = SpendInvariants(books, policy.budgets)
         self.tellings = Tellings()
         self.purchases = Purchases(world, policy, books, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []
@@ -114,7 +114,7 @@ class Watch:
                 case "proof":
                     self.tellings.proven(value)
                 case "ladder":
-                    self._all("ladder_slips", self.audit.climbed(value, self._world.now_s))
+                    self._all("ladder_slips", self.spend.climbed(value, self._world.now_s))
 
     def failed(self, key: str, value: bytes) -> None:
         """A proof could not be written."""
@@ -199,12 +199,12 @@ class Watch:
                     )
         self._told()
         self._all("lost_alerts", self.tellings.lost())
-        untold = sorted(self.audit.due - self.tellings.fingerprints)
+        untold = sorted(self.spend.due - self.tellings.fingerprints)
         self._all("ladder_slips", (f"{step} was reached, and nobody was told" for step in untold))
 
     def look_around(self, rescued: Container[str]) -> None:
         """After a tick with nobody else at work: what stands, and ought not to. ``rescued`` nodes may be cordoned."""
-        self._all("ladder_slips", self.audit.too_low(self._world.now_s))
+        self._all("ladder_slips", self.spend.too_low(self._world.now_s))
         for node in self._world.nodes.values():
             since_s = self._cordons.get(node.id, self._world.now_s)
             stays = node.cordoned and not node.doomed_s and not self.books.entries[node.id].frozen

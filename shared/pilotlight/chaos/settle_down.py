@@ -25,7 +25,7 @@ BOUND_S = 36 * HOUR
 """All must be quiet so long after the last fault; with budgets, a day later for each job: one may use up a day's."""
 
 
-def settle(setting: Setting, post: Post, state: State) -> None:
+def settle_down(setting: Setting, post: Post, state: State) -> None:
     """Let time pass, with ticks a minute, until nothing is left to do and to tell; count what remains."""
     setting.luck.calm()
     setting.say("the faults stop")
@@ -33,14 +33,14 @@ def settle(setting: Setting, post: Post, state: State) -> None:
     end_s = world.now_s + BOUND_S + (len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0)
     app = setting.app(0, _go_on)
     n, slow_s = 0, SLOW_TICK_S
-    while world.now_s < end_s and not (n and _quiet(setting, post, state)):
+    while world.now_s < end_s and not (n and _settled(setting, post, state)):
         n += 1
         before = world.launches, world.terminations, len(world.finished)
         world.advance(_next_s(setting, _ticks(setting, app, post, state, n), slow_s))
         idle = before == (world.launches, world.terminations, len(world.finished))
         slow_s = min(2 * slow_s, SLOWEST_TICK_S) if idle else SLOW_TICK_S
     _count(setting, state)
-    setting.watch.finish()
+    setting.invariants.finish()
 
 
 def _go_on(call: str) -> None:
@@ -52,11 +52,11 @@ def _ticks(setting: Setting, app: App, post: Post, state: State, n: int) -> date
     name, again = f"quiet{n}", []
     for function, what in _SCHEDULES:
         again.append(_receive(setting, app, function, setting.tick(what, name)))
-    setting.watch.audit.looked(setting.world.now_s, setting.world.now_s)
+    setting.invariants.spend.looked(setting.world.now_s, setting.world.now_s)
     for delivery in post.left():
         again.append(_receive(setting, app, delivery.function, delivery.body))
     again.append(_receive(setting, app, "alert_fanout", setting.tick("alerts", name)))
-    setting.watch.look_around(_room(state, f"rescue/{EMBEDDED_CLUSTER}/"))
+    setting.invariants.look_around(_room(state, f"rescue/{EMBEDDED_CLUSTER}/"))
     return min((at for at in again if at), default=None)
 
 
@@ -64,7 +64,9 @@ def _receive(setting: Setting, app: App, function: Function, body: bytes) -> dat
     answer = app.receive(function, body, HEADERS)
     setting.say(f"{function}: {answer.status} {answer.body.get('why') or answer.body}")
     if answer.status >= 500:
-        setting.watch.broke("internal_errors", f"{function} in the quiet answered {answer.status}: {answer.body}")
+        setting.invariants.broke(
+            "internal_errors", f"{function} while it settled down answered {answer.status}: {answer.body}"
+        )
     again = answer.body.get("look_again_at")
     return datetime.fromisoformat(again) if again else None
 
@@ -80,7 +82,7 @@ def _next_s(setting: Setting, again: datetime | None, slow_s: Seconds) -> Second
     return max(world.now_s + TICK_S, min(soonest))
 
 
-def _quiet(setting: Setting, post: Post, state: State) -> bool:
+def _settled(setting: Setting, post: Post, state: State) -> bool:
     world = setting.world
     served = not world.running and not _unserved(setting) and not world.nodes
     return served and not post.tells and not _held(state) and not state.scan("waiting/").items
@@ -93,7 +95,7 @@ def _unserved(setting: Setting) -> list[tuple[str, bool]]:
 
 
 def _count(setting: Setting, state: State) -> None:
-    broke = setting.watch.broke
+    broke = setting.invariants.broke
     for job, gang in _unserved(setting):
         broke("stuck_gangs" if gang else "lost_demands", f"{job} still waits when all is quiet")
     for node in setting.world.nodes.values():
@@ -101,11 +103,11 @@ def _count(setting: Setting, state: State) -> None:
         broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
     for what in (
         *_held(state),
-        *setting.watch.books.settled_wrongly(_room(state, f"cap/{EMBEDDED_CLUSTER}/"), setting.world.now_s),
+        *setting.invariants.books.settled_wrongly(_room(state, f"cap/{EMBEDDED_CLUSTER}/"), setting.world.now_s),
     ):
         broke("leaked_holds", what)
     parts, whole = (_room(state, f"{room}/{EMBEDDED_CLUSTER}/") for room in ("metering", "meter"))
-    for what in setting.watch.audit.miscounted(parts, whole, setting.world.now_s):
+    for what in setting.invariants.spend.miscounted(parts, whole, setting.world.now_s):
         broke("miscounted_dollars", what)
     for key in _room(state, f"waiting/{EMBEDDED_CLUSTER}/"):
         broke("lost_alerts", f"{key} still waits when all is quiet")

@@ -2,7 +2,7 @@
 
 Every second worker is a process, which reaches the world over HTTP and is killed with kill -9. The seed draws the
 setting and the chances; who comes first is the machine's choice, so no run repeats exactly. The world's time is led:
-as in a storm it waits for a worker that stands before one call, so that a slow machine is no broken promise.
+as in a serial run it waits for a worker that stands before one call, so that a slow machine is no broken promise.
 """
 
 import time
@@ -23,9 +23,9 @@ from pilotlight.chaos.baton import Died
 from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.ports import HazardCluster, HazardPools
 from pilotlight.chaos.post import ASIDE, Delivery, Post
-from pilotlight.chaos.quiet import settle
+from pilotlight.chaos.serial_run import STALL_S, Outcome
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
-from pilotlight.chaos.storm import STALL_S, Outcome
+from pilotlight.chaos.settle_down import settle_down
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
@@ -45,13 +45,13 @@ _forks.set_forkserver_preload(["pilotlight.chaos.hands"])
 def run(seed: int, deliveries: int) -> Outcome:
     """One seed from its first pod to the count. The log of a run that broke something stays in ``outcome.folder``."""
     folder = Path(mkdtemp(prefix=f"pilotlight-chaos-{seed}-"))
-    crowd = Crowd(seed, deliveries, folder / "state.db")
+    parallel = ParallelRun(seed, deliveries, folder / "state.db")
     try:
-        crowd.work()
+        parallel.work()
     finally:
-        crowd.end()
-    settle(crowd.setting, crowd.post, SqliteState(folder / "state.db", crowd.setting.world.clock))
-    outcome = Outcome.of(seed, crowd.setting, crowd.delivered, crowd.deaths)
+        parallel.end()
+    settle_down(parallel.setting, parallel.post, SqliteState(folder / "state.db", parallel.setting.world.clock))
+    outcome = Outcome.of(seed, parallel.setting, parallel.delivered, parallel.deaths)
     if not outcome.violations:
         rmtree(folder)
         return outcome
@@ -59,7 +59,7 @@ def run(seed: int, deliveries: int) -> Outcome:
     return outcome._replace(folder=str(folder))
 
 
-class Crowd:
+class ParallelRun:
     """The director: it sends, leads time, and kills."""
 
     def __init__(self, seed: int, deliveries: int, file: Path) -> None:
@@ -87,7 +87,7 @@ class Crowd:
             if before != (self.setting.world.now_s, self.delivered):
                 moved = time.monotonic()
             elif time.monotonic() - moved > STUCK_S:
-                self.setting.watch.broke("internal_errors", f"no worker went on for {STUCK_S:.0f} s")
+                self.setting.invariants.broke("internal_errors", f"no worker went on for {STUCK_S:.0f} s")
                 return
             time.sleep(0.001)
 
@@ -112,11 +112,11 @@ class Crowd:
 class _Worker:
     """A thread of the director's process that sees to one worker, a delivery at a time."""
 
-    def __init__(self, crowd: Crowd, hand: Hand) -> None:
+    def __init__(self, run: ParallelRun, hand: Hand) -> None:
         self.busy = False
         self.since_s: Seconds = 0.0
         self.deaths = 0
-        self._crowd, self._setting, self._hand = crowd, crowd.setting, hand
+        self._run, self._setting, self._hand = run, run.setting, hand
         self._name = f"w{hand.worker}"
         self._dice = Random(f"{hand.seed}/{hand.worker}")
         self._inbox: SimpleQueue[Delivery | None] = SimpleQueue()
@@ -141,17 +141,17 @@ class _Worker:
                 status, why = self._handle(delivery)
             except Died:
                 self.deaths += 1
-                self._setting.watch.died(self._name)
+                self._setting.invariants.died(self._name)
                 status, why = 0, "died"
             except Exception as error:  # The harness itself is wrong: that must be seen.
                 status, why = 500, f"{type(error).__name__}: {error}"
             self._setting.say(f"{self._name} answers {status}: {why}")
             if status == 200 and delivery.meters:
-                self._setting.watch.audit.looked(began_s, self._setting.world.now_s)
+                self._setting.invariants.spend.looked(began_s, self._setting.world.now_s)
             if status == 500:
-                self._setting.watch.broke("internal_errors", f"{delivery.function} answered {why}")
+                self._setting.invariants.broke("internal_errors", f"{delivery.function} answered {why}")
             if status != 200:
-                self._crowd.post.again(delivery)
+                self._run.post.again(delivery)
             self.busy = False
 
     def _handle(self, delivery: Delivery) -> tuple[int, str]:
@@ -189,26 +189,26 @@ class _Thread(_Worker):
 class _Process(_Worker):
     """A worker that is a process, and what it is told and tells. It is killed at any moment after a call begins."""
 
-    def __init__(self, crowd: Crowd, hand: Hand) -> None:
+    def __init__(self, run: ParallelRun, hand: Hand) -> None:
         self._process: Any = None
         self._line: Any = None
-        hazard = crowd.setting.hazard(hand.worker, self._pause)
-        self._server = WorldServer(crowd.setting.world, 0)
-        watch, world = crowd.setting.watch, crowd.setting.world
-        self._server.service.cluster = HazardCluster(WorldCluster(world), hazard, watch)  # type: ignore[assignment]
-        self._server.service.pools = HazardPools(world, hazard, watch)  # type: ignore[assignment]
+        hazard = run.setting.hazard(hand.worker, self._pause)
+        self._server = WorldServer(run.setting.world, 0)
+        invariants, world = run.setting.invariants, run.setting.world
+        self._server.service.cluster = HazardCluster(WorldCluster(world), hazard, invariants)  # type: ignore[assignment]
+        self._server.service.pools = HazardPools(world, hazard, invariants)  # type: ignore[assignment]
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         self._hears: dict[str, Callable[..., None]] = {
             "at": self._pause,
             "say": lambda line: self._setting.say(f"{self._name} {line}"),
-            "wrote": watch.wrote,
-            "failed": watch.failed,
-            "deleted": watch.deleted,
-            "published": lambda messages: watch.published(msgspec.json.decode(messages, type=list[Outgoing])),
-            "shown": lambda worker, alert: watch.shown(worker, msgspec.json.decode(alert, type=Alert)),
-            "unsure": lambda alert: watch.unsure(msgspec.json.decode(alert, type=Alert)),
+            "wrote": invariants.wrote,
+            "failed": invariants.failed,
+            "deleted": invariants.deleted,
+            "published": lambda messages: invariants.published(msgspec.json.decode(messages, type=list[Outgoing])),
+            "shown": lambda worker, alert: invariants.shown(worker, msgspec.json.decode(alert, type=Alert)),
+            "unsure": lambda alert: invariants.unsure(msgspec.json.decode(alert, type=Alert)),
         }
-        super().__init__(crowd, hand)
+        super().__init__(run, hand)
 
     def end(self) -> None:
         super().end()

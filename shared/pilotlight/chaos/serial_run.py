@@ -1,4 +1,4 @@
-"""One seed: deliveries to workers that take turns at every call of a port, then the quiet and the count.
+"""One seed: deliveries to workers that take turns at every call of a port, then it settles down, and the count.
 
 The seed says which events are sent, doubled, late or lost; which worker goes on; which one dies; and how time passes.
 No worker stands before one call for longer than ``STALL_S``: what a client's time-out allows, and less than a lease.
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.baton import Worker
+from pilotlight.chaos.invariants import Violation
 from pilotlight.chaos.post import ASIDE, Delivery, Post
-from pilotlight.chaos.quiet import settle
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
-from pilotlight.chaos.watch import Violation
+from pilotlight.chaos.settle_down import settle_down
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
         """What became of a setting."""
         return Outcome(
             seed=seed,
-            violations=tuple(setting.watch.violations),
+            violations=tuple(setting.invariants.violations),
             deliveries=deliveries,
             deaths=deaths,
             launches=setting.world.launches,
@@ -49,16 +49,16 @@ class Outcome(NamedTuple):
 def run(seed: int, deliveries: int) -> Outcome:
     """One seed from its first pod to the count."""
     with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
-        storm = Storm(seed, deliveries, Path(folder) / "state.db")
+        serial = SerialRun(seed, deliveries, Path(folder) / "state.db")
         try:
-            storm.blow()
+            serial.go()
         finally:
-            storm.end()
-        settle(storm.setting, storm.post, SqliteState(Path(folder) / "state.db", storm.setting.world.clock))
-    return Outcome.of(seed, storm.setting, storm.delivered, storm.deaths)
+            serial.end()
+        settle_down(serial.setting, serial.post, SqliteState(Path(folder) / "state.db", serial.setting.world.clock))
+    return Outcome.of(seed, serial.setting, serial.delivered, serial.deaths)
 
 
-class Storm:
+class SerialRun:
     """The director: everything that happens is one of its choices."""
 
     def __init__(self, seed: int, deliveries: int, file: Path) -> None:
@@ -70,7 +70,7 @@ class Storm:
         self._workers = [_Process(self.setting, n) for n in range(len(scene.skews_s))]
         self.post = Post(self.setting, self._rng)
 
-    def blow(self) -> None:
+    def go(self) -> None:
         """Until every delivery has been made and every worker is done or dead."""
         while self._left or any(w.busy for w in self._workers):
             self._step()
@@ -97,7 +97,7 @@ class Storm:
             self.deaths += 1
             self.setting.say(f"{process.name} dies before {process.at}")
             process.kill()
-            self.setting.watch.died(process.name)
+            self.setting.invariants.died(process.name)
             self._again(process)
         else:
             process.resume()
@@ -155,6 +155,6 @@ class _Process(Worker):
         self.status = answer.status
         self._setting.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
         if answer.status == 200 and delivery.meters:
-            self._setting.watch.audit.looked(self.began_s, self._setting.world.now_s)
+            self._setting.invariants.spend.looked(self.began_s, self._setting.world.now_s)
         if answer.status == 500:
-            self._setting.watch.broke("internal_errors", f"{delivery.function} answered {answer.body}")
+            self._setting.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")

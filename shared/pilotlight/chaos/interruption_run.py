@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.chaos.ordeal_scene import KINDS, job, notice_s, setting
+from pilotlight.chaos.interruption_scene import KINDS, job, notice_s, setting
 from pilotlight.chaos.scene import CATALOG
 from pilotlight.chaos.setting import HEADERS
 from pilotlight.codec.events import encode
@@ -57,32 +57,32 @@ _FAILING = ("observe", "cordon", "tell", "evict", "grow", "describe", "release",
 class _Cluster(WorldCluster):
     """Tells of evictions that came through."""
 
-    def __init__(self, ordeal: "Ordeal") -> None:
-        super().__init__(ordeal.world)
-        self._ordeal = ordeal
+    def __init__(self, run: "InterruptionRun") -> None:
+        super().__init__(run.world)
+        self._run = run
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         super().evict(namespace, pod, uid)
-        self._ordeal.evicted(uid)
+        self._run.evicted(uid)
 
 
 class _Pools(WorldPools):
     """Tells of growth that was asked for, and of what is given back."""
 
-    def __init__(self, ordeal: "Ordeal") -> None:
-        super().__init__(ordeal.world)
-        self._ordeal = ordeal
+    def __init__(self, run: "InterruptionRun") -> None:
+        super().__init__(run.world)
+        self._run = run
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
-        self._ordeal.asked += self._ordeal.struck
+        self._run.asked += self._run.struck
         return super().grow(pool, to, zone, gate=gate)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
-        self._ordeal.releasing(instance)
+        self._run.releasing(instance)
         super().release(pool, instance, gate=gate)
 
 
-class Ordeal:
+class InterruptionRun:
     """One seed's world, its one deployment, and what is noted of them."""
 
     def __init__(self, seed: int) -> None:

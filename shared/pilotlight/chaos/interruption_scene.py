@@ -1,4 +1,4 @@
-"""What a seed decides of an ordeal: what happens, the pool and its disruption budget, and pods that save or do not."""
+"""What a seed decides of an run: what happens, the pool and its disruption budget, and pods that save or do not."""
 
 from datetime import datetime
 from random import Random
