@@ -9,5 +9,4 @@ from pilotlight.wiring import app
 @functions_framework.http
 def alert_fanout(request: Request) -> tuple[bytes, int, dict[str, str]]:
     """Takes alerts; answers who was told."""
-    dryrun = request.args.get("dryrun") in ("1", "true")
-    return app().receive("alert_fanout", request.get_data(), dict(request.headers), dryrun=dryrun).http()
+    return app().respond("alert_fanout", request)

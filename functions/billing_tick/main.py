@@ -9,5 +9,4 @@ from pilotlight.wiring import app
 @functions_framework.http
 def billing_tick(request: Request) -> tuple[bytes, int, dict[str, str]]:
     """Takes billing ticks, bill exports and budget notices; answers what was counted and where budgets stand."""
-    dryrun = request.args.get("dryrun") in ("1", "true")
-    return app().receive("billing_tick", request.get_data(), dict(request.headers), dryrun=dryrun).http()
+    return app().respond("billing_tick", request)

@@ -9,5 +9,4 @@ from pilotlight.wiring import app
 @functions_framework.http
 def capacity_reconcile(request: Request) -> tuple[bytes, int, dict[str, str]]:
     """Takes ticks; answers what was decided and why."""
-    dryrun = request.args.get("dryrun") in ("1", "true")
-    return app().receive("capacity_reconcile", request.get_data(), dict(request.headers), dryrun=dryrun).http()
+    return app().respond("capacity_reconcile", request)

@@ -9,5 +9,4 @@ from pilotlight.wiring import app
 @functions_framework.http
 def spot_interruption(request: Request) -> tuple[bytes, int, dict[str, str]]:
     """Takes interruption notices, and ticks for those at work; answers what was done and why."""
-    dryrun = request.args.get("dryrun") in ("1", "true")
-    return app().receive("spot_interruption", request.get_data(), dict(request.headers), dryrun=dryrun).http()
+    return app().respond("spot_interruption", request)

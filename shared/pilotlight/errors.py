@@ -6,6 +6,7 @@
     ├── Reject            never retry: the input is wrong; dead letter it, tell the sender (exit code 2)
     │   ├── BadInput      a file, an option or a body that cannot be read; names where
     │   ├── BadEvent      an event whose shape is refused; names the path
+    │   │   └── TooMuch   a body that is too large, or holds too many events: only a short letter is kept
     │   ├── BadPolicy     a policy that contradicts itself or the schema; names the path
     │   └── Corrupt       a record of the state that cannot be read: stop, overwrite nothing, a person mends it
     ├── Retry             later: nothing is wrong with the input (503 with Retry-After, exit code 1)
@@ -42,6 +43,10 @@ class BadEvent(Reject):
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
         self.path = path
+
+
+class TooMuch(BadEvent):
+    """A body that is too large, or holds too many events: of it only a short letter is kept."""
 
 
 class BadPolicy(Reject):

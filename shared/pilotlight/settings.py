@@ -15,6 +15,8 @@ PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, f
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER`` or ``pubsub:PROJECT/PREFIX``
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
+PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
+PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
 PILOTLIGHT_HOME        folder of the default state and outbox
 =====================  ==================================================================================
@@ -26,6 +28,7 @@ the wall clock, which acts. As soon as a cluster is named the mode is ``advise``
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import get_args
 from urllib.parse import quote, urlsplit
 
@@ -33,10 +36,15 @@ import msgspec
 
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.capacity import Mode
+from pilotlight.facts.doors import Caller
 from pilotlight.units import Seconds
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
+
+SHORTEST_TOKEN = 16
+TOKEN_LETTERS = frozenset(ascii_letters + digits + "-_")
+"""They stand in a header and in a path as they are."""
 
 GS = "https://storage.googleapis.com"
 GS_WAIT_S: Seconds = 10
@@ -79,6 +87,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bills: str = ""
     mode: Mode = "act"
     max_body: int = MAX_BODY
+    callers: Mapping[str, Caller] = {}
+    token: str = ""
     environ: Mapping[str, str] = {}
 
     @staticmethod
@@ -101,6 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
             bills=environ.get("PILOTLIGHT_BILLS", ""),
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),
+            callers=_callers(environ.get("PILOTLIGHT_TOKENS", "")),
+            token=environ.get("PILOTLIGHT_TOKEN", ""),
             environ=environ,
         )
         return settings.at(cluster) if clusters and cluster else settings
@@ -164,6 +176,30 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
     if wrong or not found:
         raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
+    return found
+
+
+def _callers(text: str) -> dict[str, Caller]:
+    """Who may post, in JSON or in the file that ``text`` names. Errors name the entry, never its token."""
+    if not text:
+        return {}
+    body = text.encode() if text.lstrip().startswith("{") else read(text)
+    try:
+        found = msgspec.json.decode(body, type=dict[str, Caller])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise BadInput(f"PILOTLIGHT_TOKENS: {error}; write name -> token, roles, by") from None
+    if not found:
+        raise BadInput("PILOTLIGHT_TOKENS is empty")
+    for name, caller in found.items():
+        if len(caller.token) < SHORTEST_TOKEN or not TOKEN_LETTERS.issuperset(caller.token):
+            raise BadInput(
+                f"PILOTLIGHT_TOKENS: the token of {name!r} is too short or odd: use {SHORTEST_TOKEN} or more of A-Z, "
+                "a-z, 0-9, - and _, as `openssl rand -hex 32` writes"
+            )
+        if not name or not TOKEN_LETTERS.issuperset(name):
+            raise BadInput(f"PILOTLIGHT_TOKENS: {name!r} is no name: use A-Z, a-z, 0-9, - and _")
+    if len({caller.token for caller in found.values()}) < len(found):
+        raise BadInput("PILOTLIGHT_TOKENS: two names have the same token; give each its own")
     return found
 
 

@@ -22,6 +22,8 @@ from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, beside, default_file, read
 
 if TYPE_CHECKING:
+    from werkzeug.wrappers import Request
+
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.facts.checkup import Token
     from pilotlight.world.world import World
@@ -97,6 +99,10 @@ class App:
     ) -> doorway.Response:
         """Answer one request to a function. Never raises."""
         return doorway.receive(self, function, body, headers, dryrun=dryrun)
+
+    def respond(self, function: doorway.Function, request: "Request") -> doorway.Answered:
+        """Answer one HTTP request to a function, as Flask takes it. Never raises."""
+        return doorway.respond(self, function, request)
 
     @property
     def deps(self) -> Deps:

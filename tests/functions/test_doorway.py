@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +135,39 @@ def test_a_bad_body_again_is_the_same_letter(house: House) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_parsed(house: House) -> None:
-    """Ten megabytes are one line and one letter that keeps their beginning."""
+    """Ten megabytes are 413, one line, and one short letter."""
     answer = house.receive("pod_pending", b"[" * 10_000_000)
-    assert answer.body == {"rejected": "10,000,000 bytes are over the limit of 1,000,000"}
-    assert len(house.letters[0]["body"]) == 1_000_000
+    assert answer == Response(status=413, body={"rejected": "a body of over 1,000,000 bytes; send it in parts"})
+    [letter] = house.letters
+    assert len(letter["body"]) <= 2_000
+    assert (letter["size"], letter["sha256"]) == (10_000_000, sha256(b"[" * 10_000_000).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("one", "count", "says"),
+    [
+        pytest.param({"kind": "Event", "involvedObject": {}}, 501, "more than 500 events in one body", id="events"),
+        pytest.param([[{"tick": "reconcile"}] * 30] * 30, 1, "more than 500 events in one body", id="lists of lists"),
+        pytest.param({"tick": "reconcile"}, 61, "61 ticks in one body", id="ticks"),
+    ],
+)
+def test_too_many_events_in_a_body_are_one_short_letter(house: House, one: Any, count: int, says: str) -> None:
+    """None of them is acted on, and one letter says so."""
+    answer = house.receive("capacity_reconcile", json.dumps([one] * count).encode())
+    assert answer.status == 200
+    assert answer.body["rejected"].startswith(says)
+    [letter] = house.letters
+    assert len(letter["body"]) <= 2_000
+
+
+def test_equal_ticks_of_a_body_are_one_look(house: House) -> None:
+    """What a queue kept while nobody took it asks for one look."""
+    house.pod()
+    answer = house.receive("capacity_reconcile", json.dumps([{"tick": "reconcile"}] * 60).encode())
+    [decision] = {one["decision"] for one in answer.body["answers"]}
+    assert decision
+    assert answer.body["answers"][59]["did"] == answer.body["answers"][0]["did"]
+    assert len(house.world.nodes) == 1
 
 
 @pytest.mark.parametrize("function", RECEIVES)

@@ -17,6 +17,8 @@ from manifests import objects
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "a-token-of-the-event-source"
+SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 
 
 @pytest.fixture(params=["1", "2"])
@@ -29,7 +31,8 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
         cluster.add_samples()
         (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())
         settings = {"API": f"kubeconfig:{tmp_path / 'kubeconfig'}", "POOLS": "advisor", "CLUSTER": "ml"}
-        environ = {f"PILOTLIGHT_{key}": value for key, value in {**settings, "HOME": str(tmp_path)}.items()}
+        settings |= {"HOME": str(tmp_path), "TOKENS": json.dumps({"events": {"token": TOKEN}})}
+        environ = {f"PILOTLIGHT_{key}": value for key, value in settings.items()}
         words = ["serve", "--host", "0.0.0.0", "--port", str(port), "--workers", request.param]
         process = subprocess.Popen([PILOTLIGHT, *words], env={**os.environ, **environ}, stdout=subprocess.DEVNULL)
         try:
@@ -51,7 +54,7 @@ def _until_open(port: int) -> None:
 
 def _post(url: str, body: bytes) -> tuple[int, dict[str, object]]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, SHOWN), timeout=30) as answer:
             return answer.status, dict(json.loads(answer.read()))
     except urllib.error.HTTPError as error:
         return error.code, dict(json.loads(error.read()))
@@ -74,5 +77,6 @@ def test_the_heartbeat_of_the_manifests_is_answered(home: tuple[str, ApiServer])
     (script,) = jobs[0]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "http://pilotlight/" in script
     words = [sys.executable, "-c", script.replace("http://pilotlight", home[0])]
-    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    environ = {**os.environ, "PILOTLIGHT_TOKEN": TOKEN}
+    run = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
     assert "why" in json.loads(run.stdout)

@@ -66,7 +66,7 @@ def test_secrets_are_named_and_never_written() -> None:
     """No manifest of the home is a Secret; the Deployment refers to one by name."""
     assert _objects("Secret") == []
     (pod,) = (pod for pod in _pods() if pod["containers"][0]["name"] == "pilotlight")
-    assert {"secretRef": {"name": "pilotlight", "optional": True}} in pod["containers"][0]["envFrom"]
+    assert {"secretRef": {"name": "pilotlight"}} in pod["containers"][0]["envFrom"]
 
 
 def test_the_dockerfile_is_slim_and_has_no_root() -> None:

@@ -211,7 +211,12 @@ def test_a_source_sends_to_the_home_under_the_homes_name(path: Path) -> None:
     home = {each["metadata"]["name"]: each for each in objects(HERE / "home" / "config.yaml")}
     name = home["pilotlight-settings"]["data"]["PILOTLIGHT_CLUSTER"]
     text = path.read_text()
-    assert "http://pilotlight.pilotlight.svc.cluster.local/pod_pending" in text
+    at = "http://pilotlight.pilotlight.svc.cluster.local"
+    shown = {
+        f"{at}/in/knative/TOKEN/pod_pending": "ApiServerSource",
+        f"{at}/pod_pending": "Authorization: Bearer TOKEN",
+    }
+    assert any(url in text and how in text for url, how in shown.items())
     assert f"cluster: {name}" in text or f"clusterName: {name}" in text
 
 

@@ -100,7 +100,10 @@ def _served(url: str, function: Function, body: bytes, headers: dict[str, str], 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
     where, connection = _connection(url)
     try:
-        connection.request("POST", where.path.rstrip("/") + path, body, {"Content-Type": "application/json", **headers})
+        token = Settings.of(os.environ).token
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
+        sent = {"Content-Type": "application/json", **headers, **shown}
+        connection.request("POST", where.path.rstrip("/") + path, body, sent)
         answer = connection.getresponse()
         return Response(status=answer.status, body=_object(answer.read()))
     except ConnectionRefusedError:

@@ -5,12 +5,13 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilotlight.cli import local_topics, schedule
-from pilotlight.doorway import RECEIVES
+from pilotlight.decide.access import loopback
+from pilotlight.doorway import RECEIVES, gate, web
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
@@ -38,7 +39,8 @@ def serve(
         str, typer.Option(help="A running world's URL, instead of PILOTLIGHT_WORLD or one of its own.")
     ] = "",
     host: Annotated[
-        str, typer.Option(help="The address to listen at. Whoever reaches it may send events: guard it by a network.")
+        str,
+        typer.Option(help="The address to listen at. Beyond this machine, PILOTLIGHT_TOKENS must say who may post."),
     ] = HOST,
 ) -> None:
     """Serve every function on one port, and tick capacity_reconcile: of the clusters that are set up, else of a world.
@@ -47,6 +49,7 @@ def serve(
     """
     if world:
         os.environ["PILOTLIGHT_WORLD"] = world
+    _guarded(host, Settings.of(os.environ))
     if workers == 1:
         _alone(host, port, tick)
     else:
@@ -56,6 +59,15 @@ def serve(
 def _embedded(settings: Settings) -> bool:
     """Whether no cluster is set up, nor a world outside: then there is a world of serve's own."""
     return not (settings.world or settings.api or settings.clusters)
+
+
+def _guarded(host: str, settings: Settings) -> None:
+    """Events decide what is bought: beyond this machine nobody sends any without a token."""
+    if not loopback(host) and not settings.callers:
+        raise BadInput(
+            f"--host {host} is reached from other machines, and PILOTLIGHT_TOKENS is not set: "
+            f"set it (docs/guides/access.md), or listen at {HOST}"
+        )
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -85,7 +97,9 @@ def _alone(host: str, port: int, tick: float) -> None:
     wired = app()
     _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
     listener = _listener(host, port)
-    server = make_server(host, 0, site(wired), threaded=True, fd=listener.fileno())
+    server = make_server(
+        host, 0, site(wired), threaded=True, fd=listener.fileno(), request_handler=gate.quiet_handler()
+    )
     stop = threading.Event()
 
     def end(*_: object) -> None:
@@ -132,14 +146,7 @@ def site(app: App) -> "WSGIApplication":
     if not (app.settings.api or app.settings.clusters):
         paths["/world/pods"] = _world_pods(app)
 
-    def route(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        path = "/" + environ.get("PATH_INFO", "").strip("/")
-        found = paths.get(path)
-        if found is None:
-            return _answer(start, "404 Not Found", {"error": f"nothing at {path}; there are {', '.join(paths)}"})
-        return found({**environ, "SCRIPT_NAME": path, "PATH_INFO": "/"}, start)
-
-    return route
+    return gate.guarded(paths, app.settings.callers)
 
 
 def _world_pods(app: App) -> "WSGIApplication":
@@ -150,19 +157,13 @@ def _world_pods(app: App) -> "WSGIApplication":
 
     def create(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         request = Request(environ)
-        if request.method != "POST":
-            return _answer(start, "405 Method Not Allowed", {"error": "POST a Pod, or an event that names one"})
+        body = web.bounded(request, app.settings.max_body)
+        if len(body) > app.settings.max_body:
+            return gate.answer(start, 413, {"error": f"over the limit of {app.settings.max_body:,} bytes"})
         try:
-            created = world_pods.create(app, request.get_data(), dict(request.headers))
+            created = world_pods.create(app, body, dict(request.headers))
         except Reject as error:
-            return _answer(start, "400 Bad Request", {"error": str(error)})
-        return _answer(start, "200 OK", {"created": created})
+            return gate.answer(start, 400, {"error": str(error)})
+        return gate.answer(start, 200, {"created": created})
 
     return create
-
-
-def _answer(start: "StartResponse", status: str, body: dict[str, Any]) -> Iterable[bytes]:
-    import json
-
-    start(status, [("Content-Type", "application/json")])
-    return [json.dumps(body).encode()]

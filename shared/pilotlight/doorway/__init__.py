@@ -5,7 +5,7 @@ outcome           status  body
 ================  ======  =========================================================================
 decided           200     ``{"decision", "did", "why"}``, ``look_again_at``, and ``plan`` on a dry run
 asks for nothing  200     ``{"ignored": why}``
-Reject            200     ``{"rejected": why}``, after the event is in the dead-letter topic
+Reject            200     ``{"rejected": why}``, after the event is in the dead-letter topic; 413 for a body too large
 Retry             503     ``{"error": why}`` with Retry-After; also when the dead letter cannot be written
 anything else     500     ``{"error": why}``: the sender backs off, and dead-letters it after its last attempt
 ================  ======  =========================================================================
@@ -19,5 +19,6 @@ from pilotlight.doorway.answers import Response
 from pilotlight.doorway.door import receive
 from pilotlight.doorway.functions import RECEIVES, TICKS, takes
 from pilotlight.doorway.request import Function, House
+from pilotlight.doorway.web import Answered, respond
 
-__all__ = ["RECEIVES", "TICKS", "Function", "House", "Response", "receive", "takes"]
+__all__ = ["RECEIVES", "TICKS", "Answered", "Function", "House", "Response", "receive", "respond", "takes"]

@@ -2,19 +2,22 @@
 
 import logging
 from collections.abc import Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any
 
 import msgspec
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.doorway.request import Request
-from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, Unavailable
+from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
 from pilotlight.flow.deps import Answer
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""
+
+SHORT = 2_000
+"""Letters of a body that is too much which its dead letter keeps."""
 
 _log = logging.getLogger(LOGGER)
 
@@ -46,7 +49,7 @@ def decided(answer: Answer, message: Message) -> Response:
     return Response(status=200, body={key: value for key, value in body.items() if value is not None})
 
 
-def refuse(request: Request, error: Reject) -> Response:
+def refuse(request: Request, error: Reject, status: int = 200) -> Response:
     """Dead letter first, then 200: a poisoned event neither loops nor is lost."""
     if not request.dryrun:
         try:
@@ -56,7 +59,7 @@ def refuse(request: Request, error: Reject) -> Response:
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
             return failed(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
-    return Response(status=200, body={"rejected": str(error)})
+    return Response(status=status, body={"rejected": str(error)})
 
 
 def _tell_corrupt(request: Request, error: Corrupt) -> None:
@@ -67,23 +70,36 @@ def _tell_corrupt(request: Request, error: Corrupt) -> None:
 
 
 def _dead_letter(request: Request, error: Reject) -> Outgoing:
+    from pilotlight.codec.redact import redacted
+
+    kept = SHORT if isinstance(error, TooMuch) else request.house.settings.max_body
+    digest = sha256(request.body).hexdigest()
     letter = DeadLetter(
-        reason=str(error),
+        reason=redacted(str(error)),
         path=error.path if isinstance(error, BadEvent) else "",
         function=request.function,
-        body=request.body[: request.house.settings.max_body].decode(errors="backslashreplace"),
-        headers={key: value for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
+        body=redacted(request.body[:kept].decode(errors="backslashreplace")[:kept]),
+        headers={key: redacted(value) for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
         at=request.house.clock.now(),
+        size=_size(request),
+        sha256=digest,
     )
-    # The same body refused again is the same letter.
-    digest = blake2b(request.function.encode() + b"\0" + request.body, digest_size=12).hexdigest()
+    # The same body refused again for the same reason is the same letter.
+    name = blake2b("\0".join((request.function, letter.reason, digest)).encode(), digest_size=12).hexdigest()
     return Outgoing(
-        id=f"dead-{digest}",
+        id=f"dead-{name}",
         topic="dead-letter",
         type="dev.pilotlight.dead-letter.v1",
         key=request.function,
         data=msgspec.Raw(msgspec.json.encode(letter)),
     )
+
+
+def _size(request: Request) -> int:
+    """What came in, or what the sender says that it sends where it was not read to its end."""
+    said = request.headers.get("content-length", "")
+    whole = len(request.body) <= request.house.settings.max_body
+    return len(request.body) if whole or not said.isdecimal() else max(len(request.body), int(said[:18]))
 
 
 def failed(error: Exception, doing: str = "") -> Response:

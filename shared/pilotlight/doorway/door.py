@@ -1,7 +1,7 @@
 """One request: its events found, each brought to the clusters it is for and answered."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,7 @@ from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.doorway.answers import Response, decided, failed, refuse, worst
 from pilotlight.doorway.functions import run
 from pilotlight.doorway.request import Function, House, Request
-from pilotlight.errors import BadEvent, Reject
+from pilotlight.errors import Reject, TooMuch
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
@@ -24,6 +24,9 @@ from pilotlight.facts.messages import (
     Tick,
 )
 from pilotlight.settings import EVERY_CLUSTER
+
+MAX_TICKS = 60
+"""Ticks in a body: what a queue may have kept of a schedule while nobody took it. They are one look."""
 
 _log = logging.getLogger(LOGGER)
 
@@ -43,11 +46,14 @@ def receive(
         return failed(error, "not set up: ")
     dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")
     request = Request(house=house, function=function, body=body, headers=known, dryrun=dryrun)
+    limit = house.settings.max_body
+    if len(body) > limit:
+        return refuse(request, TooMuch(f"a body of over {limit:,} bytes; send it in parts"), 413)
     try:
         deliveries = _read(request)
     except Reject as error:
         return refuse(request, error)
-    answers = [_one(request, delivery) for delivery in deliveries]
+    answers = list(_each(request, deliveries))
     if len(answers) == 1:
         return answers[0]
     return worst(answers, {"answers": [answer.body for answer in answers]})
@@ -60,11 +66,27 @@ def _check(house: House) -> None:
 
 
 def _read(request: Request) -> list[Delivery | Refused]:
-    limit = request.house.settings.max_body
-    if len(request.body) > limit:
-        raise BadEvent(f"{len(request.body):,} bytes are over the limit of {limit:,}")
+    """The events of a body."""
     clusters = request.house.clusters
-    return decode(request.body, request.headers, cluster=clusters[0] if len(clusters) == 1 else EVERY_CLUSTER)
+    found = decode(request.body, request.headers, cluster=clusters[0] if len(clusters) == 1 else EVERY_CLUSTER)
+    ticks = sum(isinstance(one, Delivery) and isinstance(one.message, Tick) for one in found)
+    if ticks > MAX_TICKS:
+        raise TooMuch(f"{ticks} ticks in one body: more than {MAX_TICKS} are no schedule's; send one")
+    return found
+
+
+def _each(request: Request, deliveries: Sequence[Delivery | Refused]) -> Iterator[Response]:
+    """The answer of each, in order. Equal ticks ask for one look, and have its answer."""
+    looked = dict[tuple[str, str, bool], Response]()
+    for one in deliveries:
+        tick = one.message if isinstance(one, Delivery) and isinstance(one.message, Tick) else None
+        if tick is None:
+            yield _one(request, one)
+            continue
+        key = (tick.what, tick.cluster, isinstance(one, Delivery) and one.dryrun)
+        if key not in looked:
+            looked[key] = _one(request, one)
+        yield looked[key]
 
 
 def _one(request: Request, delivery: Delivery | Refused) -> Response:

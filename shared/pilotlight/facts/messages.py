@@ -157,7 +157,11 @@ class CapacityChanged(_Message, frozen=True, kw_only=True):
 
 
 class DeadLetter(_Message, frozen=True, kw_only=True):
-    """An event that was refused, with the reason. ``body`` is whole, up to the size that is parsed at all."""
+    """An event that was refused, with the reason.
+
+    ``body`` is whole, up to the size that is parsed at all, without the secrets that can be told; of too much it is the
+    beginning. ``size`` and ``sha256`` are of what came in. ``count`` is how often it was refused so.
+    """
 
     reason: str
     path: str
@@ -165,6 +169,9 @@ class DeadLetter(_Message, frozen=True, kw_only=True):
     body: str
     headers: dict[str, str] = {}
     at: Moment
+    size: int = 0
+    sha256: str = ""
+    count: int = 1
 
 
 Message = (

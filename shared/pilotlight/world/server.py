@@ -35,6 +35,7 @@ from pilotlight.codec.world import (
     problem_of,
     status_of,
 )
+from pilotlight.decide.access import Knock, Refusal, at_world
 from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
@@ -43,6 +44,8 @@ from pilotlight.world.watch import Watch
 from pilotlight.world.world import World
 
 HOST = "127.0.0.1"
+LARGEST_BODY = 64_000_000
+"""Bytes of a request: a world is given thousands of pods at once."""
 
 
 class Service:
@@ -153,16 +156,25 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def _answer(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        refusal = at_world(Knock(self.command, self.path, headers))
         length = self.headers.get("Content-Length") or "0"
-        body = self.rfile.read(int(length)) if length.isdecimal() else b""
-        status, gives = self.server.service.answer(self.command, self.path, body)
+        if refusal is None and not (length.isdecimal() and int(length) <= LARGEST_BODY):
+            refusal = Refusal(413, f"a body needs a Content-Length of at most {LARGEST_BODY:,}")
+        if refusal is not None:
+            self.close_connection = True
+            self._send(refusal.status, msgspec.json.encode(problem_of(BadInput(refusal.why))))
+            return
+        self._send(*self.server.service.answer(self.command, self.path, self.rfile.read(int(length))))
+
+    def _send(self, status: int, gives: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(gives)))
         self.end_headers()
         self.wfile.write(gives)
 
-    do_GET = do_POST = do_PUT = _answer
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the world's journal tells what happened."""

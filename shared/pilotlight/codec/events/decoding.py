@@ -2,8 +2,9 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -19,11 +20,14 @@ from pilotlight.codec.events.envelope import (
     written,
 )
 from pilotlight.codec.events.readers import reader_of
-from pilotlight.errors import BadEvent
+from pilotlight.errors import BadEvent, TooMuch
 from pilotlight.facts.messages import Message
 
 MAX_WRAPPERS = 8
 """How many arrays, envelopes and lists may lie around one event."""
+
+MAX_EVENTS = 500
+"""How many events a body may hold."""
 
 FIRST_YEAR, LAST_YEAR = 1970, 2200
 """A time outside of these is no time of a cloud's."""
@@ -41,33 +45,43 @@ def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Del
     envelope = Envelope(data=None, cluster=cluster, id=head.get("x-goog-pubsub-message-id", ""))
     if "ce-specversion" in head:
         attributes = {key[3:]: value for key, value in head.items() if key.startswith("ce-")}
-        return _outcomes(from_cloudevent(envelope, attributes, parse(body) if body else None))
+        return _within(from_cloudevent(envelope, attributes, parse(body) if body else None))
     if "x-cloudscheduler" in head:
         called = scheduler.called(envelope, head)
-        return _outcomes(called.within("", parse(body)) if body.strip() not in (b"", b"{}") else called)
-    return _outcomes(envelope.within("", parse(body)))
+        return _within(called.within("", parse(body)) if body.strip() not in (b"", b"{}") else called)
+    return _within(envelope.within("", parse(body)))
 
 
-def _outcomes(event: Envelope, depth: int = 0) -> list[Delivery | Refused]:
+def _within(event: Envelope) -> list[Delivery | Refused]:
+    """All that is in a body, read no further than the limit."""
+    found = list(islice(_outcomes(event), MAX_EVENTS + 1))
+    if len(found) > MAX_EVENTS:
+        raise TooMuch(f"more than {MAX_EVENTS} events in one body; send them in parts")
+    return found
+
+
+def _outcomes(event: Envelope, depth: int = 0) -> Iterator[Delivery | Refused]:
     """What is in one event, through whatever is wrapped around it."""
     if depth > MAX_WRAPPERS:
         raise BadEvent("wrapped too deeply", event.path)
     several = _several(event)
     if several is not None:
-        return [outcome for one in several for outcome in _one_of(one, depth + 1)]
+        for one in several:
+            yield from _one_of(one, depth + 1)
+        return
     inside = _opened(event)
-    return _outcomes(inside, depth + 1) if inside is not None else _delivered(event)
+    yield from _outcomes(inside, depth + 1) if inside is not None else _delivered(event)
 
 
-def _one_of(event: Envelope, depth: int) -> list[Delivery | Refused]:
+def _one_of(event: Envelope, depth: int) -> Iterator[Delivery | Refused]:
     """One of several: when it is bad, its neighbours are not."""
     try:
-        return _outcomes(event, depth)
+        yield from _outcomes(event, depth)
     except BadEvent as error:
-        return [Refused(error=error, body=written(event))]
+        yield Refused(error=error, body=written(event))
 
 
-def _several(event: Envelope) -> list[Envelope] | None:
+def _several(event: Envelope) -> Iterator[Envelope] | None:
     """The events in an array, under whatever key their source puts it."""
     if event.type:
         return None
@@ -86,7 +100,7 @@ def _several(event: Envelope) -> list[Envelope] | None:
             key = "Events"
         case _:
             return None
-    return [event.within(f"{key}[{i}]", item) for i, item in enumerate(items)]
+    return (event.within(f"{key}[{i}]", item) for i, item in enumerate(items))
 
 
 def _opened(event: Envelope) -> Envelope | None:

@@ -1,0 +1,211 @@
+"""Whether a request may come in, by the table of doors: pure, over what its first lines say.
+
+With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, or a signature of the
+body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">``, several ``v1`` while a key
+changes). With none, only this machine's own programs come in: pages in a browser are told by Host, Origin and the
+content types of forms.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from pilotlight.facts.doors import DOORS, DRY, Caller, Door, Right, Where
+from pilotlight.units import Seconds
+
+WINDOW_S: Seconds = 300
+"""How far a signature's time may be from ours, either way."""
+
+FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+"""What a page in a browser can send anywhere without being asked."""
+
+
+class Knock(NamedTuple):
+    """A request's first lines: headers' names in lower case. ``body`` reads what a signature is of."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    dry: bool = False
+    body: Callable[[], bytes] = bytes
+
+
+class Refusal(NamedTuple):
+    """Why it does not come in: a status and one line, which holds nothing of a token. ``allow`` goes with a 405."""
+
+    status: int
+    why: str
+    allow: str = ""
+
+
+class Entry(NamedTuple):
+    """It comes in: at ``path``, which has no token in it any more, and for a dry run alone where it asked for one."""
+
+    path: str
+    dry: bool = False
+
+
+def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: Collection[str]) -> Entry | Refusal:
+    """What becomes of a request at ``serve``, of whose paths these are ``served``. ``now_s`` is the wall's clock."""
+    name, secret, path = _parts(knock.path)
+    rows = _rows("serve", path, knock.dry) if path in served else ()
+    if not rows:
+        shown = "/in/..." if name else knock.path
+        return Refusal(404, f"nothing at {shown}; there are {', '.join(served)}")
+    fitting = _taking(rows, path, knock.method)
+    if isinstance(fitting, Refusal):
+        return fitting
+    refusal = _known(knock, callers, now_s, name, secret, fitting) if callers else stranger(knock)
+    return refusal or Entry(path, knock.dry)
+
+
+def at_function(method: str, path: str) -> Refusal | None:
+    """What keeps a request out of a function that a cloud runs, and has let it come so far."""
+    return _misplaced("function", method, path)
+
+
+def at_world(knock: Knock) -> Refusal | None:
+    """What keeps a request out of a served world, which asks for no token: it listens on this machine alone."""
+    return _misplaced("world", knock.method, knock.path) or stranger(knock)
+
+
+def _misplaced(where: Where, method: str, path: str) -> Refusal | None:
+    rows = _rows(where, path)
+    if not rows:
+        there = sorted({door.path for door in DOORS if door.where == where})
+        return Refusal(404, f"nothing at {path}; there are {', '.join(there)}")
+    fitting = _taking(rows, path, method)
+    return fitting if isinstance(fitting, Refusal) else None
+
+
+def stranger(knock: Knock) -> Refusal | None:
+    """What tells a page in a browser from a program of this machine, where no tokens are set up."""
+    host = knock.headers.get("host", "")
+    if not loopback(_name(host)):
+        return Refusal(403, "the Host header names another machine; without PILOTLIGHT_TOKENS only 127.0.0.1 is served")
+    origin = knock.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        return Refusal(
+            403, "a page in a browser sent this (its Origin is not ours); set PILOTLIGHT_TOKENS to let it in"
+        )
+    kind = knock.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in FORMS:
+        return Refusal(415, f"{kind} is what a form sends; say -H 'content-type: application/json'")
+    return None
+
+
+def loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def signature(key: str, at_s: int, body: bytes) -> str:
+    """The hex HMAC-SHA256 of ``t.body``."""
+    return hmac.digest(key.encode(), b"%d." % at_s + body, "sha256").hex()
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """Source, token and plain path, of a path with a token in it or without."""
+    clean = "/" + path.strip("/")
+    match clean.split("/"):
+        case ["", "in", name, secret, function]:
+            return name, secret, f"/{function}"
+        case ["", "in", *_]:
+            return "?", "", clean
+    return "", "", clean
+
+
+def _rows(where: Where, path: str, dry: bool = False) -> tuple[Door, ...]:
+    """The rows of a path; those of a dry run where that is asked for and the path has them."""
+    clean = "/" + path.strip("/")
+    plain = tuple(door for door in DOORS if door.where == where and _fits(door.path, clean))
+    return (dry and tuple(door for door in DOORS if door.where == where and door.path == clean + DRY)) or plain
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Whether a path is one of a pattern's: each part is the same, or stands where the pattern has a name."""
+    wanted, parts = pattern.split("/"), path.split("/")
+    return len(wanted) == len(parts) and all(
+        w == p or (w.startswith("{") and p) for w, p in zip(wanted, parts, strict=True)
+    )
+
+
+def _taking(rows: tuple[Door, ...], path: str, method: str) -> tuple[Door, ...] | Refusal:
+    """The rows that take a method."""
+    fitting = tuple(row for row in rows if row.method == method)
+    if fitting:
+        return fitting
+    allow = ", ".join(sorted({row.method for row in rows}))
+    return Refusal(405, f"{path} takes {allow}, not {method}", allow)
+
+
+def _known(
+    knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, name: str, secret: str, doors: tuple[Door, ...]
+) -> Refusal | None:
+    """Whether one of the callers sent it who has a right of these doors."""
+    if name:
+        found = _by_path(callers, name, secret)
+    elif "x-pilotlight-signature" in knock.headers:
+        found = _by_signature(callers, knock, now_s)
+    else:
+        found = _by_header(callers, knock.headers.get("authorization", ""))
+    if found is None:
+        return Refusal(401, "no token, or one that is not known; see the guide on access")
+    wanted = {right for door in doors for right in door.rights}
+    if wanted & set(found):
+        return None
+    return Refusal(403, f"this token may {_and(found)}; it takes {' or '.join(sorted(wanted))}")
+
+
+def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[Right, ...] | None:
+    scheme, _, secret = header.partition(" ")
+    known = [(each.token, each.roles) for each in callers.values() if each.by == "header"]
+    return _matching(known, secret.strip()) if scheme.lower() == "bearer" else None
+
+
+def _by_path(callers: Mapping[str, Caller], name: str, secret: str) -> tuple[Right, ...] | None:
+    known = [(each.token, each.roles) for key, each in callers.items() if each.by == "path" and key == name]
+    return _matching(known, secret)
+
+
+def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -> tuple[Right, ...] | None:
+    words = [part.strip().partition("=") for part in knock.headers["x-pilotlight-signature"].split(",")]
+    times = [value for key, _, value in words if key == "t"]
+    if len(times) != 1 or not (times[0].isascii() and times[0].isdigit() and len(times[0]) <= 12):
+        return None
+    if abs(now_s - int(times[0])) > WINDOW_S:
+        return None
+    body = knock.body()
+    known = [
+        (signature(each.token, int(times[0]), body), each.roles) for each in callers.values() if each.by == "signature"
+    ]
+    found = [_matching(known, value.lower()) for key, _, value in words if key == "v1"]
+    return next((roles for roles in found if roles is not None), None)
+
+
+def _matching(known: list[tuple[str, tuple[Right, ...]]], given: str) -> tuple[Right, ...] | None:
+    """The roles of the secret that was given. Every one is compared, whichever it is, and in constant time."""
+    digest = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
+    found: tuple[Right, ...] | None = None
+    for secret, roles in known:
+        if hmac.compare_digest(hashlib.sha256(secret.encode()).digest(), digest):
+            found = roles
+    return found
+
+
+def _name(host: str) -> str:
+    """The host of a Host header, without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def _and(roles: tuple[Right, ...]) -> str:
+    return " and ".join(roles) or "nothing"

@@ -1,0 +1,105 @@
+"""What stands before the paths of ``serve``: who may come in, by ``decide.access``, before a body is parsed.
+
+What goes on inside has no token in it: neither a header nor the path.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from pilotlight.decide.access import Entry, Knock, Refusal, entry
+from pilotlight.doorway.web import CUT, LATE, READ_S, asks_dry, bounded_stream
+from pilotlight.facts.doors import Caller
+from pilotlight.settings import MAX_BODY
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from werkzeug.serving import WSGIRequestHandler
+
+SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "RAW_URI", "REQUEST_URI")
+"""Where a secret may stand in what a server tells of a request."""
+
+
+def guarded(
+    paths: Mapping[str, "WSGIApplication"], callers: Mapping[str, Caller], now: Callable[[], float] = time.time
+) -> "WSGIApplication":
+    """The applications by their paths, for those who may come in."""
+
+    def route(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        _impatient(environ)
+        try:
+            found = entry(_knock(environ), callers, now(), paths)
+        except CUT:
+            found = LATE
+        if isinstance(found, Refusal):
+            return _refused(start, found)
+        inside = {key: value for key, value in environ.items() if key not in SECRETS}
+        return paths[found.path](_at(inside, found), start)
+
+    return route
+
+
+def answer(start: "StartResponse", status: int, body: dict[str, Any], *headers: tuple[str, str]) -> Iterable[bytes]:
+    """A JSON answer."""
+    said = json.dumps(body).encode()
+    fixed = [("Content-Type", "application/json"), ("Content-Length", str(len(said)))]
+    start(f"{status} {HTTPStatus(status).phrase}", [*fixed, *headers])
+    return [said]
+
+
+def quiet_handler() -> type["WSGIRequestHandler"]:
+    """werkzeug's server without a line a request, which would show a token in a path, and with an end to waiting."""
+    from werkzeug.serving import WSGIRequestHandler
+
+    class Quiet(WSGIRequestHandler):
+        timeout = READ_S
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Nothing: the functions log what they decide."""
+
+    return Quiet
+
+
+def _knock(environ: "WSGIEnvironment") -> Knock:
+    headers = {
+        key[5:].replace("_", "-").lower(): str(value) for key, value in environ.items() if key.startswith("HTTP_")
+    }
+    headers["content-type"] = str(environ.get("CONTENT_TYPE") or "")
+    return Knock(
+        method=environ["REQUEST_METHOD"],
+        path=environ.get("PATH_INFO", ""),
+        headers=headers,
+        dry=asks_dry(environ.get("QUERY_STRING", ""), headers),
+        body=lambda: _kept(environ),
+    )
+
+
+def _kept(environ: "WSGIEnvironment") -> bytes:
+    """The body, for a signature; who reads it after finds it again. Of one that is too large only its beginning."""
+    body = bounded_stream(environ, MAX_BODY)
+    environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))
+    environ.pop("HTTP_TRANSFER_ENCODING", None)
+    return body
+
+
+def _at(environ: "WSGIEnvironment", found: Entry) -> "WSGIEnvironment":
+    # Whoever may only look is held to a dry run here, however the rest reads the request.
+    dry = {"HTTP_X_PILOTLIGHT_DRYRUN": "true"} if found.dry else {}
+    return {**environ, **dry, "SCRIPT_NAME": found.path, "PATH_INFO": "/"}
+
+
+def _refused(start: "StartResponse", refusal: Refusal) -> Iterable[bytes]:
+    headers = [("Allow", refusal.allow)] if refusal.allow else []
+    if refusal.status == 401:
+        headers.append(("WWW-Authenticate", "Bearer"))
+    return answer(start, refusal.status, {"error": refusal.why}, *headers)
+
+
+def _impatient(environ: "WSGIEnvironment") -> None:
+    """A sender that stops in the middle holds a thread no longer than this."""
+    socket = environ.get("gunicorn.socket") or environ.get("werkzeug.socket")
+    if socket is not None:
+        socket.settimeout(READ_S)

@@ -1,0 +1,84 @@
+"""A function's HTTP: which requests it takes at all, and how much of a body is read."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from werkzeug.exceptions import BadRequest
+
+from pilotlight.decide.access import Refusal, at_function
+from pilotlight.doorway.door import receive
+from pilotlight.doorway.request import Function, House
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+    from werkzeug.wrappers import Request
+
+READ_S: Seconds = 30.0
+"""How long the next bytes of a body are waited for."""
+
+CUT = (OSError, BadRequest)
+"""What reading a body raises that does not arrive whole."""
+LATE = Refusal(408, "the body did not arrive whole; send it again")
+
+YES = ("1", "true")
+DRYRUN = "x-pilotlight-dryrun"
+
+Answered = tuple[bytes, int, dict[str, str]]
+"""Body, status and headers, as Flask takes them."""
+
+
+def respond(house: House, function: Function, request: "Request") -> Answered:
+    """Answer one HTTP request to a function. A body over the limit is read so far that it is seen to be."""
+    refusal = at_function(request.method, request.path)
+    if refusal is not None:
+        unread(request)
+        return _refused(refusal)
+    try:
+        body = bounded(request, house.settings.max_body)
+    except CUT:
+        unread(request)
+        return _refused(LATE)
+    dryrun = request.args.get("dryrun") in YES
+    return receive(house, function, body, dict(request.headers), dryrun=dryrun).http()
+
+
+def _refused(refusal: Refusal) -> Answered:
+    headers = {"Content-Type": "application/json", **({"Allow": refusal.allow} if refusal.allow else {})}
+    return msgspec.json.encode({"error": refusal.why}), refusal.status, headers
+
+
+def asks_dry(query: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request asks for a dry run, outside of its body."""
+    arguments = [part.partition("=")[2] for part in query.split("&") if part.partition("=")[0] == "dryrun"]
+    said = headers.get(DRYRUN, "").lower() in YES
+    return said or (bool(arguments) and arguments[0] in YES)
+
+
+def bounded(request: "Request", limit: int) -> bytes:
+    """A request's body, or the first ``limit`` + 1 bytes of a longer one, whatever its length is said to be."""
+    body = _read(request.stream, limit + 1)
+    unread(request)
+    return body
+
+
+def unread(request: "Request") -> None:
+    """Leave the rest where it is: the framework reads what a function did not, to its end."""
+    request.__dict__["stream"] = BytesIO()
+
+
+def bounded_stream(environ: "WSGIEnvironment", limit: int) -> bytes:
+    """The same of a bare WSGI request."""
+    from werkzeug.wsgi import get_input_stream
+
+    return _read(get_input_stream(environ), limit + 1)
+
+
+def _read(stream: Any, most: int) -> bytes:
+    parts, left = list[bytes](), most
+    while left and (part := stream.read(min(left, 65_536))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

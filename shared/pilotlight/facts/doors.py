@@ -1,0 +1,66 @@
+"""Who may post: every path that is served, the methods it takes, and the right that each needs.
+
+One table for every place. A path that is not in it is 404, a method that is not is 405. ``docs/guides/access.md``
+prints it, and a test holds the two together.
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Right = Literal["send", "read", "operate", "approve"]
+By = Literal["header", "path", "signature"]
+Where = Literal["function", "serve", "world"]
+
+
+class Door(NamedTuple):
+    """One path and method. Any of ``rights`` opens it; without any it is the cloud's authentication that does."""
+
+    where: Where
+    path: str
+    method: str
+    rights: tuple[Right, ...]
+    what: str
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may come in: the secret that shows it, how it is shown, and the rights it has."""
+
+    token: str
+    roles: tuple[Right, ...] = ("send",)
+    by: By = "header"
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"Caller(roles={self.roles}, by={self.by})"
+
+
+FUNCTIONS = ("pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout")
+
+DRY = "?dryrun=1"
+"""Marks the row of a dry run: asked for by this argument or the header ``x-pilotlight-dryrun``."""
+
+IN = "/in/{source}/{token}/{function}"
+"""For sources that cannot set headers: the path itself has their token."""
+
+DOORS: tuple[Door, ...] = (
+    Door("function", "/", "POST", (), "an event for the function that is deployed there"),
+    *(Door("serve", f"/{name}", "POST", ("send",), "an event for this function") for name in FUNCTIONS),
+    *(
+        Door("serve", f"/{name}{DRY}", "POST", ("send", "read"), "what it would do; nothing changes")
+        for name in FUNCTIONS
+    ),
+    Door("serve", IN, "POST", ("send",), "the same, from a source that cannot set headers"),
+    Door("serve", "/world/pods", "POST", ("operate",), "create a pod in serve's own world; not beside a real cluster"),
+    Door("world", "/cluster/{method}", "POST", ("operate",), "the cluster's port"),
+    Door("world", "/pools/{method}", "POST", ("operate",), "the cloud's port"),
+    Door("world", "/pods", "POST", ("operate",), "create pods"),
+    Door("world", "/interrupt", "POST", ("operate",), "take an instance"),
+    Door("world", "/faults", "PUT", ("operate",), "what goes wrong from now on"),
+    Door("world", "/faults", "GET", ("read",), "what goes wrong"),
+    Door("world", "/pods", "GET", ("read",), "every pod, its state and its node"),
+    Door("world", "/told", "GET", ("read",), "the Events written on pods"),
+    Door("world", "/clock", "GET", ("read",), "the moment, and the speed"),
+    Door("world", "/report", "GET", ("read",), "cost, launches, resizes, pods by state"),
+)
+"""``serve`` and the home are one; ``world`` listens on this machine alone, and asks for no token."""
