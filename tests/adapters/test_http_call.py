@@ -1,6 +1,7 @@
 """A call's one deadline and its gate, against servers that reset, stay silent and drip."""
 
 import socket
+import ssl
 import threading
 from pathlib import Path
 
@@ -186,9 +187,7 @@ def test_an_answer_that_does_not_come_whole_ends_with_the_deadline(talk: object,
 
 
 def _trusting(url: str, authority: Authority) -> Site:
-    import ssl
-
-    return Site(url, context=lambda: ssl.create_default_context(cadata=authority.pem.decode()))
+    return Site(url, context=ssl.create_default_context(cadata=authority.pem.decode()))
 
 
 def test_a_request_that_is_read_in_drips_is_cut_off() -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from api_server import Access as Review
 from api_server import ApiServer, api_server
+from odd_server import Line, talking
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import ListOf, Reads
@@ -122,6 +123,17 @@ def test_nobody_there_is_unavailable(pauses: list[float]) -> None:
     with pytest.raises(Unavailable):
         Api(Fixed(url), patience=QUICK, pause=pauses.append).get("/api/v1/pods", NOTHING)
     assert len(pauses) == 2
+
+
+def test_a_head_that_drips_is_unavailable(pauses: list[float]) -> None:
+    """A byte at a time is no silence: the time of all tries ends the call."""
+
+    def drips(line: Line) -> None:
+        line.hear()
+        line.drip(b"HTTP/1.1 200 OK\r\nX-Long: a")
+
+    with talking(drips) as odd, pytest.raises(Unavailable, match="timed out"):
+        Api(Fixed(odd.url), patience=QUICK, pause=pauses.append).get("/api/v1/pods", NOTHING)
 
 
 def test_an_expired_token_is_renewed_once(server: ApiServer) -> None:

@@ -1,5 +1,6 @@
 """TLS of the poster: the connection goes to the address that was looked at, the certificate is checked by name."""
 
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.adapters import post
+from pilotlight.adapters import http
 from pilotlight.adapters.post import Poster
 from pilotlight.errors import Unavailable
 
@@ -42,13 +43,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     https.handle_error = lambda *_: None  # type: ignore[method-assign, assignment]
     thread = threading.Thread(target=https.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    real = post.socket.getaddrinfo
+    real = socket.getaddrinfo
 
     def here(host: str, port: int, *rest: Any, **more: Any) -> Any:
         return real("127.0.0.1", port, *rest, **more)
 
     monkeypatch.setattr("socket.getaddrinfo", here)
-    monkeypatch.setattr(post, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(http, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
     yield https.server_port
     https.shutdown()
     thread.join()

@@ -6,6 +6,7 @@ says that it may be repeated. Redirects are not followed; no proxy and no enviro
 """
 
 import ipaddress
+import math
 import select
 import socket
 import ssl
@@ -41,13 +42,14 @@ class Answer(NamedTuple):
 class Broken(Exception):
     """No whole answer came. ``str()`` says why, in words that hold nothing of the request.
 
-    ``sent``: the request may have arrived. ``answering``: an answer had begun. ``insecure``: TLS was not agreed on.
+    ``sent``: the request may have arrived. ``part`` is what came of an answer. ``insecure``: TLS was not agreed on.
     """
 
-    def __init__(self, why: Exception | str, *, sent: bool, answering: bool = False) -> None:
+    def __init__(self, why: Exception | str, *, sent: bool, part: Answer | None = None) -> None:
         super().__init__(why if isinstance(why, str) else reason(why))
-        self.sent, self.answering = sent, answering
-        self.insecure = isinstance(why, ssl.SSLError)
+        self.sent, self.part = sent, part
+        ended = isinstance(why, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        self.insecure = isinstance(why, ssl.SSLError) and not ended
 
 
 class Site:
@@ -57,7 +59,7 @@ class Site:
         self,
         url: str,
         *,
-        context: Callable[[], ssl.SSLContext] | None = None,
+        context: ssl.SSLContext | None = None,
         server_name: str = "",
         connect_s: Seconds = CONNECT_S,
         addresses: "Callable[[str, int, Deadline], Sequence[str]] | None" = None,
@@ -67,7 +69,7 @@ class Site:
         self._host = where.hostname or ""
         self._port = where.port or (443 if self._secure else 80)
         self._named = where.netloc.rpartition("@")[2]
-        self._context, self._server_name = context or _tls, server_name or self._host
+        self._context, self._server_name = context, server_name or self._host
         self._connect_s = connect_s
         self._addresses = addresses or addresses_of
         self._idle: list[socket.socket] = []
@@ -84,43 +86,47 @@ class Site:
         gate: Gate | None = None,
         repeatable: bool = False,
         largest: int = LARGEST,
+        piece_s: Seconds = math.inf,
     ) -> Answer:
-        """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Broken``, or what ``gate`` does."""
+        """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Broken``, or what ``gate`` does.
+
+        A silence of ``piece_s`` ends it too.
+        """
         wire = _written(method, target, body, {"Host": self._named, **(headers or {})})
         kept = None if gate else self._kept()
         if kept is not None:
             try:
-                return self._exchange(kept, deadline, method, wire, largest)
+                return self._exchange(kept, deadline, method, wire, largest, piece_s)
             except Broken as error:
-                if not repeatable or error.answering or deadline.over:
+                if not repeatable or error.part or deadline.over:
                     raise
         connection = self._connected(deadline)
         if gate is not None:
             _pass(gate, connection, deadline)
-        return self._exchange(connection, deadline, method, wire, largest)
+        return self._exchange(connection, deadline, method, wire, largest, piece_s)
 
     def _exchange(
-        self, connection: socket.socket, deadline: Deadline, method: str, wire: bytes, largest: int
+        self, connection: socket.socket, deadline: Deadline, method: str, wire: bytes, largest: int, piece_s: Seconds
     ) -> Answer:
-        answer, begun = HTTPResponse(connection, method=method), False
+        answer, body = HTTPResponse(connection, method=method), bytearray()
         try:
             deadline.watch(connection)
-            connection.settimeout(deadline.left())
+            connection.settimeout(min(piece_s, deadline.left()))
             connection.sendall(wire)
             answer.begin()
-            begun = True
-            body = _body(answer, largest)
+            _read(answer, body, largest)
             deadline.left()  # A connection that was cut looks like one whose answer is at its end.
         except BaseException as error:
+            part = None if answer.headers is None else _taken(answer, body)
             _drop(connection, answer)
             if not isinstance(error, OSError | HTTPException):
                 raise
-            raise Broken("timed out" if deadline.over else error, sent=True, answering=begun) from None
-        stays = not answer.will_close
+            raise Broken("timed out" if deadline.over else error, sent=True, part=part) from None
+        taken, stays = _taken(answer, body), not answer.will_close
         deadline.watch(None)
         answer.close()
         self._keep(connection, stays)
-        return Answer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, body)
+        return taken
 
     def _connected(self, deadline: Deadline) -> socket.socket:
         """A new connection, its TLS agreed on, to the first of the server's addresses that takes it."""
@@ -141,7 +147,7 @@ class Site:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self._secure:
                 return made
-            made = secured = self._context().wrap_socket(
+            made = secured = (self._context or _tls()).wrap_socket(
                 made, server_hostname=self._server_name, do_handshake_on_connect=False
             )
             deadline.watch(secured)
@@ -199,8 +205,10 @@ def reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+        return f"certificate verify failed: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return error.reason or type(error).__name__
+    if isinstance(error, OSError):
         return error.strerror or (str(error.args[0]) if error.args else type(error).__name__)
     return type(error).__name__
 
@@ -243,15 +251,18 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
         raise Broken(error, sent=False) from None
 
 
-def _body(answer: HTTPResponse, largest: int) -> bytes:
-    data = bytearray()
+def _read(answer: HTTPResponse, body: bytearray, largest: int) -> None:
+    """Add to ``body`` what comes."""
     while piece := answer.read1(CHUNK):
-        data += piece
-        if len(data) > largest:
+        body += piece
+        if len(body) > largest:
             raise OSError("the answer does not end")
     if answer.length:
         raise OSError("half an answer")
-    return bytes(data)
+
+
+def _taken(answer: HTTPResponse, body: bytearray) -> Answer:
+    return Answer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, bytes(body))
 
 
 def _drop(connection: socket.socket, answer: HTTPResponse) -> None:

@@ -4,18 +4,14 @@ The host is resolved once and the connection made to what was found, so that no 
 elsewhere; TLS checks the name. Redirects are not followed. Errors name the host alone, never the URL.
 """
 
-import http.client
 import ipaddress
-import socket
-import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
-from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Answer, Broken, Site, addresses_of
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 
@@ -28,14 +24,6 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class Reply(NamedTuple):
-    """An answer: its headers' names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class Poster:
     """Posts to one URL. ``who`` is what errors call its receiver."""
 
@@ -43,29 +31,25 @@ class Poster:
         self._url = checked(url, who)
         self._timeout_s = timeout_s
         self._allow_private = allow_private
+        self._site = Site(url, addresses=self._addresses)
         self.name = f"{who} at {self._url.hostname}"
 
-    def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
         """One attempt. Raises ``Unavailable`` where the request did not arrive, ``Unsure`` where its answer is lost,
         ``Forbidden`` where the address may not be asked. Any status is an answer: see ``refusal``."""
-        connection = self._connected()
         try:
-            connection.request("POST", self._target, body, dict(headers))
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            raise Unavailable(f"{self.name}: {_reason(error)}") from None
-        try:
-            answer = connection.getresponse()
-            said = b""
-            with suppress(OSError, http.client.HTTPException):  # Its status is known: that is what counts.
-                said = answer.read(LARGEST_ANSWER)
-        except (OSError, http.client.HTTPException) as error:
-            raise Unsure(f"{self.name}: no answer to what was sent: {_reason(error)}") from None
-        finally:
-            connection.close()
-        return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, said)
+            with Deadline(self._timeout_s) as deadline:
+                return self._site.ask(
+                    deadline, "POST", self._target, body, {**headers, "Connection": "close"}, largest=LARGEST_ANSWER
+                )
+        except Broken as broken:
+            if broken.part is not None:  # Its status is known: that is what counts.
+                return broken.part
+            if broken.sent:
+                raise Unsure(f"{self.name}: no answer to what was sent: {broken}") from None
+            raise Unavailable(f"{self.name}: {broken}") from None
 
-    def refusal(self, reply: Reply, now: datetime, mend: str = "check its URL") -> PilotlightError:
+    def refusal(self, reply: Answer, now: datetime, mend: str = "check its URL") -> PilotlightError:
         """What an answer other than 2xx means."""
         said = f"{self.name} answered {reply.status}"
         if reply.status in (408, 425, 429) or reply.status >= 500:
@@ -77,29 +61,8 @@ class Poster:
     def _target(self) -> str:
         return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
 
-    def _connected(self) -> http.client.HTTPConnection:
-        """A connection to one of the host's addresses, made by hand so that it is one that was looked at."""
-        host, secure = self._url.hostname or "", self._url.scheme == "https"
-        port = self._url.port or (443 if secure else 80)
-        failure: OSError | None = None
-        for address in self._addresses(host, port):
-            try:
-                plain = socket.create_connection((address, port), self._timeout_s)
-                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                made = _kind(secure)(host, port, timeout=self._timeout_s)
-                made.sock = _tls().wrap_socket(plain, server_hostname=host) if secure else plain
-            except OSError as error:
-                failure = error
-                continue
-            return made
-        raise Unavailable(f"{self.name}: {_reason(failure) if failure else 'has no address'}")
-
-    def _addresses(self, host: str, port: int) -> list[str]:
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            raise Unavailable(f"{self.name}: the name cannot be resolved") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    def _addresses(self, host: str, port: int, deadline: Deadline) -> Sequence[str]:
+        addresses = addresses_of(host, port, deadline)
         if not self._allow_private:
             for address in addresses:
                 refuse_private(address, self.name)
@@ -149,19 +112,3 @@ def _carried(address: Address) -> Iterator[Address]:
         yield from (each for each in inner if each is not None)
         if address in _NAT64:
             yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-
-
-def _kind(secure: bool) -> type[http.client.HTTPConnection]:
-    return http.client.HTTPSConnection if secure else http.client.HTTPConnection
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
-def _reason(error: Exception) -> str:
-    """What broke, in words that cannot hold any of the request."""
-    if isinstance(error, OSError):
-        return error.strerror or ("timed out" if isinstance(error, TimeoutError) else type(error).__name__)
-    return type(error).__name__

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.adapters.post import LONGEST_WAIT_S, Poster, Reply
+from pilotlight.adapters.http import Answer
+from pilotlight.adapters.post import LONGEST_WAIT_S, Poster
 from pilotlight.codec.alerts import clean, telegram
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import BadInput, PilotlightError, Throttled
@@ -62,7 +63,7 @@ class TelegramChannel:
         stored = self._state.get(self._key)
         return MARK.read(self._key, stored.value).note if stored else ""
 
-    def _send(self, chat: str, text: str) -> tuple[Reply, dict[str, Any]]:
+    def _send(self, chat: str, text: str) -> tuple[Answer, dict[str, Any]]:
         to: str | int = int(chat) if chat.removeprefix("-").isdigit() else chat
         body = {"chat_id": to, "text": text, "parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
         reply = self._poster.post(msgspec.json.encode(body), {"Content-Type": "application/json"})
@@ -72,7 +73,7 @@ class TelegramChannel:
             said = None
         return reply, said if isinstance(said, dict) else {}
 
-    def _refusal(self, reply: Reply, said: dict[str, Any]) -> PilotlightError:
+    def _refusal(self, reply: Answer, said: dict[str, Any]) -> PilotlightError:
         asked = _parameters(said).get("retry_after")
         if reply.status == 429 and isinstance(asked, int | float) and not isinstance(asked, bool) and asked >= 0:
             return Throttled(f"{self._poster.name} answered 429", float(min(asked, LONGEST_WAIT_S)))

@@ -13,18 +13,17 @@ what is no such object                 ``Unavailable``: whoever answered, it was
 """
 
 import logging
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
-import urllib3
-from urllib3.exceptions import HTTPError, SSLError
 
 from pilotlight.adapters.cluster.kubernetes.access import Access, Source
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Answer, Broken, Site
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
 from pilotlight.units import Seconds
 
@@ -33,7 +32,6 @@ T = TypeVar("T")
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 LARGEST_BODY = 256 * 1024 * 1024
-CHUNK = 256 * 1024
 SAID = 300
 """So much of a server's own words goes into an error."""
 
@@ -41,7 +39,7 @@ _log = logging.getLogger("pilotlight.kubernetes")
 
 
 class Patience(NamedTuple):
-    """Bounds of a call, in seconds: to connect, between two pieces of an answer, for a whole answer, and for all tries.
+    """Bounds of a call, in seconds: to connect, between two pieces of an answer, for a whole try, and for all tries.
 
     What asks for more patience than ``wait`` between two tries is left to the caller.
     """
@@ -102,7 +100,7 @@ class Api:
         self, source: Source, *, patience: Patience = PATIENCE, pause: Callable[[Seconds], None] = time.sleep
     ) -> None:
         self._source, self._patience, self._pause = source, patience, pause
-        self._pool: tuple[tuple[str, ...], urllib3.PoolManager] | None = None
+        self._site: tuple[tuple[str, ...], Site] | None = None
         self._lock = Lock()
 
     def token(self) -> str:
@@ -121,7 +119,8 @@ class Api:
         tries = 0
         while True:
             try:
-                return self._once(access, method, path, decoder, body, kind)
+                left_s = self._patience.all - (time.monotonic() - began)
+                return self._once(access, method, path, decoder, body, kind, min(self._patience.answer, left_s))
             except _Refused as refused:
                 fresh = None if renewed else self._source.access(anew=True)
                 if fresh is None or fresh == access:
@@ -136,61 +135,55 @@ class Api:
                 self._pause(wait)
 
     def _once(
-        self, access: Access, method: str, path: str, decoder: msgspec.json.Decoder[T], body: object, kind: str
+        self,
+        access: Access,
+        method: str,
+        path: str,
+        decoder: msgspec.json.Decoder[T],
+        body: object,
+        kind: str,
+        within_s: Seconds,
     ) -> T:
         where = f"{method} {access.server}{path.partition('?')[0]}"
         try:
-            answer = self._pool_of(access).request(
-                method,
-                access.server.rstrip("/") + path,
-                body=None if body is None else msgspec.json.encode(body),
-                headers=_headers(access, kind if body is not None else ""),
-                preload_content=False,
-                redirect=False,
-            )
-            data = self._read(answer, where)
-        except (SSLError, ssl.SSLError) as error:
-            problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
-            raise _Refused(Forbidden(_plain(problem, access))) from None
-        except (HTTPError, OSError) as error:
-            problem = f"{where}: {error or type(error).__name__}; is the address right, and reachable from here?"
+            with Deadline(within_s) as deadline:
+                answer = self._site_of(access).ask(
+                    deadline,
+                    method,
+                    urlsplit(access.server).path.rstrip("/") + path,
+                    None if body is None else msgspec.json.encode(body),
+                    _headers(access, kind if body is not None else ""),
+                    repeatable=True,
+                    largest=LARGEST_BODY,
+                    piece_s=self._patience.piece,
+                )
+        except Broken as error:
+            if error.insecure:
+                problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
+                raise _Refused(Forbidden(_plain(problem, access))) from None
+            problem = f"{where}: {error}; is the address right, and reachable from here?"
             raise Unavailable(_plain(problem, access)) from None
-        _log.debug("call", extra={"data": {"call": where, "status": answer.status, "bytes": len(data)}})
+        _log.debug("call", extra={"data": {"call": where, "status": answer.status, "bytes": len(answer.body)}})
         if answer.status >= 300:
-            raise _problem(answer.status, answer.headers, data, where, access)
+            raise _problem(answer, where, access)
         try:
-            return decoder.decode(data)
+            return decoder.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unavailable(f"{where}: answers with what is not expected: {error}") from None
 
-    def _read(self, answer: urllib3.BaseHTTPResponse, where: str) -> bytearray:
-        """The whole body. Its pieces have a time limit each; so has the whole, and a size."""
-        ends = time.monotonic() + self._patience.answer
-        data = bytearray()
-        try:
-            while piece := answer.read1(CHUNK):
-                data += piece
-                if time.monotonic() > ends or len(data) > LARGEST_BODY:
-                    raise Unavailable(f"{where}: the answer does not end ({len(data)} bytes so far)")
-        except BaseException:
-            answer.close()
-            raise
-        answer.release_conn()
-        return data
-
-    def _pool_of(self, access: Access) -> urllib3.PoolManager:
-        """Connections for an access; another CA or certificate needs others."""
+    def _site_of(self, access: Access) -> Site:
+        """Connections for an access; another address, CA or certificate needs others."""
+        needs = (access.server, *access.tls)
         with self._lock:
-            if self._pool is None or self._pool[0] != access.tls:
-                self._pool = access.tls, self._connections(access)
-            return self._pool[1]
-
-    def _connections(self, access: Access) -> urllib3.PoolManager:
-        secure: dict[str, Any] = {}
-        if access.server.startswith("https"):
-            secure = {"ssl_context": access.context(), "server_hostname": access.server_name or None}
-        timeout = urllib3.Timeout(connect=self._patience.connect, read=self._patience.piece)
-        return urllib3.PoolManager(maxsize=8, retries=False, timeout=timeout, **secure)
+            if self._site is None or self._site[0] != needs:
+                site = Site(
+                    access.server,
+                    context=access.context() if access.server.startswith("https") else None,
+                    server_name=access.server_name,
+                    connect_s=self._patience.connect,
+                )
+                self._site = needs, site
+            return self._site[1]
 
 
 def _headers(access: Access, kind: str) -> dict[str, str]:
@@ -202,10 +195,10 @@ def _headers(access: Access, kind: str) -> dict[str, str]:
     return headers
 
 
-def _problem(status: int, headers: Mapping[str, str], data: bytearray, where: str, access: Access) -> Exception:
-    said = _said(data)
-    line = _plain(f"{where}: {status}: {said.message}"[: len(where) + SAID], access)
-    match status:
+def _problem(answer: Answer, where: str, access: Access) -> Exception:
+    said = _said(answer.body)
+    line = _plain(f"{where}: {answer.status}: {said.message}"[: len(where) + SAID], access)
+    match answer.status:
         case 401:
             return _Refused(Forbidden(f"{line}; the credential is refused: renew it"))
         case 403:
@@ -217,13 +210,13 @@ def _problem(status: int, headers: Mapping[str, str], data: bytearray, where: st
         case 410:
             return Expired(line)
         case 429:
-            return _throttled(line, headers, said.details)
+            return _throttled(line, answer.headers, said.details)
         case _:
-            return Unavailable(line) if status >= 500 else BadRequest(line)
+            return Unavailable(line) if answer.status >= 500 else BadRequest(line)
 
 
 def _throttled(line: str, headers: Mapping[str, str], details: _Details) -> Retry:
-    text = headers.get("Retry-After", "")
+    text = headers.get("retry-after", "")
     after = float(text) if text.isascii() and text.isdigit() else details.retry_after_seconds
     if any(cause.reason == "DisruptionBudget" for cause in details.causes):
         busy = Busy(line)
@@ -232,11 +225,11 @@ def _throttled(line: str, headers: Mapping[str, str], details: _Details) -> Retr
     return Throttled(line, after) if after else Throttled(line)
 
 
-def _said(data: bytearray) -> _Status:
+def _said(data: bytes) -> _Status:
     try:
         return _status.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Status(message=bytes(data[:SAID]).decode(errors="replace"))
+        return _Status(message=data[:SAID].decode(errors="replace"))
 
 
 def _plain(text: str, access: Access) -> str:
