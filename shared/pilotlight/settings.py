@@ -249,7 +249,7 @@ def _gs(bucket: str, name: str, where: str) -> bytes:
     http = urllib3.PoolManager(timeout=GS_WAIT_S)
     emulator = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
     file = bool(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
-    headers = {} if emulator else GoogleToken(http, file=file).header()
+    headers = {} if emulator else GoogleToken(file=file).header()
     url = f"{emulator or GS}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
     try:
         answer = http.request("GET", url, headers=headers)

@@ -111,7 +111,7 @@ def test_a_token_of_the_metadata_server_is_kept_while_it_lasts(monkeypatch: pyte
 
     with answering(token) as host:
         monkeypatch.setattr(google_token, "METADATA", f"http://{host}/token")
-        tokens = GoogleToken(urllib3.PoolManager())
+        tokens = GoogleToken()
         shown = [tokens.header()["Authorization"] for _ in range(3)]
     assert shown == ["Bearer t1", "Bearer t2", "Bearer t2"]
     assert asked == ["Google", "Google"]
@@ -121,4 +121,4 @@ def test_without_any_credentials_the_next_step_is_named(monkeypatch: pytest.Monk
     """A credentials file that is not there is Forbidden, with what to run."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
     with pytest.raises(Forbidden, match=r"nowhere.*gcloud auth"):
-        GoogleToken(urllib3.PoolManager(), file=True).header()
+        GoogleToken(file=True).header()

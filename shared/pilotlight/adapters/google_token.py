@@ -5,17 +5,21 @@ credentials of the person or the service account.
 """
 
 import time
+from collections.abc import Mapping
 from threading import Lock
+from typing import Any
 
 import msgspec
-import urllib3
 
+from pilotlight.adapters.http import Answer, Broken, fetch
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.units import Seconds
 
 METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 METADATA_WAIT_S: Seconds = 2
+LIBRARY_WAIT_S: Seconds = 10
+"""For one call of google-auth's, whatever it asks for itself."""
 EARLY_S: Seconds = 120
 """A token is taken anew so long before it ends; the metadata server has a new one 5 minutes before."""
 
@@ -28,8 +32,8 @@ class _Answer(msgspec.Struct, frozen=True):
 class GoogleToken:
     """The token of this process, kept while it lasts. ``file`` says that a credentials file is named."""
 
-    def __init__(self, http: urllib3.PoolManager, *, file: bool = False) -> None:
-        self._http, self._file = http, file
+    def __init__(self, *, file: bool = False) -> None:
+        self._file = file
         self._token, self._ends = "", 0.0
         self._lock = Lock()
 
@@ -44,28 +48,45 @@ class GoogleToken:
     def _of_metadata(self) -> _Answer | None:
         """The metadata server's answer, or None where there is no such server."""
         try:
-            answer = self._http.request(
-                "GET", METADATA, headers={"Metadata-Flavor": "Google"}, timeout=METADATA_WAIT_S, retries=False
-            )
-        except urllib3.exceptions.HTTPError:
+            answer = fetch(METADATA, METADATA_WAIT_S, headers={"Metadata-Flavor": "Google"})
+        except Broken:
             return None
         if answer.status != 200:
             raise Unavailable(f"the metadata server answers {answer.status}: does the function have a service account?")
-        return msgspec.json.decode(answer.data, type=_Answer)
+        return msgspec.json.decode(answer.body, type=_Answer)
 
     def _of_library(self) -> _Answer:
         try:
             import google.auth
             from google.auth.exceptions import GoogleAuthError, TransportError
-            from google.auth.transport.urllib3 import Request
         except ImportError:
             raise Forbidden("no metadata server here: install google-auth, or run on Google Cloud") from None
         try:
-            credentials, _ = google.auth.default(scopes=[SCOPE])
-            credentials.refresh(Request(self._http))  # type: ignore[no-untyped-call]
+            credentials, _ = google.auth.default(scopes=[SCOPE], request=_ask)  # type: ignore[arg-type]
+            credentials.refresh(_ask)  # type: ignore[no-untyped-call]
         except TransportError as error:
             raise Unavailable(f"Google's token service: {error}") from None
         except GoogleAuthError as error:
             raise Forbidden(f"{error}; run `gcloud auth application-default login`") from None
         # google-auth tells the end as a naive time of its own clock; tokens last an hour, and it keeps none for us.
         return _Answer(access_token=str(credentials.token), expires_in=1800)
+
+
+class _Said:
+    """An answer as google-auth reads it."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.status, self.headers, self.data = answer.status, answer.headers, answer.body
+
+
+def _ask(
+    url: str, method: str = "GET", body: Any = None, headers: Mapping[str, str] | None = None, **_: object
+) -> _Said:
+    """google-auth's ``transport.Request``."""
+    from google.auth.exceptions import TransportError
+
+    try:
+        data = body.encode() if isinstance(body, str) else body
+        return _Said(fetch(url, LIBRARY_WAIT_S, method=method, body=data, headers=headers))
+    except Broken as error:
+        raise TransportError(str(error)) from None  # type: ignore[no-untyped-call]

@@ -176,6 +176,25 @@ class Site:
         connection.close()
 
 
+def fetch(
+    url: str,
+    within_s: Seconds,
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """One request over a connection of its own. Raises ``Broken``."""
+    with Deadline(within_s) as deadline:
+        return Site(url).ask(deadline, method, target_of(url), body, {**(headers or {}), "Connection": "close"})
+
+
+def target_of(url: str) -> str:
+    """What a request for a URL asks the server for."""
+    where = urlsplit(url)
+    return (where.path or "/") + (f"?{where.query}" if where.query else "")
+
+
 def addresses_of(host: str, port: int, deadline: Deadline) -> Sequence[str]:
     """The addresses of a host. A name server that does not answer is waited for no longer than the deadline."""
     with suppress(ValueError):

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site, addresses_of
+from pilotlight.adapters.http import Answer, Broken, Site, addresses_of, target_of
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 
@@ -37,11 +37,10 @@ class Poster:
     def post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
         """One attempt. Raises ``Unavailable`` where the request did not arrive, ``Unsure`` where its answer is lost,
         ``Forbidden`` where the address may not be asked. Any status is an answer: see ``refusal``."""
+        target, headers = target_of(self._url.geturl()), {**headers, "Connection": "close"}
         try:
             with Deadline(self._timeout_s) as deadline:
-                return self._site.ask(
-                    deadline, "POST", self._target, body, {**headers, "Connection": "close"}, largest=LARGEST_ANSWER
-                )
+                return self._site.ask(deadline, "POST", target, body, headers, largest=LARGEST_ANSWER)
         except Broken as broken:
             if broken.part is not None:  # Its status is known: that is what counts.
                 return broken.part
@@ -56,10 +55,6 @@ class Poster:
             asked = retry_after(reply.headers.get("retry-after", ""), now)
             return Unavailable(said) if asked is None else Throttled(said, asked)
         return (Forbidden if reply.status in (401, 403) else BadRequest)(f"{said}; {mend}")
-
-    @property
-    def _target(self) -> str:
-        return (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
 
     def _addresses(self, host: str, port: int, deadline: Deadline) -> Sequence[str]:
         addresses = addresses_of(host, port, deadline)

@@ -109,7 +109,7 @@ def _of_gs(bucket: str, pattern: str, folder: Path) -> Iterator[Path]:
     http = urllib3.PoolManager(timeout=60)
     emulator = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
     file = bool(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
-    headers = {} if emulator else GoogleToken(http, file=file).header()
+    headers = {} if emulator else GoogleToken(file=file).header()
     base = f"{emulator or GS}/storage/v1/b/{bucket}/o"
 
     def ask(url: str) -> Any:

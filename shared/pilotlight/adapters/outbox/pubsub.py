@@ -3,6 +3,7 @@
 The package is heavy, so it is imported when something is published. Messages of one pool keep their order.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from google.cloud.pubsub_v1.publisher.futures import Future
 
 CONFIRMED_WITHIN_S: Seconds = 20
+"""All messages of one publication: the library gives no connection to cut."""
 
 
 class PubSubOutbox:
@@ -36,8 +38,9 @@ class PubSubOutbox:
         client = self._connected()
         with _explained(self._path):
             try:
+                ends = time.monotonic() + CONFIRMED_WITHIN_S
                 for future in [self._send(client, message) for message in messages]:
-                    future.result(timeout=CONFIRMED_WITHIN_S)
+                    future.result(timeout=max(0.0, ends - time.monotonic()))
             except Exception:
                 for message in messages:
                     with suppress(RuntimeError):  # Only a key whose message failed is held back.

@@ -62,7 +62,7 @@ class FirestoreState:
     ) -> None:
         self._time = StoreTime(clock, lambda: self._document("now"))
         self._http = urllib3.PoolManager(maxsize=32, retries=RETRIES, timeout=TIMEOUT)
-        self._token = None if emulator else GoogleToken(self._http, file=credentials_file)
+        self._token = None if emulator else GoogleToken(file=credentials_file)
         self._collection = collection
         self._documents = f"projects/{project}/databases/{database}/documents"
         self._url = f"{f'http://{emulator}' if emulator else HOST}/v1/{quote(self._documents)}"

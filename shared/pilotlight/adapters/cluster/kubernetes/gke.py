@@ -4,17 +4,21 @@ The address is asked once; both are asked anew when they were refused.
 """
 
 import base64
+from contextlib import suppress
 from threading import Lock
 from urllib.parse import quote
 
 import msgspec
-import urllib3
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.http import Answer, Broken, fetch
 from pilotlight.errors import BadInput, Forbidden, Unavailable
+from pilotlight.units import Seconds
 
 GKE = "https://container.googleapis.com"
+WAIT_S: Seconds = 10
+TRIES = 3
 
 
 class _Master(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,16 +44,15 @@ class GkeCluster:
 
     def __init__(self, name: str, *, dns: bool = False, credentials_file: bool = False, host: str = GKE) -> None:
         self._name, self._dns, self._host = name, dns, host
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(connect=3, read=10), retries=urllib3.Retry(2))
         self._file = credentials_file
-        self._token = GoogleToken(self._http, file=credentials_file)
+        self._token = GoogleToken(file=credentials_file)
         self._where: tuple[str, str] | None = None
         self._lock = Lock()
 
     def access(self, *, anew: bool = False) -> Access:
         with self._lock:
             if anew:
-                self._token, self._where = GoogleToken(self._http, file=self._file), None
+                self._token, self._where = GoogleToken(file=self._file), None
             token = self._token.header()["Authorization"].removeprefix("Bearer ")
             self._where = self._where or self._ask(token)
         return Access(server=self._where[0], ca=self._where[1], token=token)
@@ -57,12 +60,10 @@ class GkeCluster:
     def _ask(self, token: str) -> tuple[str, str]:
         where = f"GKE {self._name}"
         try:
-            answer = self._http.request(
-                "GET", f"{self._host}/v1/{quote(self._name)}", headers={"Authorization": f"Bearer {token}"}
-            )
-            cluster = msgspec.json.decode(answer.data, type=_GkeCluster)
-        except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"{where}: {type(error).__name__}") from None
+            answer = self._asked(token)
+            cluster = msgspec.json.decode(answer.body, type=_GkeCluster)
+        except Broken as error:
+            raise Unavailable(f"{where}: {error}") from None
         except msgspec.DecodeError:
             raise Unavailable(f"{where}: answers {answer.status} with what is no cluster") from None
         if answer.status != 200:
@@ -75,6 +76,14 @@ class GkeCluster:
         if not cluster.endpoint:
             raise Unavailable(f"{where}: has no endpoint yet")
         return f"https://{cluster.endpoint}", base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode()
+
+    def _asked(self, token: str) -> Answer:
+        """Google's answer, in a few tries: reading changes nothing."""
+        url, headers = f"{self._host}/v1/{quote(self._name)}", {"Authorization": f"Bearer {token}"}
+        for _ in range(TRIES - 1):
+            with suppress(Broken):
+                return fetch(url, WAIT_S, headers=headers)
+        return fetch(url, WAIT_S, headers=headers)
 
 
 def _refusal(status: int, where: str) -> Exception:
