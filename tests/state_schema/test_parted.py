@@ -1,6 +1,6 @@
 """A mapping in parts: no record of it outgrows its limit, and only what changed is written."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,9 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.records import Format
 from pilotlight.errors import Conflict
 from pilotlight.ports import LARGEST
+from pilotlight.state_schema import parted
 from pilotlight.state_schema.decisions import IDLE
-from pilotlight.state_schema.parted import Part, Parted
+from pilotlight.state_schema.parted import FULL, Part, Parted
 from pilotlight.state_schema.table import Table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.world.clock import VirtualClock
@@ -21,9 +22,7 @@ class Number(Part[int], frozen=True, kw_only=True):
     """Numbers by name."""
 
 
-def parted(parts: int) -> Parted[int]:
-    """Numbers in so many parts."""
-    return Parted(Table("number", Format(Number)), Number, parts)
+NUMBER = Parted(Table("number", Format(Number)), Number)
 
 
 class Counting(MemoryState):
@@ -42,53 +41,75 @@ class Counting(MemoryState):
 NUMBERS = st.dictionaries(st.text("abcde", min_size=1, max_size=3), st.integers(0, 9), max_size=20)
 
 
-@given(written=st.lists(NUMBERS, min_size=1, max_size=5), parts=st.lists(st.sampled_from([1, 4, 7]), min_size=5))
-def test_what_was_written_last_is_read(written: list[dict[str, int]], parts: list[int]) -> None:
-    """Whatever was there before, also under another number of parts, the last mapping is read, and nothing else."""
+@given(written=st.lists(NUMBERS, min_size=1, max_size=5), full=st.sampled_from([30, 60, 32_000]))
+def test_what_was_written_last_is_read(written: list[dict[str, int]], full: int) -> None:
+    """Whatever was there before, and however small a part is, the last mapping is read, each name from one part."""
     state = Counting()
-    for values, count in zip(written, parts, strict=False):
-        table = parted(count)
-        table.write(state, "c", table.read(state, "c"), values)
-        assert table.read(state, "c").values == values
-    parted(4).write(state, "c", parted(4).read(state, "c"), {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parted, "FULL", full)
+        for values in written:
+            NUMBER.write(state, "c", NUMBER.read(state, "c"), values)
+            found = NUMBER.read(state, "c")
+            assert found.values == values
+            assert sum(len(part.value.items) for part in found.parts.values()) == len(values)
+
+
+def test_a_small_mapping_is_one_record() -> None:
+    """It is written whole and goes when it is empty."""
+    state = Counting()
+    was = NUMBER.write(state, "c", NUMBER.read(state, "c"), {f"n{n}": n for n in range(100)})
+    assert [key for key, _ in state.scan("").items] == ["number/c/x"]
+    NUMBER.write(state, "c", was, {})
     assert state.scan("").items == []
 
 
 def test_only_parts_that_changed_are_written() -> None:
-    """One name of many costs one record; nothing new costs none."""
-    state, table = Counting(), parted(16)
-    was = table.write(state, "c", table.read(state, "c"), {f"n{n}": n for n in range(100)})
+    """One name of many thousands costs one small record; nothing new costs none."""
+    state = Counting()
+    was = NUMBER.write(state, "c", NUMBER.read(state, "c"), {f"node-{n}": n for n in range(5000)})
     state.puts.clear()
-    was = table.write(state, "c", was, dict(was.values))
+    was = NUMBER.write(state, "c", was, dict(was.values))
     assert state.puts == []
-    table.write(state, "c", was, {**was.values, "n7": 0})
-    assert len(state.puts) == 1
+    NUMBER.write(state, "c", was, {**was.values, "node-7": 0})
+    ((_, size),) = state.puts
+    assert size < 1.2 * FULL
+
+
+def test_a_name_stays_in_its_part() -> None:
+    """A part that was full takes no new name, and keeps those it has, also when most have gone."""
+    state = Counting()
+    was = NUMBER.write(state, "c", NUMBER.read(state, "c"), {f"node-{n}": n for n in range(5000)})
+    root = dict(was.parts["c/x"].value.items)
+    kept = dict(list(root.items())[:3])
+    NUMBER.write(state, "c", was, {**kept, "new": 1})
+    found = NUMBER.read(state, "c")
+    assert found.values == {**kept, "new": 1}
+    assert found.parts["c/x"].value.items == kept
 
 
 def test_another_cluster_is_left_alone() -> None:
     """Clusters whose names begin alike have parts of their own."""
-    state, table = Counting(), parted(2)
-    table.write(state, "c", table.read(state, "c"), {"a": 1})
-    table.write(state, "cc", table.read(state, "cc"), {"a": 2})
-    assert table.read(state, "c").values == {"a": 1}
+    state = Counting()
+    NUMBER.write(state, "c", NUMBER.read(state, "c"), {"a": 1})
+    NUMBER.write(state, "cc", NUMBER.read(state, "cc"), {"a": 2})
+    assert NUMBER.read(state, "c").values == {"a": 1}
 
 
 def test_two_writers_of_a_part_cannot_both_win() -> None:
-    """Who read before another wrote the same part raises Conflict."""
-    state, table = Counting(), parted(1)
-    was = table.read(state, "c")
-    table.write(state, "c", was, {"a": 1})
+    """Who read before another wrote the same part raises Conflict; whoever adds starts again and both are there."""
+    state = Counting()
+    was = NUMBER.read(state, "c")
+    NUMBER.write(state, "c", was, {"a": 1})
     with pytest.raises(Conflict):
-        table.write(state, "c", was, {"a": 2})
-    with pytest.raises(Conflict):
-        table.write(state, "c", table.read(state, "c")._replace(parts=was.parts), {"a": 3})
+        NUMBER.write(state, "c", was, {"b": 2})
+    NUMBER.add(state, "c", {"b": 2})
+    assert NUMBER.read(state, "c").values == {"a": 1, "b": 2}
 
 
 def test_twenty_thousand_idle_nodes_fit_their_parts() -> None:
-    """With node names as long as Kubernetes allows, no part passes half of the limit."""
+    """With node names as long as Kubernetes allows, no part passes a quarter of the limit."""
     state = Counting()
     idle = {f"node-{n:05d}-".ljust(253, "x"): EPOCH + timedelta(seconds=n, microseconds=1) for n in range(20_000)}
     IDLE.write(state, "c", IDLE.read(state, "c"), idle)
-    assert max(size for _, size in state.puts) < LARGEST / 2
-    found: dict[str, datetime] = dict(IDLE.read(state, "c").values)
-    assert found == idle
+    assert max(size for _, size in state.puts) < LARGEST / 4
+    assert IDLE.read(state, "c").values == idle

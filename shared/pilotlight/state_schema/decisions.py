@@ -27,5 +27,5 @@ class IdlePart(Part[datetime], frozen=True, kw_only=True):
     """Since when nodes are idle, by name."""
 
 
-IDLE = Parted(Table("idle", Format(IdlePart)), IdlePart, 64)
-"""``<cluster>/<part>``: at 20,000 nodes a part is about 30 KB."""
+IDLE = Parted(Table("idle", Format(IdlePart)), IdlePart)
+"""``<cluster>/<part>``."""

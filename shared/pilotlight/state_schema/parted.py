@@ -1,27 +1,38 @@
-"""A mapping that is too large for one record: it lies in parts, by a hash of each name.
+"""A mapping that may outgrow one record: it lies in parts, and a part that is full sends new names to parts below it.
 
 It is read by one scan, and only the parts that changed are written, each over the version that was read::
 
     idle = IDLE.read(state, cluster)
     IDLE.write(state, cluster, idle, {**idle.values, "node-1": now})
+
+A small mapping is one record, ``<prefix>/<within>/x``. Below it lie ``x0`` to ``xf``, by the first digit of a name's
+hash, below those ``x00`` to ``xff``, and so on. A name stays where it is. A part that was full once takes no new name
+ever, also when it is empty: so two writers never put one name into two parts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
 
+from pilotlight.errors import Conflict
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.table import Entry, Table
 
 V = TypeVar("V")
+
+FULL = 32 * 1024
+"""Bytes from which on a part takes no new names. What it has may grow to nearly ten times that."""
+
+ROOT = "x"
 
 
 class Part(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
     """The names of one part. A family has a kind of its own: ``class IdlePart(Part[datetime], frozen=True)``."""
 
     items: dict[str, V]
+    full: bool = False
 
 
 class Spread(NamedTuple, Generic[V]):
@@ -32,47 +43,74 @@ class Spread(NamedTuple, Generic[V]):
 
 
 class Parted(Generic[V]):
-    """A family whose key is ``<prefix>/<within>/<part>``. With another number of parts names move at
-    the next write."""
+    """A family whose keys are ``<prefix>/<within>/<part>``."""
 
-    def __init__(self, table: Table[Part[V]], kind: type[Part[V]], parts: int) -> None:
-        self.table, self.parts = table, parts
+    def __init__(self, table: Table[Part[V]], kind: type[Part[V]]) -> None:
+        self.table = table
         self._kind = kind
 
     def read(self, state: State, within: str) -> Spread[V]:
-        """What all parts hold. A name that lies in two parts has the value of the part it belongs to."""
+        """What all parts hold."""
         found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
-        values: dict[str, V] = {}
-        for key, entry in found.items():
-            values |= {n: v for n, v in entry.value.items.items() if n not in values or self._name(within, n) == key}
-        return Spread(values, found)
+        return Spread({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
 
     def write(self, state: State, within: str, was: Spread[V], values: Mapping[str, V]) -> Spread[V]:
-        """Make ``values`` all that there is, over what was read. A part without names is deleted.
+        """Make ``values`` all that there is, over what was read.
 
         Raises ``Conflict`` where another has written one of the changed parts meanwhile: read again. Parts before that
         one are written then; each holds what it should.
         """
-        wanted: dict[str, dict[str, V]] = {}
+        wanted: dict[str, dict[str, V]] = {key: {} for key in was.parts}
+        home = {name: key for key, entry in was.parts.items() for name in entry.value.items}
+        sizes: dict[str, int] = {}
         for name, value in values.items():
-            wanted.setdefault(self._name(within, name), {})[name] = value
+            key = home.get(name) or self._room(within, name, value, was, sizes)
+            wanted.setdefault(key, {})[name] = value
         now = dict(was.parts)
-        # Parts that go come last: a crash in between loses no name that moved out of them.
-        for key in sorted(wanted.keys() | was.parts.keys(), key=lambda key: (key not in wanted, key)):
-            self._write_part(state, key, wanted.get(key, {}), now)
+        for key, items in wanted.items():
+            self._write_part(state, key, items, now, full=sizes.get(key, 0) >= FULL)
         return Spread(dict(values), now)
 
-    def _write_part(self, state: State, key: str, items: dict[str, V], now: dict[str, Entry[Part[V]]]) -> None:
+    def add(self, state: State, within: str, values: Mapping[str, V]) -> None:
+        """Write these names besides what there is. Whoever was faster makes it start again from what that one wrote."""
+        while values:
+            was = self.read(state, within)
+            try:
+                self.write(state, within, was, {**was.values, **values})
+            except Conflict:
+                continue
+            return
+
+    def _room(self, within: str, name: str, value: V, was: Spread[V], sizes: dict[str, int]) -> str:
+        """The first part on a name's way that still takes names; ``sizes`` counts what this write adds to each."""
+        size = len(msgspec.json.encode({name: value}))
+        for part in way(name):
+            key = f"{within}/{part}"
+            old = was.parts.get(key)
+            if old is not None and old.value.full:
+                continue
+            there = sizes.setdefault(key, len(msgspec.json.encode(old.value)) if old is not None else 0)
+            if there < FULL:
+                sizes[key] += size
+                return key
+        raise AssertionError("a hash has more digits than there are names")
+
+    def _write_part(
+        self, state: State, key: str, items: dict[str, V], now: dict[str, Entry[Part[V]]], *, full: bool
+    ) -> None:
         old = now.get(key)
         if old is not None and items == old.value.items:
             return
-        version = old.version if old is not None else ABSENT
-        if not items:
+        version, was_full = (old.version, old.value.full) if old is not None else (ABSENT, False)
+        if not items and not was_full:
             self.table.delete(state, key, if_version=version)
             del now[key]
             return
-        part = self._kind(items=items)
+        part = self._kind(items=items, full=full or was_full)
         now[key] = Entry(key, self.table.put(state, key, part, if_version=version), part)
 
-    def _name(self, within: str, name: str) -> str:
-        return f"{within}/{crc32(name.encode()) % self.parts:03d}"
+
+def way(name: str, root: str = ROOT) -> Iterable[str]:
+    """The parts in which a name may lie, from the root downwards."""
+    digits = f"{crc32(name.encode()):08x}"
+    return (root + digits[:depth] for depth in range(len(digits) + 1))
