@@ -146,9 +146,17 @@ def live() -> Iterator[Live]:
     try:
         yield made
     finally:
-        for path in (f"/api/v1/namespaces/{made.mark}", f"/api/v1/nodes/{made.mark}"):
+        for path in (f"/api/v1/nodes/{made.mark}", f"/api/v1/namespaces/{made.mark}"):
             with suppress(Missing, Conflict):
                 made.api.ask("DELETE", path, NOTHING)
+            eventually(lambda path=path: gone(made.api, path), Busy, seconds=120)
+
+
+def gone(api: Api, path: str) -> None:
+    """Raises ``Busy`` while there is such an object."""
+    with suppress(Missing):
+        api.get(path, NOTHING)
+        raise Busy(f"{path} is still there")
 
 
 def test_a_list_is_whole_over_its_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

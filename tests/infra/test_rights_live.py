@@ -9,7 +9,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ import pytest
 import yaml
 from manifests import HERE
 
-from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes import connecting, writes
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.admission import limit_to
 from pilotlight.adapters.cluster.kubernetes.survey import allowed
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
-from pilotlight.errors import BadRequest, Forbidden, PilotlightError
+from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.checkup import ANNOTATING, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
 
 pytestmark = [
@@ -71,15 +71,19 @@ class Site:
     def __init__(self) -> None:
         source = of_file(Path(os.environ["KUBECONFIG"].split(os.pathsep)[0]))
         self.admin, self.mark = Api(source), f"pl-{uuid.uuid4().hex[:8]}"
-        self._access, self._made = source.access(), list[str]()
+        self._access, self._made, self._nodes = source.access(), list[str](), 0
 
     def apply(self, name: str) -> None:
         """The objects of a manifest, named after the run."""
-        text = re.sub(r"\bpilotlight\b(?!\.dev)", self.mark, (HERE / name).read_text("utf-8"))
-        objects = list(yaml.safe_load_all(text))
-        limit_to(objects, ("other", "lit"))
-        for each in objects:
+        for each in self.objects(name):
             self.make(each)
+
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        """The objects of a manifest, named after the run and limited to the pools ``lit`` and ``other``."""
+        text = re.sub(r"\bpilotlight\b(?!\.dev)", self.mark, (HERE / name).read_text("utf-8"))
+        found = list(yaml.safe_load_all(text))
+        limit_to(found, ("other", "lit"))
+        return found
 
     def make(self, value: dict[str, Any]) -> None:
         """Create one object, to be taken away."""
@@ -96,8 +100,9 @@ class Site:
         return Api(Given(replace(self._access, token=token, certificate="", key="")))
 
     def node(self, pool: str) -> str:
-        """A node of a pool."""
-        name = f"{self.mark}-{pool}"
+        """A new node of a pool."""
+        self._nodes += 1
+        name = f"{self.mark}-{pool}-{self._nodes}"
         labels = {"pilotlight.dev/pool": pool}
         self.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}})
         return name
@@ -118,17 +123,24 @@ class Site:
         return self.admin.get(path, msgspec.json.Decoder(_Named)).metadata
 
     def clear(self) -> None:
-        """Take away what was made, the last first."""
+        """Take away what was made, the last first, and wait until all of it is gone."""
         for path in reversed(self._made):
             with suppress(Missing):
                 self.admin.ask("DELETE", path, NOTHING)
+        for path in self._made:
+            eventually(lambda path=path: self._gone(path), AssertionError)
+
+    def _gone(self, path: str) -> None:
+        with suppress(Missing):
+            self.admin.get(path, NOTHING)
+            raise AssertionError(f"{path} is still there")
 
 
 class _Named(msgspec.Struct):
     metadata: Metadata
 
 
-def eventually(do: Callable[[], Any], *problems: type[PilotlightError]) -> Any:
+def eventually(do: Callable[[], Any], *problems: type[BaseException]) -> Any:
     """What ``do`` returns once it raises none of these problems any more."""
     ends = time.monotonic() + WAIT_S
     while True:
@@ -140,20 +152,19 @@ def eventually(do: Callable[[], Any], *problems: type[PilotlightError]) -> Any:
             time.sleep(0.5)
 
 
-def until_refused(api: Api, path: str, change: dict[str, Any]) -> None:
-    """Wait until the admission policy is in force: until it refuses this."""
-    ends = time.monotonic() + WAIT_S
-    while time.monotonic() < ends:
-        try:
-            api.ask("PATCH", path, NOTHING, change, MERGE_PATCH)
-        except BadRequest:
-            return
-        time.sleep(0.5)
-    raise AssertionError("the admission policy is not in force")
+def until_refused(api: Api, path: str, change: Callable[[str], dict[str, Any]]) -> None:
+    """Wait until the admission policy is seen to act: until it refuses this, which is never the same twice, in earnest
+    or not: nothing is written."""
+
+    def once() -> None:
+        with pytest.raises(BadRequest, match="ValidatingAdmissionPolicy"):
+            api.ask("PATCH", f"{path}?dryRun=All", NOTHING, change(uuid.uuid4().hex), MERGE_PATCH)
+
+    eventually(once, Forbidden, pytest.fail.Exception)
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
+@contextmanager
+def a_site() -> Iterator[Site]:
     """A control plane with our namespace and account, without rights."""
     found = Site()
     try:
@@ -161,6 +172,13 @@ def site() -> Iterator[Site]:
         yield found
     finally:
         found.clear()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """One for a test alone."""
+    with a_site() as found:
+        yield found
 
 
 def _held(api: Api, rights: tuple[Right, ...]) -> set[Right]:
@@ -183,17 +201,18 @@ def test_a_role_grants_what_it_says_and_no_more(site: Site, roles: tuple[str, ..
     assert _held(account, EVERY) == expected
 
 
-@pytest.fixture
-def acting(site: Site) -> tuple[Site, Api]:
+@pytest.fixture(scope="module")
+def acting() -> Iterator[tuple[Site, Api]]:
     """The account with observe and act, limited to the pools ``lit`` and ``other``."""
-    site.apply("admission/nodes.yaml")
-    site.apply("rbac/observe.yaml")
-    site.apply("rbac/act.yaml")
-    account = site.account()
-    path = f"{CORE}/nodes/{site.node('other')}"
-    eventually(lambda: account.get(path, NOTHING), Forbidden)
-    until_refused(account, path, {"metadata": {"labels": {"probe": str(time.time())}}})
-    return site, account
+    with a_site() as site:
+        site.apply("admission/nodes.yaml")
+        site.apply("rbac/observe.yaml")
+        site.apply("rbac/act.yaml")
+        account = site.account()
+        path = f"{CORE}/nodes/{site.node('other')}"
+        eventually(lambda: account.get(path, NOTHING), Forbidden)
+        until_refused(account, path, lambda value: {"metadata": {"labels": {"probe": value}}})
+        yield site, account
 
 
 def test_our_cordon_is_let_through(acting: tuple[Site, Api]) -> None:
@@ -246,6 +265,44 @@ def test_nobody_else_is_looked_at(acting: tuple[Site, Api]) -> None:
     assert site.admin.get(path, ANY)["metadata"]["labels"]["gpu"] == "free"
 
 
+def test_an_earlier_versions_policy_lets_go_of_everybody(site: Site) -> None:
+    """With its parameter missing it refused everybody; written over by this one it refuses our account alone."""
+    node = site.node("lit")
+    path, parameters = f"{CORE}/nodes/{node}", {"name": "missing", "namespace": site.mark}
+    label: Callable[[str], dict[str, Any]] = lambda value: {"metadata": {"labels": {"probe": value}}}  # noqa: E731
+    earlier = site.objects("admission/nodes.yaml")
+    earlier[0]["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    earlier[0]["spec"]["matchConstraints"]["resourceRules"][0]["resourceNames"] = [node]
+    earlier[1]["spec"]["paramRef"] = {**parameters, "parameterNotFoundAction": "Deny"}
+    for each in earlier:
+        site.make(each)
+    until_refused(site.admin, path, label)
+    for role in ("observe", "act"):
+        site.apply(f"rbac/{role}.yaml")
+    now = site.objects("admission/nodes.yaml")
+    assert [step.verb for step in connecting.apply(site.admin, now, dry_run=False)] == ["change", "change"]
+    assert [step.verb for step in connecting.apply(site.admin, now, dry_run=False)] == ["keep", "keep"]
+    eventually(lambda: site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH), BadRequest)
+    until_refused(site.account(), path, label)
+    site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH)
+
+
+def test_a_pool_of_any_name_is_taken_as_it_is(site: Site) -> None:
+    """The API server takes names with quotes and backslashes as strings, and opens no other pool for them."""
+    odd = ("it's", 'a"b', "back\\slash", "x' in [''] || true || 'x", "\U0001f525", "lit")
+    found = site.objects("admission/nodes.yaml")
+    limit_to(found, odd)
+    for each in found:
+        site.make(each)
+    for role in ("observe", "act"):
+        site.apply(f"rbac/{role}.yaml")
+    account = site.account()
+    until_refused(account, f"{CORE}/nodes/{site.node('foreign')}", lambda value: {"spec": {"taints": [OURS]}})
+    writes.cordon(account, site.node("lit"))
+    with pytest.raises(BadRequest, match="in no pool"):
+        writes.cordon(account, site.node("foreign"))
+
+
 def test_annotations_are_our_own_and_asked_for(site: Site) -> None:
     """With annotate a pod that opted in gets ours; one that did not, another's annotation and a label are refused."""
     site.apply("admission/pods.yaml")
@@ -255,11 +312,9 @@ def test_annotations_are_our_own_and_asked_for(site: Site) -> None:
     asked, silent = site.pod("asked", **{"pilotlight.dev_annotate": "true"}), site.pod("silent")
     path = f"{CORE}/namespaces/{site.mark}/pods"
     eventually(lambda: account.get(path, NOTHING), Forbidden)
-    eventually(
-        lambda: account.ask("PATCH", f"{path}/asked", NOTHING, {"metadata": {"labels": None}}, MERGE_PATCH), Forbidden
+    until_refused(
+        account, f"{path}/{silent.name}", lambda value: {"metadata": {"annotations": {"pilotlight.dev/status": value}}}
     )
-    ours = {"metadata": {"annotations": {"pilotlight.dev/status": str(time.time())}}}
-    until_refused(account, f"{path}/{silent.name}", ours)
     writes.annotate(account, asked, "Bought", "a node is on its way")
     kept = site.admin.get(f"{path}/asked", ANY)["metadata"]["annotations"]
     assert kept["pilotlight.dev/status"] == "Bought: a node is on its way"
