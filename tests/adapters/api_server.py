@@ -79,11 +79,15 @@ class Access:
 
 @dataclass
 class ApiServer:
-    """The stand-in. ``tokens`` are those let in (empty: everybody); ``allow`` decides reviews, and requests too."""
+    """The stand-in. ``tokens`` are those let in (empty: everybody); ``allow`` decides reviews, and requests too.
+
+    While it is not ``ready`` it has not read its roles yet.
+    """
 
     store: Store = field(default_factory=Store)
     tokens: set[str] = field(default_factory=set)
     allow: Callable[[Access], bool] = lambda access: True
+    ready: bool = True
     requests: list[Asked] = field(default_factory=list)
     url: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -161,6 +165,10 @@ class ApiServer:
             return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
         if asked.path in ("/api", "/apis"):
             return 200, self._discovery(asked.path)
+        if asked.path == "/readyz":
+            if not self.ready:
+                raise Refused(500, "", "[-]informer-sync failed: reason withheld")
+            return 200, {}
         if asked.path == SSAR:
             return 201, self._review(asked.json())
         return self._object_call(asked)

@@ -256,4 +256,4 @@ def test_an_owner_finds_the_event(live: Live) -> None:
         live.cluster.tell(live.mark, "told", "NoGpuNode", "no pool has an A100")
     selector = f"involvedObject.uid={uid},reason=NoGpuNode"
     found = live.api.get(f"/api/v1/namespaces/{live.mark}/events", ANY, fieldSelector=selector)
-    assert [event["message"] for event in found["items"]] == ["no pool has an A100"]
+    assert [(event["type"], event["message"]) for event in found["items"]] == [("Warning", "no pool has an A100")]

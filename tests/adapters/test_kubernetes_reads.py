@@ -231,6 +231,15 @@ def test_an_owner_is_told_once(server: ApiServer, cluster: KubernetesCluster) ->
     assert server.lines("PATCH") == []
 
 
+@pytest.mark.parametrize(("reason", "kind"), [("NoGpuNode", "Warning"), ("CheckpointNow", "Normal")])
+def test_what_stops_a_pod_is_a_warning(server: ApiServer, cluster: KubernetesCluster, reason: str, kind: str) -> None:
+    """That no node is bought is a Warning, as `kubectl get events` filters them; what is asked of a pod is not."""
+    server.add(pod("a"))
+    cluster.tell("ml", "a", reason, "words")
+    (event,) = server.store.list(server.store.resource("events"), "ml", "", "")
+    assert (event["apiVersion"], event["type"]) == ("v1", kind)
+
+
 def test_an_annotation_only_where_the_pod_asks_for_it(server: ApiServer, cluster: KubernetesCluster) -> None:
     """Opted in, its owner reads it on the pod; without the right to write it the Event is all, and no error."""
     server.add(pod("a", annotations={"pilotlight.dev/annotate": "true"}))

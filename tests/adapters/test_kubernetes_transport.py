@@ -59,7 +59,6 @@ def api(server: ApiServer, pauses: list[float]) -> Api:
     [
         pytest.param(400, BadRequest, 1, id="400 is our fault"),
         pytest.param(401, Forbidden, 1, id="401 with no other credential is forbidden"),
-        pytest.param(403, Forbidden, 1, id="403 is never retried"),
         pytest.param(404, Missing, 1, id="404 is missing"),
         pytest.param(405, BadRequest, 1, id="405 is our fault"),
         pytest.param(409, Conflict, 1, id="409 is for the caller to read again"),
@@ -114,6 +113,51 @@ def test_throttling_says_when_to_come_back(
     with pytest.raises(Throttled) as caught:
         api.get("/api/v1/pods", NOTHING)
     assert (pauses, caught.value.after_s) == (waited, told)
+
+
+NODES = "/api/v1/nodes"
+
+
+def test_a_right_that_is_not_granted_is_believed_of_a_ready_server(server: ApiServer, api: Api) -> None:
+    """403 of a server that is ready is Forbidden at once, asked twice and without a pause."""
+    server.allow = lambda review: False
+    with pytest.raises(Forbidden):
+        api.get(NODES, NOTHING)
+    assert server.lines() == [f"GET {NODES}", "GET /readyz", f"GET {NODES}"]
+
+
+def test_a_server_that_starts_refuses_nobody(server: ApiServer, api: Api) -> None:
+    """403 of a server that has not read its roles is Unavailable: whoever asks comes back."""
+    server.allow, server.ready = lambda review: False, False
+    with pytest.raises(Unavailable, match="still starting"):
+        api.get(NODES, NOTHING)
+    assert server.lines(NODES) == [f"GET {NODES}"] * 3
+
+
+@pytest.mark.parametrize("becomes", ["ready", "ready in between"])
+def test_a_server_that_has_started_is_asked_again(server: ApiServer, api: Api, becomes: str) -> None:
+    """Once it has read its roles the same call goes through, also where that was between 403 and the question."""
+    server.allow, server.ready = lambda review: False, False
+
+    def start() -> None:
+        server.allow, server.ready = lambda review: True, True
+
+    if becomes == "ready in between":
+        server.before("/readyz", start)
+    else:
+        server.before("/readyz", lambda: server.before(NODES, start))
+    api.get(NODES, NOTHING)
+
+
+def test_a_server_that_does_not_say_whether_it_is_ready_is_doubted_a_while(
+    server: ApiServer, api: Api, pauses: list[float]
+) -> None:
+    """Where even that is refused the call is tried again with pauses, and then believed."""
+    server.fail(403, on="/readyz", times=9)
+    server.allow = lambda review: False
+    with pytest.raises(Forbidden, match="cannot list"):
+        api.get(NODES, NOTHING)
+    assert len(pauses) == 2
 
 
 def test_nobody_there_is_unavailable(pauses: list[float]) -> None:

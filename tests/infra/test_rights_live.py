@@ -6,6 +6,7 @@ test_admission_expressions evaluates the policies without a control plane.
 
 import os
 import re
+import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from pilotlight.adapters.cluster.kubernetes.admission import limit_to
 from pilotlight.adapters.cluster.kubernetes.survey import allowed
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
-from pilotlight.errors import BadRequest, Forbidden
+from pilotlight.errors import BadRequest, Forbidden, Retry
 from pilotlight.facts.checkup import ANNOTATING, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
 
 pytestmark = [
@@ -50,6 +51,8 @@ GRANTS = {
     "act": (*TELL, *TAKE),
     "annotate": ANNOTATING,
 }
+RESTART = os.environ.get("RESTART_API_SERVER", "")
+"""A shell command that restarts the API server: "stop apiserver; start apiserver" of a test bed."""
 WAIT_S = 30
 """Roles and policies reach every server within seconds; a slow machine gets more."""
 
@@ -263,6 +266,23 @@ def test_nobody_else_is_looked_at(acting: tuple[Site, Api]) -> None:
     path = f"{CORE}/nodes/{site.node('foreign')}"
     site.admin.ask("PATCH", path, NOTHING, {"metadata": {"labels": {"gpu": "free"}}}, MERGE_PATCH)
     assert site.admin.get(path, ANY)["metadata"]["labels"]["gpu"] == "free"
+
+
+@pytest.mark.skipif(not RESTART, reason="RESTART_API_SERVER names no command that restarts the API server")
+def test_a_restart_takes_no_right_away(acting: tuple[Site, Api]) -> None:
+    """While the API server starts again our account is told to come back, never that it may not."""
+    _, account = acting
+    process = subprocess.Popen(RESTART, shell=True, stdout=subprocess.DEVNULL)
+    seen, ends = set[str](), time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < ends:
+        try:
+            account.get(f"{CORE}/nodes", NOTHING, limit="1")
+            seen.add("answered")
+        except Retry:
+            seen.add("later")
+    assert process.wait(1) == 0
+    assert seen == {"answered", "later"}
+    account.get(f"{CORE}/nodes", NOTHING, limit="1")
 
 
 def test_an_earlier_versions_policy_lets_go_of_everybody(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 =====================================  ==========================================
 401, 403, a certificate not trusted    ``Forbidden``; after 401 the credential is renewed once
+403 of a server that still starts      ``Unavailable``: it has not read its roles yet
 404                                    ``Missing``, a ``BadRequest``
 409                                    ``Conflict``
 410                                    ``Expired``, an ``Unavailable``: list again from the start
@@ -15,6 +16,7 @@ what is no such object                 ``Unavailable``: whoever answered, it was
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -31,6 +33,7 @@ T = TypeVar("T")
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+READY = "/readyz"
 LARGEST_BODY = 256 * 1024 * 1024
 SAID = 300
 """So much of a server's own words goes into an error."""
@@ -69,6 +72,14 @@ class _Refused(Exception):
     def __init__(self, problem: PilotlightError) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+
+class _Doubted(Unavailable):
+    """Refused by a server that does not let us ask whether it is ready; ``no`` is what to raise when that stays so."""
+
+    def __init__(self, no: Forbidden) -> None:
+        super().__init__(str(no))
+        self.no = no
 
 
 class _Cause(msgspec.Struct, frozen=True):
@@ -120,7 +131,10 @@ class Api:
         while True:
             try:
                 left_s = self._patience.all - (time.monotonic() - began)
-                return self._once(access, method, path, decoder, body, kind, min(self._patience.answer, left_s))
+                once = partial(
+                    self._once, access, method, path, decoder, body, kind, min(self._patience.answer, left_s)
+                )
+                return self._believed(access, once)
             except _Refused as refused:
                 fresh = None if renewed else self._source.access(anew=True)
                 if fresh is None or fresh == access:
@@ -131,8 +145,28 @@ class Api:
                 wait = later.after_s if isinstance(later, Throttled) else 0.1 * 3**tries
                 over = time.monotonic() - began + wait > self._patience.all
                 if isinstance(later, Expired) or tries >= self._patience.tries or wait > self._patience.wait or over:
-                    raise
+                    raise later.no if isinstance(later, _Doubted) else later from None
                 self._pause(wait)
+
+    def _believed(self, access: Access, once: Callable[[], T]) -> T:
+        """One try. Its 403 is believed only of a server that is ready: until it has read its roles it refuses all."""
+        try:
+            return once()
+        except Forbidden as no:
+            ready = self._is_ready(access)
+            if ready is None:
+                raise _Doubted(no) from None
+            if not ready:
+                raise Unavailable(f"{no}; the API server is still starting") from None
+            return once()  # It may have become so just now.
+
+    def _is_ready(self, access: Access) -> bool | None:
+        """Whether the server says that it is ready; None where it may not be asked."""
+        try:
+            status = self._answer(access, "GET", READY, None, "", self._patience.answer).status
+        except Broken:
+            return False
+        return None if 300 <= status < 500 else status < 300
 
     def _once(
         self,
@@ -146,17 +180,7 @@ class Api:
     ) -> T:
         where = f"{method} {access.server}{path.partition('?')[0]}"
         try:
-            with Deadline(within_s) as deadline:
-                answer = self._site_of(access).ask(
-                    deadline,
-                    method,
-                    urlsplit(access.server).path.rstrip("/") + path,
-                    None if body is None else msgspec.json.encode(body),
-                    _headers(access, kind if body is not None else ""),
-                    repeatable=True,
-                    largest=LARGEST_BODY,
-                    piece_s=self._patience.piece,
-                )
+            answer = self._answer(access, method, path, body, kind, within_s)
         except Broken as error:
             if error.insecure:
                 problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
@@ -170,6 +194,20 @@ class Api:
             return decoder.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unavailable(f"{where}: answers with what is not expected: {error}") from None
+
+    def _answer(self, access: Access, method: str, path: str, body: object, kind: str, within_s: Seconds) -> Answer:
+        """One request's answer, whatever its status. Raises ``Broken``."""
+        with Deadline(within_s) as deadline:
+            return self._site_of(access).ask(
+                deadline,
+                method,
+                urlsplit(access.server).path.rstrip("/") + path,
+                None if body is None else msgspec.json.encode(body),
+                _headers(access, kind if body is not None else ""),
+                repeatable=True,
+                largest=LARGEST_BODY,
+                piece_s=self._patience.piece,
+            )
 
     def _site_of(self, access: Access) -> Site:
         """Connections for an access; another address, CA or certificate needs others."""

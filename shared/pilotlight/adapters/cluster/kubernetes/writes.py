@@ -17,7 +17,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, OBJE
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, STATUS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, STATUS
 
 TRIES = 5
 """A write over an object that others change at the same time is tried so often."""
@@ -148,7 +148,7 @@ def tell(api: Api, pod: Metadata, reason: str, message: str, now: datetime) -> N
         },
         "reason": reason,
         "message": message[:LONGEST_MESSAGE],
-        "type": "Normal",
+        "type": "Warning" if reason == NO_GPU_NODE else "Normal",
         "source": {"component": "pilotlight"},
         "reportingComponent": "pilotlight",
         "firstTimestamp": moment,
