@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 WORKERS := 2
 ENV := dev
 TF := terraform -chdir=infra/terraform
-EXTRAS := cli,alerts,bills,civo,gcp,aws,kubernetes,dev
+EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
 .PHONY: help setup check run demo test serve format lock bench bundle package tf checkov deploy destroy clean
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
 LEFT_OUT = ("cli", "chaos", "replay", "report", "__pycache__")
 DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
-CLOUD = ("gcp", "civo")
+CLOUD = ("gcp",)
 NEEDS = {
     "alert_fanout": ("gcp", "alerts"),
     "billing_tick": (*CLOUD, "bills"),
