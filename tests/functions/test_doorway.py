@@ -15,8 +15,8 @@ from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.records import MARK, Mark
-from pilotlight.doorway import RECEIVES, Function, Response
-from pilotlight.errors import Unavailable
+from pilotlight.doorway import RECEIVES, TICKS, Function, Response
+from pilotlight.errors import BadInput, BadPolicy, BadRequest, Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow import ledger
@@ -401,14 +401,63 @@ def test_a_dead_letter_is_a_message_like_any_other(house: House) -> None:
 
 
 def test_a_corrupt_record_is_told_once() -> None:
-    """Each event that meets it is dead-lettered with the record's name; people get one critical alert in all."""
+    """Each event that meets it is dead-lettered with the record's name, no tick is: it comes again and is answered
+    503; people get one critical alert in all."""
     house = House()
     house.state.put("memory/local", b"no record")
     for n in range(3):
         tick = encode(Tick(cluster="local", identity=f"t{n}"), id=f"t{n}")
-        assert "memory/local" in house.receive("capacity_reconcile", tick).body["rejected"]
+        answer = house.receive("capacity_reconcile", tick)
+        assert (answer.status, answer.headers) == (503, {"Retry-After": "60"})
+        assert "memory/local" in answer.body["error"]
+        assert "memory/local" in house.receive("pod_pending", house.pod(f"p{n}")).body["rejected"]
     letters = [m for m in house.outbox.sent if m.topic == "dead-letter"]
     (alert,) = [msgspec.json.decode(m.data, type=Alert) for m in house.outbox.sent if m.topic == "alerts"]
     assert (len(letters), alert.kind, alert.severity) == (3, "corrupt-state", "critical")
     assert "memory/local" in alert.why
     assert house.state.get("memory/local").value == b"no record"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        pytest.param(
+            BadInput("the record interruption/i-1 is too large"), "too large", id="a record that is too large"
+        ),
+        pytest.param(BadPolicy(["pools.t4: no price"]), "pools.t4: no price", id="a policy that became bad"),
+        pytest.param(BadRequest("the store refuses"), "the store refuses", id="a store that says no"),
+        pytest.param(KeyError("a secret detail"), "internal error (KeyError)", id="a bug"),
+    ],
+)
+@pytest.mark.parametrize("what", TICKS)
+def test_a_tick_is_never_poison(what: str, problem: Exception, says: str) -> None:
+    """Whatever fails it answers 503 with a time to come back, leaves no letter, and is told once."""
+
+    class Failing(MemoryState):
+        def scan(self, *args: Any, **kwargs: Any) -> Any:
+            """Fail."""
+            raise problem
+
+    house = House(state=Failing(VirtualClock(App(Settings()).catalog.as_of)))
+    for n in range(3):
+        tick = encode(Tick(cluster="local", what=what, identity=f"t{n}"), id=f"t{n}")  # type: ignore[arg-type]
+        answer = house.receive(TICKS[what], tick)  # type: ignore[arg-type]
+        assert (answer.status, answer.headers) == (503, {"Retry-After": "60"})
+        assert says in answer.body["error"]
+        assert "secret" not in answer.body["error"]
+    assert house.letters == []
+    (alert,) = [msgspec.json.decode(m.data, type=Alert) for m in house.outbox.sent if m.topic == "alerts"]
+    assert (alert.kind, alert.severity) == ("stalled", "critical")
+    assert says in alert.why
+
+
+def test_a_tick_under_a_bad_policy_is_told_once(tmp_path: Path) -> None:
+    """A deployment whose policy cannot be read answers its ticks 503, and says why to people."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 2")
+    outbox = MemoryOutbox()
+    app = App(Settings(policy=str(policy), state="memory:"), outbox=outbox)
+    for n in range(2):
+        answer = app.receive("capacity_reconcile", encode(Tick(cluster="local", identity=str(n)), id=str(n)), {})
+        assert (answer.status, answer.body["error"][:12]) == (503, "not set up: ")
+    assert [message.topic for message in outbox.sent] == ["alerts"]

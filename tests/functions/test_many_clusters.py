@@ -160,7 +160,7 @@ def test_a_cluster_that_hangs_is_worked_on_once(hanging: Fleet) -> None:
 
 
 def test_a_cluster_set_up_wrongly_stops_no_other() -> None:
-    """A policy that is not there is that cluster's own fault: it answers 500, and no event is dead-lettered for it."""
+    """A policy that is not there is that cluster's own fault: its tick is for later, and no event is dead-lettered for it."""
     fleet = Fleet()
     clusters = {**fleet.app.settings.clusters, "d": ClusterSettings(policy="/no/such.yaml")}
     sites: dict[str, Seams] = {n: {"cluster": WorldCluster(w), "pools": WorldPools(w)} for n, w in fleet.worlds.items()}
@@ -173,7 +173,7 @@ def test_a_cluster_set_up_wrongly_stops_no_other() -> None:
     )
     fleet.pod("a", "a")
     answer = app.receive("capacity_reconcile", TICK, {})
-    assert answer.status == 500
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "60"})
     assert answer.body["clusters"]["d"]["error"].startswith("not set up: /no/such.yaml")
     assert (fleet.lit["a"], [m for m in fleet.outbox.sent if m.topic == "dead-letter"]) == (1, [])
 

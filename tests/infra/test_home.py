@@ -8,6 +8,7 @@ import pytest
 from manifests import objects
 
 from pilotlight import settings
+from pilotlight.adapters.outbox.local import LARGEST, UNTAKEN
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 
@@ -55,6 +56,18 @@ def test_a_pod_is_restricted(pod: dict[str, Any]) -> None:
     assert container["securityContext"]["allowPrivilegeEscalation"] is False
     assert {"requests", "limits"} == container["resources"].keys()
     assert pod["automountServiceAccountToken"] is (container["name"] == "pilotlight")
+
+
+def test_letters_take_no_room_of_the_state() -> None:
+    """State and outbox lie on volumes of their own; the outbox's is larger than it can become."""
+    given = _data("pilotlight-settings")
+    (pod,) = (pod for pod in _pods() if pod["containers"][0]["name"] == "pilotlight")
+    mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+    state = mounts[given["PILOTLIGHT_STATE"].removeprefix("sqlite:").rpartition("/")[0]]
+    assert mounts[given["PILOTLIGHT_OUTBOX"].removeprefix("local:")] != state
+    claims = {each["metadata"]["name"]: each["spec"]["resources"] for each in _objects("PersistentVolumeClaim")}
+    room = int(claims["pilotlight-outbox"]["requests"]["storage"].removesuffix("Mi")) * 2**20
+    assert room > 3 * (UNTAKEN + 1) * LARGEST
 
 
 def test_one_image_runs_everywhere() -> None:

@@ -16,6 +16,9 @@ from pilotlight.flow.deps import Answer
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""
 
+STALLED_S = 60
+"""When a tick is worth another try that something stands in the way of: a person has to act first."""
+
 SHORT = 2_000
 """Letters of a body that is too much which its dead letter keeps."""
 
@@ -60,6 +63,21 @@ def refuse(request: Request, error: Reject, status: int = 200) -> Response:
             return failed(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
     return Response(status=status, body={"rejected": str(error)})
+
+
+def stalled(request: Request, tick: Tick, error: Exception) -> Response:
+    """A schedule's tick is never poison: the next one asks for the same. People are told once, its sender each time."""
+    answer = failed(error)
+    if isinstance(error, Retry):
+        return answer
+    if not request.dryrun:
+        try:
+            from pilotlight.flow.stalled import tell_stalled
+
+            tell_stalled(request.deps, tick, error, answer.body["error"])
+        except Exception as untold:  # The sender is told in any case.
+            _log.error("not told", exc_info=untold)
+    return Response(status=503, body=answer.body, headers={"Retry-After": str(STALLED_S)})
 
 
 def _tell_corrupt(request: Request, error: Corrupt) -> None:

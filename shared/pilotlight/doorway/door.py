@@ -9,8 +9,8 @@ import msgspec
 
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
-from pilotlight.doorway.answers import Response, decided, failed, refuse, worst
-from pilotlight.doorway.functions import run
+from pilotlight.doorway.answers import Response, decided, failed, refuse, stalled, worst
+from pilotlight.doorway.functions import run, takes
 from pilotlight.doorway.request import Function, House, Request
 from pilotlight.errors import Reject, TooMuch
 from pilotlight.facts.messages import (
@@ -24,6 +24,8 @@ from pilotlight.facts.messages import (
     Tick,
 )
 from pilotlight.settings import EVERY_CLUSTER
+
+NOT_SET_UP = "not set up: "
 
 MAX_TICKS = 60
 """Ticks in a body: what a queue may have kept of a schedule while nobody took it. They are one look."""
@@ -43,7 +45,7 @@ def receive(
     try:
         _check(house)
     except Exception as error:  # A deployment that is set up wrongly must not dead-letter its events.
-        return failed(error, "not set up: ")
+        return failed(error, NOT_SET_UP)
     dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")
     request = Request(house=house, function=function, body=body, headers=known, dryrun=dryrun)
     limit = house.settings.max_body
@@ -132,17 +134,17 @@ def _at(request: Request, message: Message, cluster: str) -> Response:
             site = request.house.at(cluster)
             _ = site.late
         except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
-            return failed(error, "not set up: ")
+            return stalled(request, message, error) if isinstance(message, Tick) else failed(error, NOT_SET_UP)
         return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))
 
 
 def _answer(request: Request, message: Message) -> Response:
     try:
         answer = run(request, message)
-    except Reject as error:
-        return refuse(request, error)
     except Exception as error:  # The one place that answers for what nobody foresaw.
-        return failed(error)
+        if isinstance(message, Tick) and takes(request.function, message):
+            return stalled(request, message, error)
+        return refuse(request, error) if isinstance(error, Reject) else failed(error)
     return decided(answer, message)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONFIRMED_WITHIN_S: Seconds = 20
 """All messages of one publication: the library gives no connection to cut."""
+LETTERS, MOST_LETTERS = "dead-letter", 10_000
+"""Dead letters whose ids a process remembers."""
 
 
 class PubSubOutbox:
@@ -30,9 +32,11 @@ class PubSubOutbox:
             raise BadInput("PILOTLIGHT_OUTBOX: name project and prefix, as in pubsub:acme/pilotlight")
         self._path = f"projects/{project}/topics/{prefix}-"
         self._client: PublisherClient | None = None
+        self._letters = dict[str, None]()
         self._lock = Lock()
 
     def publish(self, messages: Sequence[Outgoing]) -> None:
+        messages = [message for message in messages if not self._repeated(message)]
         if not messages:
             return
         client = self._connected()
@@ -46,6 +50,13 @@ class PubSubOutbox:
                     with suppress(RuntimeError):  # Only a key whose message failed is held back.
                         client.resume_publish(self._path + message.topic, message.key)
                 raise
+        self._letters |= dict.fromkeys(message.id for message in messages if message.topic == LETTERS)
+
+    def _repeated(self, message: Outgoing) -> bool:
+        """Whether this process sent the same dead letter already: it lies there, and once is enough."""
+        if len(self._letters) > MOST_LETTERS:
+            self._letters.clear()
+        return message.topic == LETTERS and message.id in self._letters
 
     def _send(self, client: "PublisherClient", message: Outgoing) -> "Future":
         topic, body = self._path + message.topic, encode_outgoing(message)
