@@ -160,7 +160,7 @@ def test_a_cluster_that_hangs_is_worked_on_once(hanging: Fleet) -> None:
 
 
 def test_a_cluster_set_up_wrongly_stops_no_other() -> None:
-    """A policy that is not there is that cluster's own fault: its tick is for later, no event is dead-lettered for it."""
+    """A policy that is not there is that cluster's own fault: its tick is for later, and no letter is left of it."""
     fleet = Fleet()
     clusters = {**fleet.app.settings.clusters, "d": ClusterSettings(policy="/no/such.yaml")}
     sites: dict[str, Seams] = {n: {"cluster": WorldCluster(w), "pools": WorldPools(w)} for n, w in fleet.worlds.items()}
