@@ -1,8 +1,8 @@
 """A folder as the topics: ``<topic>.jsonl`` holds one CloudEvent a line, ``<topic>.offset`` how far it was read.
 
 Who owns the folder can read what went out, dead letters too, with ``cat``. A file that is full becomes
-``<topic>.1.jsonl``, in place of the one before, one whose messages nobody takes when it is four times as large. The same
-dead letter again is counted in its line.
+``<topic>.1.jsonl``, in place of the one before; of one whose messages nobody takes four times as much is kept. The
+same dead letter again is counted in its line.
 """
 
 import fcntl
