@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from pilotlight.facts.bill import Bill
-from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.units import Seconds
@@ -79,6 +79,10 @@ class Pools(Protocol):
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool with its desired size and the instances on their way."""
+        ...
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        """What the cloud says of one instance of a pool; None where there is no cloud to ask."""
         ...
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:

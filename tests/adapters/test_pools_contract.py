@@ -15,7 +15,7 @@ from small_cloud import START, pod
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.adapters.pools.civo import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
-from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.ports import Gate, Pools
 
 CLOUDS = (*WAYS, "Civo")
@@ -90,6 +90,29 @@ def test_a_release_takes_the_named_instance_once(here: Ports) -> None:
         here.pools.release("one", instance)
     assert list(here.world.nodes) == ["n2"]
     assert _pool(here, "one").desired == 1
+
+
+def test_an_instance_is_told_with_its_age(here: Ports) -> None:
+    """What is there is as old as its request; what never was, or is another pool's, is not there."""
+    here.world.advance(5)
+    here.pools.grow("one", 1)
+    here.world.advance(300)
+    seen = here.pools.instance("one", "n1")
+    assert seen is not None
+    assert (seen.there, seen.created_at, bool(seen.going)) == (True, START + timedelta(seconds=5), False)
+    for pool, instance in (("one", "n9"), ("four", "n1")):
+        assert here.pools.instance(pool, instance) == InstanceState(there=False)
+
+
+def test_an_instance_that_is_taken_is_told_so(ours: Ports) -> None:
+    """The world says whether it takes an instance, and when."""
+    ours.pools.grow("one", 1)
+    before = ours.pools.instance("one", "n1")
+    ours.world.interrupt("n1", 120)
+    after = ours.pools.instance("one", "n1")
+    assert before is not None
+    assert after is not None
+    assert (before.going, after.going, after.deadline) == (False, True, START + timedelta(seconds=120))
 
 
 def test_an_instance_is_not_released_as_another_pools(here: Ports) -> None:

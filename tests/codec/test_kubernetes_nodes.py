@@ -213,6 +213,33 @@ def test_cordoned() -> None:
     assert not only_node(view([], [node(unschedulable=True)])).schedulable
 
 
-def test_the_clouds_id() -> None:
-    """The instance is the last part of the provider id."""
-    assert only_node(view([], [node(providerID="aws:///us-east-1a/i-0abc")])).instance == "i-0abc"
+@pytest.mark.parametrize(
+    ("provider", "cloud", "instance"),
+    [
+        ("aws:///us-east-1a/i-0abc", "aws", "i-0abc"),
+        ("gce://acme/europe-west4-b/gke-x9kz", "gcp", "gke-x9kz"),
+        ("civo://6f1c", "civo", "6f1c"),
+        (
+            "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets"
+            "/aks-gpu-41720938-vmss/virtualMachines/4",
+            "azure",
+            "aks-gpu-41720938-vmss_4",
+        ),
+        ("", "", ""),
+    ],
+)
+def test_the_clouds_id(provider: str, cloud: str, instance: str) -> None:
+    """Whose it is and what its cloud's events call it: the last part, and of a scale set's machine both."""
+    found = only_node(view([], [node(providerID=provider)]))
+    assert (found.cloud, found.instance) == (cloud, instance)
+
+
+def test_a_condition_that_says_that_it_goes() -> None:
+    """What AKS writes of scheduled events is kept where it is true; other conditions are not."""
+    made = node()
+    made["status"]["conditions"] += [
+        {"type": "PreemptScheduled", "status": "True"},
+        {"type": "RedeployScheduled", "status": "False"},
+        {"type": "FreezeScheduled", "status": "True"},
+    ]
+    assert only_node(view([], [made])).conditions == ("PreemptScheduled",)

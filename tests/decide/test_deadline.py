@@ -63,9 +63,9 @@ def at(moves: list[Move], what: str) -> dict[str, float]:
 
 
 def test_the_replacement_comes_first_and_the_release_last() -> None:
-    """Asked for, cordoned, saved, evicted, given back: in that order, all from one look."""
+    """Cordoned, asked for, saved, evicted, given back: in that order, all from one look."""
     moves = steps(notice(), four(bound("a", checkpoint_takes_s=30)))
-    assert [m.do for m in moves] == ["replace", "cordon", "checkpoint", "evict", "release"]
+    assert [m.do for m in moves] == ["cordon", "replace", "checkpoint", "evict", "release"]
     assert [(m.at - NOW).total_seconds() for m in moves] == [0, 0, 0, 30, 120 - MARGIN_S]
 
 

@@ -30,9 +30,9 @@ class Doomed(Stage):
     def __init__(
         self, pool: PoolPolicy = SPOT, *, pods: Sequence[dict[str, Any]] = ({},), relaunches: bool = False, **rules: Any
     ) -> None:
-        either = ClassPolicy(gpu_models="any", capacity_types=("spot",), idle_timeout=300)
+        either = ClassPolicy(gpu_models="any", capacity_types=(pool.capacity_type,), idle_timeout=300)
         classes = dict.fromkeys(("batch", "training"), either) | {
-            "serving": ClassPolicy(gpu_models="any", capacity_types=("spot",))
+            "serving": ClassPolicy(gpu_models="any", capacity_types=(pool.capacity_type,))
         }
         super().__init__(
             pools={"p": msgspec.structs.replace(pool, relaunches=relaunches)},
@@ -97,8 +97,8 @@ def test_a_node_is_replaced_saved_drained_and_given_back(relaunches: bool) -> No
     begin = stage.world.now_s
     answer = stage.notice()
     assert answer.did == (
-        "asked pool p for 1 x p/one/spot",
         "cordoned n1",
+        "asked pool p for 1 x p/one/spot",
         "asked ml/j0 for a checkpoint",
     )
     stage.until(110)
@@ -372,9 +372,10 @@ def test_a_mode_that_does_not_act_tells_and_leaves(mode: Any) -> None:
 def test_a_dry_run_tells_the_steps_and_changes_nothing() -> None:
     """The steps come in their order, with their times."""
     stage = Doomed(pods=[SAVES])
+    stage.world.interrupt("n1", 120)
     answer = stage.deliver("spot-interruption", dry_run=True)
     steps = [part.split(" ")[1] for part in answer.why.split("; ")[1:] if part[:1].isdigit()]
-    assert steps[:2] == ["replace", "cordon"]
+    assert steps[:2] == ["cordon", "replace"]
     assert steps.index("checkpoint") < steps.index("evict") < steps.index("release")
     assert notices.find(stage.deps, "n1") is None
 
@@ -382,8 +383,7 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing() -> None:
 def test_maintenance_that_is_days_off_waits() -> None:
     """Half an hour before it the rescue begins, not before."""
     stage = Doomed(pods=[SAVES])
-    deadline = stage.world.clock.now() + timedelta(hours=2)
-    answer = stage.deliver("scheduled-change", deadline=deadline)
+    answer = stage.notice("scheduled-change", 7200)
     assert (answer.did, stage.world.launches) == ((), 1)
     stage.minutes(85)
     assert not stage.world.nodes["n1"].cordoned

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck, Port
 from pilotlight.errors import PilotlightError, Unavailable, Unsure
-from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.ports import OPEN, Cluster, Gate, Page, State, Stored
 from pilotlight.units import Seconds
@@ -122,6 +122,9 @@ class HazardPools:
 
     def describe(self) -> Sequence[PoolState]:
         return self._call("pools", "describe", self._pools.describe)
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        return self._pools.instance(pool, instance)  # Asked beside the worker: no turn of its own.
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         def grow(to: int) -> PoolState:

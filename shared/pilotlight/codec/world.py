@@ -84,15 +84,15 @@ class Grow(_Wire, frozen=True, kw_only=True):
     zone: str = ""
 
 
-class Release(_Wire, frozen=True, kw_only=True):
-    """One named instance of a pool, to be given back."""
+class OfInstance(_Wire, frozen=True, kw_only=True):
+    """One named instance of a pool."""
 
     pool: str
     instance: str
 
 
-class Holds(_Wire, frozen=True, kw_only=True):
-    """One named instance, which may be there as one of a pool."""
+class Release(_Wire, frozen=True, kw_only=True):
+    """One named instance of a pool, to be given back."""
 
     pool: str
     instance: str
@@ -107,11 +107,11 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/evict": Evict,
     "cluster/tell": Tell,
     "pools/describe": Nothing,
+    "pools/instance": OfInstance,
     "pools/grow": Grow,
     "pools/release": Release,
-    "pools/holds": Holds,
 }
-"""``port/method`` and what it takes; it gives what the port's method returns. ``holds`` is the world's own."""
+"""``port/method`` and what it takes; it gives what the port's method returns."""
 
 
 class NewPods(_Wire, frozen=True, kw_only=True):

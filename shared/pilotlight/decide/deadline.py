@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
+from pilotlight.decide.verify import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
@@ -118,14 +119,18 @@ def rescue(
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))
 
 
-_ORDER = {"replace": 0, "cordon": 1, "checkpoint": 2, "evict": 3, "release": 4, "uncordon": 5}
+_ORDER = {"cordon": 0, "replace": 1, "checkpoint": 2, "evict": 3, "release": 4, "uncordon": 5}
 """Of steps that are due at once."""
 
 
 def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     if busy and not found.deadline:
         return Move(at=end, do="uncordon", subject=node.name, why="it may not be taken after all")
-    at = end if busy else found.begin
+    doubted = found.truth == "unverified"
+    if busy and doubted:  # Nothing with work on it is given back for a word that nobody confirms.
+        at = untrue_at(found) or end
+        return Move(at=at, do="uncordon", subject=node.name, why="it was not taken")
+    at = end if busy or doubted else found.begin
     why = "the deadline is near: what is left on it ends with it" if busy else "nothing is left on it"
     return Move(at=at, do="release", subject=node.name, why=why)
 
@@ -140,6 +145,7 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
     safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)
     latest = max(found.begin, end - timedelta(seconds=group.grace_s))
     moves: list[Move] = []
+    doubted = found.truth == "unverified"
     if group.takes_s and safe <= end:
         at, why = _saved_at(group, asked) or safe, f"its checkpoint is safe; {cents(group.usd)} were at risk"
         moves += [
@@ -148,11 +154,13 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
             if p.uid not in found.asked
         ]
         latest = max(latest, min(safe, end))
-    elif first.workload_class == "serving":
+    elif first.workload_class == "serving" and not doubted:
         at, why = min(latest, ready), "its replacement is ready, or its grace begins"
     else:
         at, why = latest, f"cannot save in time: may end by itself until then; {cents(group.usd)} at risk"
-    if any(p.blocks for p in group.pods):
+    if doubted:
+        at, why = latest, "nobody confirms the notice: it stays as long as its grace allows"
+    elif any(p.blocks for p in group.pods):
         at = min(at, max(found.begin, latest - timedelta(seconds=RETRY_S)))
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)

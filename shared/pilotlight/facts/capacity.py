@@ -94,7 +94,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     ``devices`` are the free thousandths of each whole-GPU device; ``slices`` the free counts of other device
     resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
-    known. ``instance`` is the cloud's id. ``schedulable`` is false when cordoned.
+    known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
+    when cordoned. ``conditions`` are those that are true and say that it goes.
     """
 
     name: str
@@ -111,9 +112,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[BoundPod, ...] = ()
     zone: str = ""
     instance: str = ""
+    cloud: str = ""
     schedulable: bool = True
     idle_since: datetime | None = None
     gpu_model: str = ""
+    conditions: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -144,6 +147,18 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     desired: int
     booting: tuple[Booting, ...] = ()
+
+
+class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cloud says of one instance: whether it is ``there``, and ``going``, None where it never says that.
+
+    ``created_at`` and ``deadline`` (when it goes) are None where they are not said.
+    """
+
+    there: bool
+    created_at: datetime | None = None
+    going: bool | None = None
+    deadline: datetime | None = None
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,9 @@ import msgspec
 from pilotlight.facts.messages import NoticeKind, Outgoing
 from pilotlight.units import Seconds, Usd, cents
 
+Truth = Literal["verified", "unverified", "disproved"]
+"""``verified``: the node or its cloud says so too, or it is our own word. ``disproved``: they say otherwise."""
+
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
 
@@ -41,16 +44,20 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     ``said_at`` is the notice's own time, ``begin`` when to start, ``deadline`` when the instance goes, None after the
     fact and for a mere probability. ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act,
     ``why`` says so in words; ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are
-    by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing.
+    by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing. ``cloud`` is who is said
+    to take it; ``named``: the notice itself said the deadline. ``truth`` is what is known of the notice, ``proof`` by
+    what, ``asked_cloud_at`` when its cloud was last asked. ``cordoned``: it took pods until we cordoned it.
     """
 
     cluster: str
     instance: str
     kind: NoticeKind
+    cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None
     begin: datetime
     deadline: datetime | None = None
+    named: bool = True
     until: datetime | None = None
     pool: str = ""
     node: str = ""
@@ -65,6 +72,10 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, Lost] = {}
     priced: bool = True
     messages: tuple[Outgoing, ...] = ()
+    truth: Truth = "verified"
+    proof: str = ""
+    asked_cloud_at: datetime | None = None
+    cordoned: bool = False
 
     @property
     def over(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
@@ -18,6 +18,18 @@ class WorldPools:
         with self._world.call("describe"):
             booting = self._world.booting
             return tuple(self._state(name, booting) for name in self._world.fleet.pools)
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        with self._world.call("instance"):
+            node = self._world.nodes.get(instance)
+            if node is None or node.pool != pool:
+                return InstanceState(there=False)
+            return InstanceState(
+                there=True,
+                created_at=self._world.moment(node.launched_s),
+                going=node.doomed_s is not None,
+                deadline=None if node.doomed_s is None else self._world.moment(node.doomed_s),
+            )
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         if self._world.fleet.desired.get(pool, 0) < to:

@@ -10,7 +10,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import Reject
-from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import OPEN, Gate
 
@@ -69,6 +69,9 @@ class FilePools:
     def describe(self) -> Sequence[PoolState]:
         sizes = Counter(node.pool for node in self._cluster.observe().nodes)
         return [PoolState(name=name, desired=size) for name, size in sorted(sizes.items())]
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        return None
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         raise _untouchable("grow", f"pool {pool}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pilotlight.errors import Forbidden
-from pilotlight.facts.capacity import BoundPod, ClusterView, PoolState
+from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.ports import OPEN, Cluster, Gate
 
 
@@ -50,6 +50,9 @@ class AdvisorPools:
         view = self._cluster.seen or self._cluster.observe()
         shown = Counter(node.pool for node in view.nodes)
         return tuple(PoolState(name=name, desired=shown[name]) for name in self._pools)
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        return None
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         _refuse(f"grow pool {pool} to {to}")

@@ -18,7 +18,7 @@ from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
-from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.facts.shop import Shop, Size
 from pilotlight.ports import OPEN, Clock, Gate
 
@@ -88,6 +88,15 @@ class CivoPools:
         return tuple(
             self._state(name, pools[pool], desired[pool]) for name, pool in self._names.items() if pool in pools
         )
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        """Civo announces nothing: only an instance that is being deleted is known to go."""
+        now, _ = self._find(pool)
+        found = next((i for i in now.instances or () if i.id == instance), None)
+        if found is None:
+            return InstanceState(there=False)
+        going = found.status.upper() in GONE
+        return InstanceState(there=True, created_at=_created(found), going=True if going else None)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         with self._lock:
@@ -170,8 +179,13 @@ class CivoPools:
 
     def _since(self, instance: _Instance) -> datetime:
         """When it was asked for; an instance that does not say is as young as can be: nothing is taken in doubt."""
-        try:
-            since = msgspec.convert(instance.created_at, datetime)
-        except msgspec.ValidationError:
-            return self._clock.now()
-        return since if since.tzinfo is not None else self._clock.now()
+        return _created(instance) or self._clock.now()
+
+
+def _created(instance: _Instance) -> datetime | None:
+    """When an instance was made, where it says so with its zone."""
+    try:
+        since = msgspec.convert(instance.created_at, datetime)
+    except msgspec.ValidationError:
+        return None
+    return since if since.tzinfo is not None else None

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Grow, Holds, Release
-from pilotlight.facts.capacity import PoolState
+from pilotlight.codec.world import Grow, OfInstance, Release
+from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.ports import OPEN, Gate
 
 _one = msgspec.json.Decoder(PoolState)
+_seen = msgspec.json.Decoder(InstanceState)
 _all = msgspec.json.Decoder(tuple[PoolState, ...])
 
 
@@ -22,6 +23,9 @@ class ServedPools:
     def describe(self) -> Sequence[PoolState]:
         return _all.decode(self._client.call("pools/describe"))
 
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        return _seen.decode(self._client.call("pools/instance", OfInstance(pool=pool, instance=instance)))
+
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
         now = next((state for state in self.describe() if state.name == pool), None)
         if now is not None and now.desired >= to:
@@ -29,5 +33,6 @@ class ServedPools:
         return _one.decode(self._client.change("pools/grow", Grow(pool=pool, to=to, zone=zone), gate))
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
-        if msgspec.json.decode(self._client.call("pools/holds", Holds(pool=pool, instance=instance)), type=bool):
+        seen = self.instance(pool, instance)
+        if seen is not None and seen.there:
             self._client.change("pools/release", Release(pool=pool, instance=instance), gate)

@@ -56,5 +56,15 @@ def gpu_model(product: str) -> str:
 
 
 def instance_id(provider_id: str) -> str:
-    """The cloud's id of an instance: the last part of "aws:///us-east-1a/i-0abc"."""
-    return provider_id.rpartition("/")[2]
+    """The cloud's id of an instance: the last part of "aws:///us-east-1a/i-0abc".
+
+    Azure numbers the machines of a scale set, and its events call them by both: "vmss_4".
+    """
+    *_, scale_set, machines, last = ("", "", *provider_id.split("/"))
+    return f"{scale_set}_{last}" if machines == "virtualMachines" and "virtualMachineScaleSets" in provider_id else last
+
+
+def cloud_of(provider_id: str) -> str:
+    """Whose an instance is, as notices say it; empty where its node names no provider."""
+    scheme = provider_id.partition("://")[0] if "://" in provider_id else ""
+    return {"gce": "gcp"}.get(scheme, scheme)

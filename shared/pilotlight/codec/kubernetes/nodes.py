@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from pilotlight.codec.kubernetes.blocks import blocks_drain
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.models import capacity_type, gpu_model, instance_id, pool_label
+from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
 from pilotlight.codec.kubernetes.requests import Request, Unreadable, read_amounts, whole_units
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.notices import CONDITIONS
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, SHARED, Classifier, GpuRequest
 from pilotlight.units import MILLI_PER_GPU
@@ -63,9 +64,11 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         ),
         zone=meta.labels.get(labels.ZONE, ""),
         instance=instance_id(node.spec.provider_id),
+        cloud=cloud_of(node.spec.provider_id),
         schedulable=not node.spec.unschedulable,
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
+        conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
 from pilotlight.decide.money.owner import owner_of
+from pilotlight.decide.verify import impossible, judge
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption
@@ -17,6 +18,9 @@ from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.notices import Kept
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
+
+SOONER = timedelta(seconds=5)
+"""What is said of one end twice differs by less."""
 
 ANOTHER = timedelta(minutes=10)
 """A notice that is so much younger is not the same one again. A cloud tells the end of an instance within that."""
@@ -44,6 +48,8 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         view = deps.cluster.observe()
         before = known.found if known and not known.found.over else None
         kept = Kept(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
+        if known and before and kept.found.truth == "disproved":
+            return _aside(known.found, kept.found)
         if dry_run:
             return _would(deps, kept.found, view)
         kept = notices.write(deps, kept)
@@ -61,10 +67,21 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
 
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
-    since = known.ended_at or known.received_at
-    if known.over and notice.at is not None and notice.at != known.said_at and notice.at - since > ANOTHER:
-        return True
-    return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) and not (known.over and known.outcome != "stayed")
+    if known.over:
+        same = (notice.kind, notice.at) == (known.kind, known.said_at)
+        if same or known.outcome == "disproved":  # After a false one there may come a true one.
+            return not same
+        if notice.at is not None and notice.at - (known.ended_at or known.received_at) > ANOTHER:
+            return True
+        return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) and known.outcome == "stayed"
+    return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) or _sooner(known, notice)
+
+
+def _sooner(known: Interruption, notice: InterruptionNotice) -> bool:
+    """An earlier end than one that nobody has confirmed: which of the two is true is yet to be seen."""
+    if known.truth == "verified" or notice.deadline is None or known.deadline is None:
+        return False
+    return notice.kind in NOTICE_S and known.deadline - notice.deadline > SOONER
 
 
 _RANK = {"rebalance": 0, "scheduled-change": 1}
@@ -75,6 +92,12 @@ def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
         why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
         return Answer(decision=known.found.decision, did=(), why=why)
     return _advance(deps, known, deps.cluster.observe())
+
+
+def _aside(known: Interruption, false: Interruption) -> Answer:
+    """An untrue notice beside one that is being dealt with: it changes nothing of that."""
+    why = f"{false.kind} of {false.instance} is not true: {false.proof}; {known.kind} goes on"
+    return Answer(decision=known.decision, did=(), why=why)
 
 
 def _advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
@@ -100,10 +123,12 @@ def _opened(
         cluster=deps.name,
         instance=notice.instance,
         kind=notice.kind,
+        cloud=notice.cloud,
         received_at=now,
         said_at=notice.at,
         begin=begin_of(deadline, now),
         deadline=deadline,
+        named=notice.deadline is not None,
         until=now + timedelta(seconds=CORDON_S) if not (deadline or late) else None,
         pool=pool,
         node=node.name if node else seen.node if seen else "",
@@ -115,8 +140,21 @@ def _opened(
         evicted=known.evicted if known else {},
         replaced=known.replaced if known else False,
         decision=known.decision if known else "",
+        cordoned=known.cordoned if known else False,
     )
+    if ours:
+        found = _judged(found, node, now)
     return _told(deps, found, notice, view, node, now)
+
+
+def _judged(found: Interruption, node: Node | None, now: datetime) -> Interruption:
+    """With what is known of its truth without asking anybody; over where it cannot be true."""
+    if node is None:
+        wrong = impossible(found, None, now)
+        truth, proof = ("disproved", wrong) if wrong else ("verified", "")
+    else:
+        truth, proof, _ = judge(found, node, None, now)
+    return msgspec.structs.replace(found, truth=truth, proof=proof, outcome="disproved" if truth == "disproved" else "")
 
 
 def _told(
@@ -129,6 +167,9 @@ def _told(
     if node is not None:
         lost = {pod.uid: unsaved(pod, node, price, found.deadline or now) for pod in pods}
         found = msgspec.structs.replace(found, lost=lost)
+    if found.outcome == "disproved":
+        found = msgspec.structs.replace(found, lost={}, ended_at=now)
+        return msgspec.structs.replace(found, messages=(notices.untrue(found, now),))
     if found.ours and found.kind == "rebalance":
         worth, figures = (
             worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
@@ -143,13 +184,19 @@ def _told(
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
     from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.question import verified
     from pilotlight.flow.interruption.rescue import Rescue
 
     node = node_of(view, found.instance)
+    if node is not None and found.truth == "unverified":
+        found = verified(deps, found, node, found.received_at)
+    if found.truth == "disproved":
+        return Answer(decision="", did=(), why=f"dry run: disproved: {found.proof}")
     run = Rescue(deps, found, view)
     steps = run.steps(node) if node and not found.over and (found.deadline or found.until) else ()
     lines = [f"{move.at:%H:%M:%S} {move.do} {move.subject}: {move.why}" for move in steps]
-    return Answer(decision="", did=(), why="; ".join([f"dry run: {found.outcome or found.why}", *lines]))
+    known = f"{found.truth}, {found.proof}" if found.proof else found.why
+    return Answer(decision="", did=(), why="; ".join([f"dry run: {found.outcome or known}", *lines]))
 
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
@@ -166,9 +213,12 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
         if deps.mode_of(node.pool) == "act":
             received_at = notice.at or now
             found = Interruption(
-                cluster=deps.name, instance=notice.instance, kind=notice.kind, received_at=received_at,
-                begin=begin_of(deadline, received_at), deadline=deadline, pool=node.pool, node=node.name, ours=True,
+                cluster=deps.name, instance=notice.instance, kind=notice.kind, cloud=notice.cloud,
+                received_at=received_at, said_at=notice.at, begin=begin_of(deadline, received_at), deadline=deadline,
+                named=notice.deadline is not None, pool=node.pool, node=node.name, ours=True,
             )  # fmt: skip
-            Rescue(deps, found, view).save(node)
+            found = _judged(found, node, now)
+            if not found.over and notice.action not in STAYS:
+                Rescue(deps, found, view).save(node)
     except (Retry, Denied):
         return  # The store's silence is what is told; the notice comes again.

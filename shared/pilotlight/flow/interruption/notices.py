@@ -105,7 +105,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         severity="info",
         fingerprint=_fingerprint(found),
         what=f"{found.kind} of {_named(found)} is over: {found.loss} lost",
-        why=_ENDED[found.outcome],
+        why=f"{found.proof}: {_ENDED['disproved']}" if found.outcome == "disproved" else _ENDED[found.outcome],
         next="nothing to do",
         how=f"pilotlight why {found.decision or found.instance}",
         subject=found.node or found.instance,
@@ -118,10 +118,36 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
     return _out(alert, f"{_id(found)}.end")
 
 
+def untrue(found: Interruption, now: datetime) -> Outgoing:
+    """What people are told of a notice that turned out to be untrue before they were told of it."""
+    alert = Alert(
+        cluster=found.cluster,
+        kind="interruption",
+        severity="warning",
+        fingerprint=f"{_fingerprint(found)}/untrue",
+        what=f"a notice that is not true: {found.kind} of {_named(found)}",
+        why=found.proof,
+        next=_ENDED["disproved"],
+        how=f"pilotlight why {found.instance}; see who may post notices",
+        subject=found.node or found.instance,
+        at=now,
+    )
+    return _out(alert, f"{_id(found)}.untrue")
+
+
+def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
+    """What is left to tell once an interruption is over: of an untrue notice that nobody was told of, only that."""
+    begun = f"{_id(found)}.begin"
+    if found.outcome == "disproved" and any(message.id == begun for message in found.messages):
+        return (untrue(found, now),)
+    return (*found.messages, closing(found, price, now))
+
+
 _WHEN = {"preempted": "no more: it is gone", "state-change": "no more: it is gone", "rebalance": "perhaps, soon"}
 
 _ENDED = {
     "not ours": "left to its owner: nothing is bought and nothing is drained",
+    "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",
     "unknown": "look at the cloud's console for its group; nothing is done",
     "stayed": "it stays as it is",
     "advised": "nothing is done: the mode does not allow it",

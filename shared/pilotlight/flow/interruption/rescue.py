@@ -23,6 +23,7 @@ from pilotlight.flow import brakes
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.doomed import node_of, without
+from pilotlight.flow.interruption.question import ASK_AGAIN, verified
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.walk import AT_WORK, Aim, aimed_walk
 from pilotlight.units import Seconds, UsdPerHour
@@ -49,16 +50,14 @@ class Rescue:
         """Every step that is due."""
         node = node_of(self.view, self.found.instance, self.found.node)
         if self.found.deadline is None and self.found.until is None:
-            self._replace(node)
-            if self.found.replaced:
-                self._end("after the fact")
+            self._afterwards(node)
         elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
             self._replace(node)
             self._end("advised")
         elif node is None:
             self._replace(None)
             self._end("gone")
-        elif not self._paused():
+        elif not self._paused() and (node := self._believed(node)) is not None:
             self._steps(node)
 
     def steps(self, node: Node) -> tuple[Move, ...]:
@@ -68,6 +67,8 @@ class Rescue:
 
     def save(self, node: Node) -> None:
         """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
+        if self._believed(node) is None:
+            return
         since_s = (self.now - self.found.begin).total_seconds()
         asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
         self._note(asked=dict.fromkeys(asked, self.found.begin))
@@ -75,6 +76,36 @@ class Rescue:
         for move in self.steps(node):
             if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
                 self._try(partial(self._gently, move, pods))
+
+    def _afterwards(self, node: Node | None) -> None:
+        """What is said to have gone already: room is asked for once that is true."""
+        if node is not None and self.found.truth == "unverified":
+            self.found = verified(self.deps, self.found, node, self.now)
+        if self.found.truth == "disproved":
+            self._end("disproved")
+        elif node is None or self.found.truth == "verified":
+            self._replace(node)
+            if self.found.replaced:
+                self._end("after the fact")
+        else:
+            self.again = self.now + ASK_AGAIN
+
+    def _believed(self, node: Node) -> Node | None:
+        """The node, cordoned at once where its time has come; None where its notice turns out to be untrue."""
+        early = self.now < self.found.begin and self.found.asked_cloud_at is not None
+        if self.found.truth == "verified" or early:
+            return node
+        if self.now >= self.found.begin and node.schedulable:
+            self._try(partial(self._cordon, node.name))
+            node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
+        self.found = verified(self.deps, self.found, node, self.now)
+        if self.found.truth != "disproved":
+            return node
+        if self.found.cordoned:
+            self._try(partial(self._uncordon, node.name))
+        if self.failed is None:
+            self._end("disproved")
+        return None
 
     def _steps(self, node: Node) -> None:
         self._count(node)
@@ -112,9 +143,7 @@ class Rescue:
         """What may be done without the lease."""
         cluster = self.deps.cluster
         if move.do == "cordon":
-            cluster.cordon(move.subject)
-            self.did.append(f"cordoned {move.subject}")
-            return
+            return self._cordon(move.subject)
         pod = pods[move.subject]
         name = f"{pod.namespace}/{pod.name}"
         if move.do == "checkpoint":
@@ -126,6 +155,16 @@ class Rescue:
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
             self.did.append(f"evicted {name}")
 
+    def _cordon(self, node: str) -> None:
+        self.deps.cluster.cordon(node)
+        self._note(cordoned=True)
+        self.did.append(f"cordoned {node}")
+
+    def _uncordon(self, node: str) -> None:
+        self.deps.cluster.uncordon(node)
+        self._note(cordoned=False)
+        self.did.append(f"uncordoned {node}")
+
     def _may_evict(self, move: Move) -> bool:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
@@ -133,7 +172,7 @@ class Rescue:
 
     def _last(self, move: Move, node: Node) -> None:
         if move.do == "uncordon":
-            self._try(partial(self.deps.cluster.uncordon, node.name))
+            self._try(partial(self._uncordon, node.name))
             if self.failed is None:
                 self._end("uncordoned")
         elif node.gpu_pods or self._drained(node):
@@ -227,16 +266,19 @@ class Rescue:
         self.found = msgspec.structs.replace(self.found, **fields)
 
     def _end(self, outcome: str) -> None:
-        self._note(outcome=outcome, ended_at=self.now)
-        end = notices.closing(self.found, self.price, self.now)
-        self._note(messages=(*self.found.messages, end))
+        untrue = outcome == "disproved"
+        lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
+        self._note(outcome=outcome, ended_at=self.now, lost=lost)
+        messages = notices.ending(self.found, self.price, self.now)
+        self._note(messages=messages)
 
     def answer(self, why: str = "") -> Answer:
         """What was done now, and when to look again."""
         done = f"over: {self.found.outcome}" if self.found.over else "goes on"
+        told = self.found.proof if self.found.truth != "verified" else self.found.why
         return Answer(
             decision=self.found.decision,
             did=tuple(self.did),
-            why=why or f"{self.found.kind} of {self.found.instance}: {done}; {self.found.why}",
+            why=why or f"{self.found.kind} of {self.found.instance}: {done}; {told}",
             look_again_at=self.again,
         )

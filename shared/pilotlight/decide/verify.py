@@ -1,0 +1,124 @@
+"""Whether a notice is true: by what can be real at all, by its times, and by what the node and the cloud say.
+
+A notice is a hint that anybody may send. ``verified`` is only what the node or its cloud says too; ``disproved`` is
+what they contradict, or what cannot be; the rest is ``unverified``, and does no harm that a true one would not do.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pilotlight.facts.capacity import InstanceState, Node
+from pilotlight.facts.interruption import NOTICE_S, Interruption, Truth
+from pilotlight.facts.notices import CONDITIONS, LABELS, TAINTS, capacity_types
+from pilotlight.units import human
+
+SKEW = timedelta(minutes=2)
+"""Clocks differ by so much, and events round their times."""
+
+BOOT = timedelta(minutes=15)
+"""An instance is so much older than its node at most."""
+
+AHEAD = timedelta(minutes=10)
+"""What is said is not said so long before."""
+
+FAR = timedelta(days=90)
+"""Nothing is announced so long ahead: clouds announce maintenance by weeks."""
+
+WAIT = timedelta(minutes=5)
+"""A node whose end was told goes on being ready no longer than that: kubelets report every few seconds."""
+
+NAMELESS_WAIT = timedelta(hours=1)
+"""A hook that names no deadline waits so long at most by default."""
+
+
+class Verdict(NamedTuple):
+    """Whether a notice is true, and why in words. ``deadline`` is the cloud's own, where it says one."""
+
+    truth: Truth
+    why: str
+    deadline: datetime | None = None
+
+
+def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Verdict:
+    """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none."""
+    shown = marks(node)
+    if shown and found.kind != "rebalance":
+        return Verdict("verified", f"its node says so: {shown}")
+    if said is not None and said.going and said.there:
+        return Verdict("verified", "the cloud says so too", said.deadline)
+    wrong = impossible(found, node, now) or _too_young(found, node, said)
+    if wrong:
+        return Verdict("disproved", wrong)
+    if found.kind == "rebalance":
+        return Verdict("verified", "it orders nothing: what may be lost is weighed against a move")
+    if said is not None and said.there and said.going is False:
+        return Verdict("disproved", "the cloud says that it runs on")
+    return _orders(found, said, now) if found.deadline else _ended(found, node, said, now)
+
+
+def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
+    """Why a notice cannot be true whatever anybody says, or empty: its times, or who can get such a notice."""
+    for at, what in ((found.said_at, "it is dated"), (found.deadline, "its deadline is")):
+        if at is not None and abs(at - now) > FAR:
+            return f"{what} {at:%Y-%m-%d}: that is no time of a notice that comes now"
+    if found.said_at is not None and found.said_at - now > AHEAD:
+        return f"it is dated {human((found.said_at - now).total_seconds())} ahead"
+    if node is None or found.cloud in ("", "world"):
+        return ""
+    if node.cloud and node.cloud != found.cloud:
+        return f"it is {found.cloud}'s, and the node is {node.cloud}'s"
+    if node.capacity_type not in capacity_types(found.kind, found.cloud):
+        return f"{found.cloud} sends no {found.kind} to {node.capacity_type} capacity"
+    return ""
+
+
+def marks(node: Node) -> str:
+    """What a node itself shows of its end: a taint, a condition or a label of its cloud; empty where nothing is."""
+    taint = next((t.key for t in node.taints if t.key in TAINTS), "")
+    condition = next((c for c in node.conditions if c in CONDITIONS), "")
+    label = next((name for name in LABELS if name in node.labels), "")
+    named = (("taint", taint), ("condition", condition), ("label", label))
+    return next((f"{kind} {name}" for kind, name in named if name), "")
+
+
+def untrue_at(found: Interruption) -> datetime | None:
+    """When a node that is still there shows that its deadline was none; None for what has no deadline."""
+    if found.deadline is None:
+        return None
+    nameless = found.kind == "lifecycle" and not found.named
+    return found.deadline + (NAMELESS_WAIT if nameless else SKEW)
+
+
+def _too_young(found: Interruption, node: Node, said: InstanceState | None) -> str:
+    """A group gives a new machine an old one's name: what was said before it began was said of another."""
+    if found.said_at is None:
+        return ""
+    late = found.kind not in NOTICE_S and found.kind != "rebalance"
+    if said is not None and said.there and said.created_at is not None:
+        born, before = said.created_at, SKEW
+    else:
+        born, before = node.created_at, SKEW if late else BOOT
+    if found.said_at >= born - before:
+        return ""
+    return f"it is dated {found.said_at:%Y-%m-%d %H:%M:%S}, and the instance began {born:%Y-%m-%d %H:%M:%S}"
+
+
+def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> Verdict:
+    over = untrue_at(found)
+    if over is not None and now >= over:
+        return Verdict("disproved", f"its deadline, {found.deadline:%H:%M:%S}, is over, and the node is still there")
+    return Verdict("unverified", _SILENT if said is None or said.there else "the cloud knows no such instance")
+
+
+def _ended(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Verdict:
+    """What is said to have ended already: a node that is not ready says so too."""
+    if not node.ready:
+        return Verdict("verified", "its node is not ready any more")
+    if said is not None and not said.there:
+        return Verdict("verified", "the cloud has it no more")
+    if now - found.received_at > WAIT:
+        return Verdict("disproved", "it is said to have ended, and its node is still ready")
+    return Verdict("unverified", _SILENT)
+
+
+_SILENT = "neither the cloud nor the node says so"

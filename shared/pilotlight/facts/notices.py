@@ -1,0 +1,97 @@
+"""Which interruption notices can be real: by kind, by the cloud that says so, and by what was bought of it.
+
+Whatever is not in the table is no word of that cloud's about such an instance: it was forged, or is about another.
+``state-change`` and ``lifecycle`` may come to any instance of a cloud that sends them.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.messages import NoticeKind
+
+Cloud = Literal["aws", "gcp", "azure"]
+
+_ANY: frozenset[CapacityType] = frozenset(("on-demand", "spot", "reserved"))
+_BOUGHT: frozenset[CapacityType] = frozenset(("on-demand", "reserved"))
+_SPOT: frozenset[CapacityType] = frozenset(("spot",))
+
+REAL: Mapping[NoticeKind, Mapping[Cloud, frozenset[CapacityType]]] = {
+    "spot-interruption": {"aws": _SPOT, "gcp": _SPOT, "azure": _SPOT},
+    "rebalance": {"aws": _SPOT},
+    "capacity-reservation": {"aws": _BOUGHT},
+    "scheduled-change": {"aws": _ANY, "gcp": _ANY, "azure": _ANY},
+    "lifecycle": {"aws": _ANY, "azure": _ANY},
+    "state-change": {"aws": _ANY, "gcp": _ANY, "azure": _ANY},
+    "preempted": {"gcp": _SPOT},
+}
+"""The capacity types that can get a kind of notice, by the cloud. A cloud that is not named never sends it."""
+
+MEANS: Mapping[NoticeKind, Mapping[Cloud, str]] = {
+    "spot-interruption": {
+        "aws": "Spot Instance interruption notice",
+        "gcp": "preemption notice of a Spot VM, relayed from it",
+        "azure": "scheduled event Preempt",
+    },
+    "rebalance": {"aws": "rebalance recommendation"},
+    "capacity-reservation": {"aws": "end of an interruptible reservation or a capacity block"},
+    "scheduled-change": {
+        "aws": "Health's retirement, stop, reboot, network",
+        "gcp": "host maintenance, relayed from the VM",
+        "azure": "scheduled events Freeze, Reboot, Redeploy",
+    },
+    "lifecycle": {"aws": "Auto Scaling's terminate hook", "azure": "scheduled event Terminate"},
+    "state-change": {
+        "aws": "stopping, stopped, shutting-down, terminated",
+        "gcp": "host error, host maintenance",
+        "azure": "stopped or deleted, relayed",
+    },
+    "preempted": {"gcp": "a Spot VM was preempted"},
+}
+"""What the cloud calls it."""
+
+SOURCES: Mapping[Cloud, tuple[str, ...]] = {
+    "aws": (
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances-status-check_sched.html",
+        "https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html",
+    ),
+    "gcp": (
+        "https://cloud.google.com/compute/docs/instances/spot",
+        "https://cloud.google.com/compute/docs/instances/host-maintenance-overview",
+        "https://cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu",
+    ),
+    "azure": (
+        "https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events",
+        "https://learn.microsoft.com/azure/aks/node-auto-drain",
+    ),
+}
+"""Where each cloud says so."""
+
+TAINTS = (
+    "cloud.google.com/impending-node-termination",
+    "aws-node-termination-handler/spot-itn",
+    "aws-node-termination-handler/scheduled-maintenance",
+    "aws-node-termination-handler/asg-lifecycle-termination",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "remediator.kubernetes.azure.com/unschedulable",
+    "remediator.aks.microsoft.com/unschedulable",
+    "ToBeDeletedByClusterAutoscaler",
+)
+"""Taints of clouds and of their handlers that say that a node goes."""
+
+CONDITIONS = ("PreemptScheduled", "TerminateScheduled", "RedeployScheduled")
+"""Conditions that say so where they are true: AKS writes them from Azure's scheduled events."""
+
+LABELS = ("cloud.google.com/scheduled-maintenance-time",)
+"""Labels that say so by being there: GKE tells its hosts' maintenance by them."""
+
+
+def capacity_types(kind: NoticeKind, cloud: str) -> frozenset[CapacityType]:
+    """What can get this notice from that cloud. A world stands for any of them."""
+    if cloud == "world":
+        return frozenset().union(*REAL.get(kind, {}).values())
+    return next((types for name, types in REAL.get(kind, {}).items() if name == cloud), frozenset())

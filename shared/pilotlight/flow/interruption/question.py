@@ -1,0 +1,47 @@
+"""Whether a notice is true, asked of the node and of its cloud: no rescue waits long for that."""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from threading import Thread
+
+import msgspec
+
+from pilotlight.decide.verify import judge
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.capacity import InstanceState, Node
+from pilotlight.facts.interruption import Interruption
+from pilotlight.flow.deps import Deps
+from pilotlight.units import Seconds
+
+PATIENCE_S: Seconds = 2.0
+"""No answer within this is none: what is not verified by then counts as not verified."""
+
+ASK_AGAIN = timedelta(seconds=15)
+"""A cloud is asked so often at most whether what it does not say yet has become true."""
+
+
+def verified(deps: Deps, found: Interruption, node: Node, now: datetime) -> Interruption:
+    """What is known of a notice by now. Its deadline is the cloud's own, where the cloud tells one."""
+    asked_at, said = found.asked_cloud_at, None
+    if asked_at is None or now - asked_at >= ASK_AGAIN:
+        said, asked_at = ask(deps, found.pool, found.instance), now
+    truth, proof, deadline = judge(found, node, said, now)
+    deadline = (deadline or found.deadline) if found.deadline else None
+    return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline, asked_cloud_at=asked_at)
+
+
+def ask(deps: Deps, pool: str, instance: str, patience_s: Seconds = PATIENCE_S) -> InstanceState | None:
+    """What the cloud says of an instance; None where it cannot be asked, does not know, or takes too long.
+
+    Asked on a thread of its own: a call that hangs ends by its own deadline, and nobody waits for it.
+    """
+    answers: list[InstanceState | None] = []
+
+    def question() -> None:
+        with suppress(PilotlightError):
+            answers.append(deps.pools.instance(pool, instance))
+
+    thread = Thread(target=question, name=f"ask-{instance}", daemon=True)
+    thread.start()
+    thread.join(patience_s)
+    return answers[0] if answers else None

@@ -1,0 +1,136 @@
+"""Whether a notice is true: what can be real, what the times say, and whose word counts."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from pilotlight.decide.verify import BOOT, SKEW, Verdict, judge
+from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
+from pilotlight.facts.interruption import NOTICE_S, Interruption
+from pilotlight.facts.messages import NoticeKind
+from pilotlight.facts.notices import CONDITIONS, MEANS, REAL, SOURCES, TAINTS, Cloud, capacity_types
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"
+CLOUDS: tuple[Cloud, ...] = get_args(Cloud)
+BOUGHT = {frozenset(("spot",)): "spot", frozenset(("on-demand", "reserved")): "on-demand, reserved"}
+
+
+def _s(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+def _node(**fields: Any) -> Node:
+    kept = {"capacity_type": "spot", "created_at": NOW - _s(7200), "ready": True, **fields}
+    return Node(name="n", pool="p", instance_type="t", instance="i", **kept)
+
+
+def _found(kind: NoticeKind = "spot-interruption", **fields: Any) -> Interruption:
+    goes = NOW + _s(120) if kind in NOTICE_S else None
+    until = NOW + _s(1800) if kind == "rebalance" else None
+    kept = {
+        "received_at": NOW,
+        "begin": NOW,
+        "said_at": NOW,
+        "deadline": goes,
+        "until": until,
+        "cloud": "aws",
+        **fields,
+    }
+    return Interruption(cluster="c", instance="i", kind=kind, **kept)
+
+
+def _said(there: bool = True, **fields: Any) -> InstanceState:
+    return InstanceState(there=there, **fields)
+
+
+GOES, RUNS = _said(going=True, deadline=NOW + _s(300)), _said(going=False)
+
+
+@pytest.mark.parametrize(
+    ("found", "node", "said", "truth"),
+    [
+        pytest.param(_found(), _node(), GOES, "verified", id="the cloud says so too"),
+        pytest.param(_found(), _node(), RUNS, "disproved", id="the cloud says that it runs on"),
+        pytest.param(_found(), _node(), None, "unverified", id="the cloud cannot be asked"),
+        pytest.param(_found(), _node(), _said(), "unverified", id="the cloud never says so"),
+        pytest.param(_found(), _node(), _said(there=False), "unverified", id="the cloud does not know it"),
+        pytest.param(_found(), _node(cloud="civo"), None, "disproved", id="another cloud's node"),
+        pytest.param(_found(), _node(cloud="aws"), None, "unverified", id="that cloud's node"),
+        pytest.param(_found(), _node(capacity_type="on-demand"), None, "disproved", id="spot's notice for on-demand"),
+        pytest.param(_found(), _node(capacity_type="on-demand"), GOES, "verified", id="so, but the cloud says so too"),
+        pytest.param(_found("lifecycle"), _node(capacity_type="on-demand"), None, "unverified", id="a hook for it"),
+        pytest.param(_found(said_at=None), _node(), None, "unverified", id="it does not say when it was said"),
+        pytest.param(_found(said_at=NOW - _s(7200) - BOOT), _node(), None, "unverified", id="while the node booted"),
+        pytest.param(_found(said_at=NOW - _s(7201) - BOOT), _node(), None, "disproved", id="before the node began"),
+        pytest.param(
+            _found(said_at=NOW - _s(7201)), _node(), _said(created_at=NOW - _s(7000)), "disproved",
+            id="before its cloud says that it began",
+        ),
+        pytest.param(
+            _found(deadline=NOW - SKEW + _s(1)), _node(), None, "unverified", id="over by less than clocks differ"
+        ),
+        pytest.param(_found(deadline=NOW - SKEW), _node(), None, "disproved", id="over, and still there"),
+        pytest.param(_found("lifecycle", deadline=NOW - SKEW, named=False), _node(), None, "unverified", id="a hook"),
+        pytest.param(_found(said_at=NOW + _s(601)), _node(), None, "disproved", id="said ahead of now"),
+        pytest.param(_found("rebalance"), _node(), None, "verified", id="a rebalance is weighed, not believed"),
+        pytest.param(_found("rebalance"), _node(), RUNS, "verified", id="a cloud that runs it on may take it yet"),
+        pytest.param(_found("rebalance"), _node(capacity_type="on-demand"), None, "disproved", id="of on-demand"),
+        pytest.param(_found("state-change"), _node(ready=False), None, "verified", id="it ended, and is not ready"),
+        pytest.param(_found("state-change"), _node(), _said(there=False), "verified", id="it ended, says the cloud"),
+        pytest.param(_found("state-change"), _node(), RUNS, "disproved", id="it ended, and runs on"),
+        pytest.param(_found("state-change"), _node(), None, "unverified", id="it ended, and is still ready"),
+        pytest.param(
+            _found("preempted", cloud="gcp", said_at=NOW - _s(600)), _node(created_at=NOW - _s(60)), None, "disproved",
+            id="a preemption before a new machine of its name",
+        ),
+    ],
+)  # fmt: skip
+def test_a_notice_is_judged(found: Interruption, node: Node, said: InstanceState | None, truth: str) -> None:
+    """The cloud's and the node's word count most; then what can be, then the times; the rest is not known."""
+    verdict = judge(found, node, said, NOW)
+    assert verdict.truth == truth
+    assert verdict.why
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        *({"taints": (Taint(key=key, effect="NoSchedule"),)} for key in TAINTS),
+        *({"conditions": (c,)} for c in CONDITIONS),
+    ],
+    ids=[*TAINTS, *CONDITIONS],
+)
+def test_what_a_node_shows_confirms(marked: dict[str, Any]) -> None:
+    """A mark that clouds and their handlers set is proof, also where nothing else would be."""
+    old = _found(said_at=NOW - _s(864_000), deadline=NOW - _s(600))
+    assert judge(old, _node(**marked), None, NOW).truth == "verified"
+    assert judge(old, _node(), None, NOW).truth == "disproved"
+
+
+def test_the_clouds_own_deadline_is_told() -> None:
+    """Where the cloud says when, that is when."""
+    assert judge(_found(), _node(), GOES, NOW) == Verdict("verified", "the cloud says so too", NOW + _s(300))
+
+
+def _cell(kind: NoticeKind, cloud: Cloud) -> str:
+    types = REAL[kind].get(cloud)
+    return "never" if types is None else f"{BOUGHT.get(types, 'any')}: {MEANS[kind][cloud]}"
+
+
+def test_the_guide_prints_the_table() -> None:
+    """Every kind, every cloud, what can get it and what it is called there; and where each cloud says so."""
+    rows = [f"| {kind} | {' | '.join(_cell(kind, cloud) for cloud in CLOUDS)} |" for kind in REAL]
+    table = "\n".join(["| notice | AWS | Google Cloud | Azure |", "|---|---|---|---|", *rows])
+    assert table in GUIDE.read_text(), f"print this in {GUIDE.name}:\n{table}"
+    links = [link for cloud in CLOUDS for link in SOURCES[cloud]]
+    assert [link for link in links if link not in GUIDE.read_text()] == []
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_a_world_stands_for_every_cloud(kind: NoticeKind) -> None:
+    """What some cloud sends, a world may send."""
+    every: set[CapacityType] = {one for types in REAL[kind].values() for one in types}
+    assert capacity_types(kind, "world") == every
