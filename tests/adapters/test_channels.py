@@ -273,7 +273,24 @@ def test_a_url_that_leads_inside_is_refused(clock: VirtualClock, host: str) -> N
 
 @pytest.mark.parametrize(
     "address",
-    ["100.64.0.1", "172.16.0.1", "192.168.1.1", "224.0.0.1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "2002:7f00:1::"],
+    [
+        "100.64.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "224.0.0.1",
+        "fe80::1%eth0",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:ffff::1",
+        "::10.0.0.1",
+        "::169.254.169.254",
+        "::ffff:0:127.0.0.1",
+        "fec0::1",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "64:ff9b::a83f:8110",
+    ],
 )
 def test_an_address_that_carries_an_inner_one_is_refused(address: str) -> None:
     """Shared, multicast and link-local ranges, and IPv6 that leads to inner IPv4."""
@@ -281,7 +298,7 @@ def test_an_address_that_carries_an_inner_one_is_refused(address: str) -> None:
         refuse_private(address, "it")
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101", "168.63.129.17", "64:ff9b:2::1"])
 def test_an_address_of_the_internet_is_not(address: str) -> None:
     """Public addresses pass."""
     refuse_private(address, "it")
@@ -356,3 +373,56 @@ def test_apprise_leads_nowhere_inside(receiver: Receiver) -> None:
     with pytest.raises(BadInput, match="Apprise URL"):
         AppriseChannel(f"nonsense-{SECRET}").deliver(ALERT)
     assert receiver.came == []
+
+
+def _resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """A name server that answers so, one after the other, and then as it did last; the names it was asked for."""
+    asked, real = list[str](), socket.getaddrinfo
+
+    def look(host: Any, port: Any, *rest: Any, **more: Any) -> list[Any]:
+        if host in ("127.0.0.1", None):
+            return real(host, port, *rest, **more)
+        asked.append(host)
+        found = answers[min(len(asked), len(answers)) - 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, int(port or 0))) for address in found]
+
+    monkeypatch.setattr("socket.getaddrinfo", look)
+    return asked
+
+
+@pytest.mark.parametrize("addresses", [["203.0.114.1", "127.0.0.1"], ["127.0.0.1", "203.0.114.1"]])
+def test_every_address_of_a_name_is_looked_at(
+    receiver: Receiver, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    """One inner address among others is enough, wherever it stands; nothing is sent to any of them."""
+    _resolving(monkeypatch, addresses)
+    url = f"hooks.example.com:{receiver.server_port}/"
+    with pytest.raises(Forbidden, match="allow_private"):
+        WebhookChannel(f"http://{url}", clock).deliver(ALERT)
+    with pytest.raises(Forbidden, match="allow_private"):
+        AppriseChannel(f"json://{url}").deliver(ALERT)
+    assert receiver.came == []
+
+
+def test_apprise_is_held_to_what_it_connects_to(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that leads outside when it is looked at, and inside when Apprise connects, is refused there."""
+    asked = _resolving(monkeypatch, ["203.0.114.1"], ["127.0.0.1"])
+    with pytest.raises(Forbidden, match="allow_private"):
+        AppriseChannel(f"json://hooks.example.com:{receiver.server_port}/").deliver(ALERT)
+    assert len(asked) >= 2
+    assert receiver.came == []
+    socket.create_connection(("127.0.0.1", receiver.server_port)).close()  # Others connect as before.
+
+
+def test_apprise_follows_no_redirect(receiver: Receiver) -> None:
+    """Where an answer sends it elsewhere it does not go, and the alert was not sent."""
+    receiver.script = [(307, {"Location": f"http://127.0.0.1:{receiver.server_port}/elsewhere"}, b"")]
+    with pytest.raises(Unavailable):
+        AppriseChannel(f"json://127.0.0.1:{receiver.server_port}/?redirect=yes", allow_private=True).deliver(ALERT)
+    assert len(receiver.came) == 1
+
+
+def test_apprise_makes_no_connection_that_nobody_can_look_at() -> None:
+    """A scheme that connects in threads of its own is refused unless the policy allows private addresses."""
+    with pytest.raises(BadInput, match="allow_private"):
+        AppriseChannel(f"xmpp://user:{SECRET}@example.com").deliver(ALERT)

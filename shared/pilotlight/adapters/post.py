@@ -22,6 +22,17 @@ LONGEST_WAIT_S: Seconds = 6 * 3600
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REFUSED = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "64:ff9b:1::/48",  # RFC 8215: a network's own translation, into IPv4 of its choice.
+        "::/96",  # IPv4 in IPv6 as it once was (RFC 4291, 2.5.5.1).
+        "::ffff:0:0:0/96",  # IPv4 translated (RFC 7915).
+        "fec0::/10",  # Site-local, as it once was.
+        "168.63.129.16/32",  # What every machine of Azure asks for its own settings.
+    )
+)
+"""Ranges that Python takes for global, and that lead inside."""
 
 
 class Poster:
@@ -81,10 +92,14 @@ def checked(url: str, who: str) -> SplitResult:
 def refuse_private(address: str, who: str) -> None:
     """Raise ``Forbidden`` for an address that is not of the public internet, or that carries one that is not."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    if any(not each.is_global or each.is_multicast for each in _carried(found)):
+    if any(not each.is_global or each.is_multicast or _inside(each) for each in _carried(found)):
         raise Forbidden(
             f"{who} resolves to a loopback, link-local or private address; if that is meant, set allow_private: true"
         )
+
+
+def _inside(address: Address) -> bool:
+    return any(address.version == each.version and address in each for each in _REFUSED)
 
 
 def retry_after(text: str, now: datetime) -> Seconds | None:

@@ -1,16 +1,26 @@
 """Alerts to whatever Apprise knows: e-mail, Teams, Discord, PagerDuty and a hundred others.
 
 Apprise is imported with the first alert. It says only whether it worked: a failure is tried again within bounds,
-whatever it was. It resolves hosts itself: the address is looked at before, and not again by the connection.
+whatever it was. It resolves and connects by itself, also where a redirect or an answer of its own leads it: while it
+works every connection of its thread is looked at as it is made, by its address and not by its name.
 """
 
 import logging
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import local
+from typing import Any
 
 from pilotlight.adapters.post import refuse_private
 from pilotlight.codec.alerts import plain
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
+
+OWN_THREADS = ("xmpp", "xmpps")
+"""Schemes whose connections are made where nobody can look."""
 
 _TYPES = {"info": "info", "warning": "warning", "critical": "failure"}
 
@@ -30,17 +40,73 @@ class AppriseChannel:
         # Their lines hold addresses and tokens.
         for name in ("apprise", "urllib3", "requests"):
             logging.getLogger(name).disabled = True
+        scheme = self._url.partition(":")[0].lower()
+        who = f"apprise {scheme}"
+        if scheme in OWN_THREADS and not self._allow_private:
+            raise BadInput(f"{who} connects where its addresses cannot be looked at; set allow_private: true")
         target = apprise.Apprise()
         if not target.add(self._url):
             raise BadInput("an Apprise URL must be one that Apprise reads: look at github.com/caronc/apprise")
-        scheme, host = self._url.partition(":")[0].lower(), str(getattr(target[0], "host", "") or "")
+        target[0].redirects = False  # Whatever its URL says.
+        host = str(getattr(target[0], "host", "") or "")
         if not self._allow_private:
-            _refuse_private(host, f"apprise {scheme}")
+            _refuse_private(host, who)
         title, text = plain(alert)
         kind = "success" if alert.resolved else _TYPES[alert.severity]
-        if not target.notify(body=text, title=title, notify_type=kind):
-            raise Unavailable(f"apprise {scheme}: it was not sent; check its URL")
+        with _watched("" if self._allow_private else who):
+            if not target.notify(body=text, title=title, notify_type=kind):
+                raise Unavailable(f"{who}: it was not sent; check its URL")
         return ""
+
+
+class _Watch(local):
+    """Of one thread: who connects while it is watched, and why that was refused."""
+
+    who = ""
+    refused: Forbidden | None = None
+
+
+_watch = _Watch()
+
+
+@contextmanager
+def _watched(who: str) -> Iterator[None]:
+    """Refuse inner addresses to every connection that this thread makes meanwhile. Raises ``Forbidden``."""
+    _look_at_connections()
+    _watch.who, _watch.refused = who, None
+    try:
+        yield
+    except Unavailable:
+        if _watch.refused is not None:
+            raise _watch.refused from None
+        raise
+    finally:
+        _watch.who = ""
+
+
+@cache
+def _look_at_connections() -> None:
+    sys.addaudithook(_connecting)
+
+
+def _connecting(event: str, details: tuple[Any, ...]) -> None:
+    """Called before any socket of this process connects or sends somewhere."""
+    if event not in ("socket.connect", "socket.sendto", "socket.sendmsg") or not _watch.who:
+        return
+    address = details[1]
+    try:
+        if isinstance(address, tuple):
+            refuse_private(str(address[0]), _watch.who)
+        elif address is not None:
+            raise Forbidden(f"{_watch.who} leads to a socket of this machine")
+    except ValueError:
+        # A name, given to the system to resolve: what it leads to is seen by nobody.
+        _watch.refused = Forbidden(f"{_watch.who} connects by a name; name an address, or set allow_private: true")
+    except Forbidden as refused:
+        _watch.refused = refused
+    else:
+        return
+    raise PermissionError(str(_watch.refused))
 
 
 def _refuse_private(host: str, who: str) -> None:
