@@ -13,12 +13,48 @@ from pilotlight.units import Seconds, Usd, UsdPerHour
 
 Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
 
+Code = Literal[
+    "",
+    "selector",
+    "toleration",
+    "device",
+    "model",
+    "gpu-memory",
+    "size",
+    "class",
+    "spot",
+    "throughput",
+    "which-gpu",
+    "no-pool",
+    "price-age",
+    "quarantine",
+    "backoff",
+    "step",
+    "cap",
+    "budget",
+    "stranded",
+    "dearer",
+    "gang",
+    "unbound",
+]
+"""The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
+
+The pod and the node: ``selector``, ``toleration``, ``device`` (resource name), ``model``, ``gpu-memory``, ``size``.
+The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
+``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
+``step`` of a budget's ladder, ``cap``, ``budget``, ``stranded``, ``dearer`` than the choice.
+"""
+
+NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff")
+"""The codes of offerings that may be had later."""
+
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     """An offering that was not chosen, and why. ``usd_per_useful_hour`` per pod, where it could be worked out."""
 
     offering: str
     why: str
+    code: Code = ""
     usd_per_useful_hour: Decimal | None = None
 
 
@@ -27,6 +63,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``fits``: a ready node has room. ``booting``: capacity on its way will hold them. ``bought``: a purchase of
     this plan. ``waiting``: allowed, not obtainable now. ``refused``: a cap or rule forbids. ``finding``: mend the pod.
+    ``code`` is the rule that keeps them from a node, where one does; a finding's too.
     ``unnamed`` counts pods beyond those named, in a record that would else be too large.
     """
 
@@ -35,6 +72,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     where: str
     why: str
+    code: Code = ""
     rejected: tuple[Rejected, ...] = ()
     usd_per_useful_hour: Decimal | None = None
     workload_class: str = ""

@@ -13,7 +13,7 @@ from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import Step
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.decisions import Rejected
+from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
@@ -51,11 +51,11 @@ class Eligible:
 
     candidates: tuple[Candidate, ...]
     rejected: tuple[Rejected, ...]
-    finding: tuple[str, str] | None = None
+    finding: tuple[Code, str] | None = None
     barred: str = ""
 
 
-def misfit(shape: PodShape, offering: Offering) -> tuple[str, str] | None:
+def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
@@ -97,13 +97,13 @@ def eligible(
     """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs."""
     rules = policy.of_class(shape.workload_class)
     rejected: list[Rejected] = []
-    codes: set[str] = set()
+    codes: set[Code] = set()
     able: list[Offering] = []
     for offering in offerings:
         wrong = misfit(shape, offering) or _against_class(shape, offering, rules)
         if wrong:
             codes.add(wrong[0])
-            rejected.append(Rejected(offering=offering.name, why=wrong[1]))
+            rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
         else:
             able.append(offering)
     if not able:
@@ -115,16 +115,16 @@ def eligible(
         )
         return Eligible((), tuple(rejected), ("which-gpu", message))
     speeds, unknown = _speeds(shape, rules, able, throughput)
-    rejected += [Rejected(offering=o.name, why=why) for o, why in unknown]
+    rejected += [Rejected(offering=o.name, code="throughput", why=why) for o, why in unknown]
     free: list[Offering] = []
     over = ""
     for offering in able:
         if offering.gpu_model in speeds:
             step = barred(steps, offering, shape.workload_class, shape.team, now)
-            why = step or _not_now(shape, offering, policy, memory, now)
+            wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
             over = over or step
-            if why:
-                rejected.append(Rejected(offering=offering.name, why=why))
+            if wrong:
+                rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
             else:
                 free.append(offering)
     preferred = [o for o in free if o.capacity_type in rules.capacity_types]
@@ -136,7 +136,7 @@ def eligible(
     return Eligible(candidates, tuple(rejected), barred=over)
 
 
-def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[str, str] | None:
+def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[Code, str] | None:
     kind = offering.capacity_type
     if kind == "spot" and shape.workload_class == "serving":
         return "class", "serving never runs on spot"
@@ -147,7 +147,7 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
         )
     unsafe = spot_refusal(shape, offering.interruptions_per_hour, offering.boot_s, rules) if kind == "spot" else ""
     if unsafe:
-        return "class", unsafe
+        return "spot", unsafe
     if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
         return "class", f"class {shape.workload_class} may use only {', '.join(rules.gpu_models)}"
     if offering.gpu_memory_gib < rules.min_gpu_memory:
@@ -155,14 +155,14 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
     return None
 
 
-def _no_pool(shape: PodShape, codes: set[str]) -> tuple[str, str]:
+def _no_pool(shape: PodShape, codes: set[Code]) -> tuple[Code, str]:
     if codes <= {"selector"}:
         return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
     if codes <= {"selector", "toleration"}:
         return "toleration", (
             "label/toleration mismatch: the pod does not tolerate the taint of any pool it selects; add the toleration"
         )
-    if "class" in codes:
+    if codes & {"class", "spot"}:
         return "class", f"the rules of class {shape.workload_class} leave no pool for it"
     return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
 
@@ -190,14 +190,19 @@ def _speeds(
     return known, left
 
 
-def _not_now(shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime) -> str:
+def _not_now(
+    shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime
+) -> tuple[Code, str] | None:
     if too_old(policy, offering, now):
-        return f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)"
+        return (
+            "price-age",
+            f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)",
+        )
     quarantine = memory.quarantined(shape.key, offering.pool, now)
     if quarantine:
-        return f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
+        return "quarantine", f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
     backoff = memory.backing_off(offering.name, now)
-    return f"not before {backoff.until:%H:%M:%S}: {backoff.why}" if backoff else ""
+    return ("backoff", f"not before {backoff.until:%H:%M:%S}: {backoff.why}") if backoff else None
 
 
 def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) -> Decimal:
@@ -243,6 +248,7 @@ def dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
     return [
         Rejected(
             offering=c.offering.name,
+            code="dearer",
             why=f"{cents(usd)} per useful hour and pod, the choice {cents(best)}",
             usd_per_useful_hour=usd,
         )

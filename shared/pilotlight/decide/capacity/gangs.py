@@ -37,7 +37,7 @@ def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mappi
     if here < size:
         why = f"gang {gang}: {here} of its {size} pods exist; none is bought for yet"
         for group in groups:
-            run.tell("waiting", group, "", why)
+            run.tell("waiting", group, "", why, code="gang")
         return
     if not any(_placed(run, groups, only) for only in _cheapest_first(run, groups)):
         _refuse(run, gang, size, groups)
@@ -74,14 +74,15 @@ def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None
     for group in groups:
         run.place(group)
     told = run.outcomes[undo.outcomes :]
-    reasons = [o.why for o in told if o.verdict in ("refused", "waiting", "finding")]
+    kept = [o for o in told if o.verdict in ("refused", "waiting", "finding")]
     rejected = tuple(r for o in told for r in o.rejected)
     findings = run.findings[undo.findings :]
     undo.restore(run)
     run.findings += findings
-    why = f"gang {gang}: all {size} pods or none; {reasons[0] if reasons else 'not all can be held'}"
+    why = f"gang {gang}: all {size} pods or none; {kept[0].why if kept else 'not all can be held'}"
+    code = kept[0].code if kept else "gang"
     for group in groups:
-        run.tell("finding" if findings else "refused", group, "", why, rejected)
+        run.tell("finding" if findings else "refused", group, "", why, rejected, code=code)
 
 
 class Savepoint:

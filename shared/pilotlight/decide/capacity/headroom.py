@@ -8,6 +8,7 @@ from pilotlight.decide.money.budget import terms
 from pilotlight.decide.money.purse import MANY, Purse
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import UsdPerHour, cents
@@ -51,25 +52,25 @@ class Headroom:
             typical=self.purse.money.typical,
         )
 
-    def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str]:
-        """How many more nodes of an offering the caps allow, and which cap is the tightest, in figures."""
+    def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
+        """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""
         caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
-        limits: list[tuple[int, str]] = []
+        limits: list[tuple[int, str, Code]] = []
         if pool is not None:
             have = self.by_pool[offering.pool]
-            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes"))
+            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes", "cap"))
         if caps.nodes is not None:
-            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit"))
+            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit", "cap"))
         if caps.gpus is not None and offering.gpus:
             left = (caps.gpus - self.gpus) // offering.gpus
-            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit"))
+            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit", "cap"))
         if caps.usd_per_hour is not None:
             after = self.usd_per_hour + offering.usd_per_hour
             left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
-            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent"))
+            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent", "cap"))
         if self.purse is not None and terms_ is not None:
-            limits += self.purse.room(terms_)
-        return min(limits, default=(MANY, ""))
+            limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
+        return min(limits, default=(MANY, "", ""))
 
     def saved(self) -> "Headroom":
         """A copy that later changes leave alone."""

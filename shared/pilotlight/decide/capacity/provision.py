@@ -15,7 +15,7 @@ from pilotlight.decide.capacity.headroom import Headroom, covers
 from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
 from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
-from pilotlight.facts.decisions import Buy, PodGroup, Rejected, Verdict
+from pilotlight.facts.decisions import NOT_NOW, Buy, Code, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
@@ -107,7 +107,7 @@ class Provisioner:
             why = (
                 f"its node, bought by decision {self.unbound[unbound[0].uid]}, is ready and the pod not bound to it yet"
             )
-            self.tell("waiting", Group(group.shape, unbound), "", why)
+            self.tell("waiting", Group(group.shape, unbound), "", why, code="unbound")
         return [p for p in group.pods if p.uid not in self.unbound]
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
@@ -149,24 +149,25 @@ class Provisioner:
         done = 0
         while done < len(group.pods):
             left = Group(shape, group.pods[done:])
-            count, capped = self._buy_best(left, able)
+            count, code, figures = self._buy_best(left, able)
             if not count:
-                self._refuse(left, able, capped)
+                self._refuse(left, able, code, figures)
                 break
             done += count
         return done
 
-    def _buy_best(self, group: Group, able: Eligible) -> tuple[int, str]:
-        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed, or the cap's figures."""
+    def _buy_best(self, group: Group, able: Eligible) -> tuple[int, Code, str]:
+        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed, or what forbids it."""
         order = ranked(able, group.shape, len(group.pods), self.policy)
-        capped = "" if order else "every offering would strand more GPUs than max_stranded_gpus allows"
+        first: tuple[Code, str] | None = None
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
             terms = self.headroom.terms(candidate.offering, group.shape)
-            room, figures = self.headroom.room(candidate.offering, terms)
+            room, figures, code = self.headroom.room(candidate.offering, terms)
             if room <= 0:
-                capped = capped or figures
-                blocked.append(Rejected(offering=candidate.offering.name, why=figures, usd_per_useful_hour=usd))
+                first = first or (code, figures)
+                name = candidate.offering.name
+                blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
                 continue
             nodes = min(max(1, len(group.pods) // candidate.per_node), room)
             pods = group.pods[: nodes * candidate.per_node]
@@ -174,8 +175,9 @@ class Provisioner:
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
             rejected = (*blocked, *dearer(order[index:]), *able.rejected)
             self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
-            return len(pods), ""
-        return 0, capped
+            return len(pods), "", ""
+        stranded = "every offering would strand more GPUs than max_stranded_gpus allows"
+        return 0, *(first or ("stranded", stranded))
 
     def _open(self, candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
         offering = candidate.offering
@@ -194,17 +196,16 @@ class Provisioner:
                 self.findings.append(
                     Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
                 )
-            self.tell("finding", group, "", message, able.rejected)
+            self.tell("finding", group, "", message, able.rejected, code=code)
         elif able.barred:
-            self._refuse(group, able, able.barred)
+            self._refuse(group, able, "step", able.barred)
         else:
-            why = "nothing it may run on can be had now: " + "; ".join(
-                f"{r.offering}: {r.why}" for r in able.rejected if r.why.startswith(("not before", "quarantined"))
-            )
-            self.tell("waiting", group, "", why, able.rejected)
+            later = [r for r in able.rejected if r.code in NOT_NOW]
+            why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
+            self.tell("waiting", group, "", why, able.rejected, code=later[0].code if later else "")
 
-    def _refuse(self, group: Group, able: Eligible, figures: str) -> None:
-        self.tell("refused", group, "", figures, able.rejected)
+    def _refuse(self, group: Group, able: Eligible, code: Code, figures: str) -> None:
+        self.tell("refused", group, "", figures, able.rejected, code=code)
 
     def tell(
         self,
@@ -214,6 +215,7 @@ class Provisioner:
         why: str,
         rejected: tuple[Rejected, ...] = (),
         usd: Decimal | None = None,
+        code: Code = "",
     ) -> None:
         self.outcomes.append(
             PodGroup(
@@ -222,6 +224,7 @@ class Provisioner:
                 uids=tuple(p.uid for p in group.pods),
                 where=where,
                 why=why,
+                code=code,
                 rejected=rejected,
                 usd_per_useful_hour=usd,
                 workload_class=group.shape.workload_class,
