@@ -19,6 +19,8 @@ from pilotlight.facts.policy import Budget
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world import World
 
+CENT = Decimal("0.01")
+
 EVE_S: Seconds = 300
 """A decision of a period's last moments is held for in that period, and may buy so long after its end."""
 
@@ -57,6 +59,10 @@ class Entry:
         self.team = self.workload_class = ""
         self.known = self.held = self.frozen = False
         self.charged_s = (launched_s, launched_s)
+
+    def lived_s(self, day: "Day", now_s: Seconds) -> Seconds:
+        """How much of a day it was paid for."""
+        return day.inside(self.launched_s, now_s if self.ended_s is None else self.ended_s)
 
     def measure(self, budget: Budget, seconds: Seconds) -> Decimal:
         """What so long a time takes of a budget of dollars or GPU-hours."""
@@ -156,6 +162,17 @@ class Books:
             end_s = entry.ended_s if entry.ended_s is not None else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
         return total, limit_of(budget)
+
+    def passed(self, now_s: Seconds) -> Iterator[str]:
+        """Every limit of dollars that the nodes of a day have really cost more than, by the world's log alone."""
+        for budget in self._budgets:
+            for day in days(budget, 0.0, now_s) if budget.usd is not None else ():
+                spent = sum((e.measure(budget, e.lived_s(day, now_s)) for e in self._of(budget)), Decimal(0))
+                if spent > limit_of(budget) + CENT:
+                    yield f"{budget.name} of {day.name}: nodes cost {spent:.2f} of {budget.usd}"
+
+    def _of(self, budget: Budget) -> list[Entry]:
+        return [entry for entry in self._nodes.values() if _counts(budget, entry)]
 
     def settled_wrongly(self, accounts: Mapping[str, bytes], now_s: Seconds) -> Iterator[str]:
         """Accounts (by budget/measure/window) charged less than their nodes cost, or more than their holds span."""

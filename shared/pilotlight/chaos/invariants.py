@@ -30,6 +30,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from pilotlight.chaos.books import Books
+from pilotlight.chaos.luck import LEASE_S
 from pilotlight.chaos.purchases import Purchases
 from pilotlight.chaos.spend_invariants import SpendInvariants
 from pilotlight.chaos.tellings import Tellings
@@ -38,7 +39,6 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
-from pilotlight.flow.lease import LEASE_S
 from pilotlight.units import Seconds
 from pilotlight.world.world import Change, World
 

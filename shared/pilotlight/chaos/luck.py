@@ -16,6 +16,9 @@ from pilotlight.errors import (
 )
 from pilotlight.units import Seconds
 
+LEASE_S: Seconds = 60.0
+"""How long a worker that says nothing keeps a cluster to itself."""
+
 Port = Literal["state", "pools", "cluster", "outbox", "channel"]
 
 RATES: dict[Port, tuple[float, ...]] = {

@@ -32,9 +32,13 @@ WATCHED = ("open/", "decision/", "hold/", "proof/", "ladder/")
 """Keys whose writes are looked at."""
 
 
+ON_ITS_WAY, ANSWERED = " (on its way)", " (answered)"
+"""What ends the name of a call whose request is let out and has not arrived, and of one whose answer is coming."""
+
+
 class Hazard:
-    """One worker's way to the outside. ``pause`` is called before each call and gives the world's second; ``say``
-    is called with a line after it."""
+    """One worker's way to the outside. ``pause`` is called before each call, while the request of one that asks a gate
+    is on its way, and before each answer; it gives the world's second. ``say`` is called with a line after it."""
 
     def __init__(self, worker: str, luck: Luck, pause: Callable[[str], Seconds], say: Callable[[str], None]) -> None:
         self.worker = worker
@@ -61,9 +65,12 @@ class Hazard:
         try:
             if fault is None or fault.when != "before" or type(fault.error) is not Unavailable:
                 gate()
+                if gate is not OPEN:
+                    self.pause(what + ON_ITS_WAY)
             if fault is None:
                 result = effect()
                 self.say(what)
+                self.pause(what + ANSWERED)
                 return result
             if fault.when == "after":
                 effect()

@@ -62,6 +62,7 @@ class Purchases:
             self._books.bought([n.id for n in nodes], buy.terms, self._shortest_s(buy))
             kind = "double_replacements" if any(starts.get(uid) for uid in buy.demands) else kind
             self._twice(worker, buy, decision, starts, kind)
+            self._served(worker, buy, decision, kind)
             self._two_names(worker, buy)
             self._part_of_gang(worker, buy, decision)
             self._bought.append(_Bought(buy, decision, nodes, starts))
@@ -102,6 +103,17 @@ class Purchases:
                     kind,
                     f"{worker} bought {buy.offering} for {who} ({decision}) while {earlier.nodes[0].id} boots for it",
                 )
+
+    def _served(self, worker: str, buy: Buy, decision: str, kind: Fault) -> None:
+        """All that it is bought for runs on nodes that were bought since the look it rests on."""
+        looked_s = (self.records[decision].at - START).total_seconds()
+        runs = {d.uid: job for job in self._world.running.values() for d in job.demands}
+        served = [runs[uid] for uid in buy.demands if uid in runs]
+        if len(served) < len(buy.demands) or not served:
+            return
+        if all(p.node.launched_s > looked_s for job in served for p in job.placement):
+            who = ", ".join(sorted(buy.demands))
+            self._broke(kind, f"{worker} bought {buy.offering} for {who} ({decision}), which run on newer nodes")
 
     def _two_names(self, worker: str, buy: Buy) -> None:
         """A pod that was stopped comes back under a new name, and is the same one."""

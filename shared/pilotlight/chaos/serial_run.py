@@ -67,7 +67,7 @@ class SerialRun:
         self.delivered = 0
         self.deaths = 0
         self._left = deliveries
-        self._workers = [_Process(self.setting, n) for n in range(len(scene.skews_s))]
+        self._workers = [Process(self.setting, n) for n in range(len(scene.skews_s))]
         self.post = Post(self.setting, self._rng)
 
     def go(self) -> None:
@@ -92,7 +92,7 @@ class SerialRun:
         else:
             self._pass(self.post.until_next_s())
 
-    def _turn(self, process: "_Process") -> None:
+    def _turn(self, process: "Process") -> None:
         if self._rng.random() < self.setting.luck.death:
             self.deaths += 1
             self.setting.say(f"{process.name} dies before {process.at}")
@@ -104,11 +104,11 @@ class SerialRun:
             if not process.busy and process.status != 200:
                 self._again(process)
 
-    def _again(self, process: "_Process") -> None:
+    def _again(self, process: "Process") -> None:
         if process.delivery is not None:
             self.post.again(process.delivery)
 
-    def _deliver(self, process: "_Process", delivery: Delivery) -> None:
+    def _deliver(self, process: "Process", delivery: Delivery) -> None:
         self.delivered += 1
         self._left -= delivery.function not in ASIDE
         self.setting.say(f"{process.name} receives {delivery.function} (attempt {delivery.attempt})")
@@ -120,7 +120,7 @@ class SerialRun:
         self.post.advance(min([to_s, *(w.since_s + STALL_S for w in self._workers if w.busy)]))
 
 
-class _Process(Worker):
+class Process(Worker):
     """A worker with its app: after a death a new one is made."""
 
     def __init__(self, setting: Setting, index: int) -> None:

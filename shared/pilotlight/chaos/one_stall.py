@@ -1,0 +1,109 @@
+"""One worker stands still at one point of one delivery while another goes on: every such point in turn.
+
+A point is before a call of a port, while a request that was let out is on its way, and before an answer.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.chaos.invariants import Violation
+from pilotlight.chaos.luck import LEASE_S, Luck
+from pilotlight.chaos.ports import ON_ITS_WAY
+from pilotlight.chaos.post import Delivery, Post
+from pilotlight.chaos.scene import Scene
+from pilotlight.chaos.serial_run import Process
+from pilotlight.chaos.setting import Setting
+from pilotlight.chaos.settle_down import settle_down
+from pilotlight.doorway import Function
+from pilotlight.ports import CALL_S
+from pilotlight.units import Seconds
+
+STALLS_S = (LEASE_S + 2, 10 * LEASE_S)
+
+
+class Stall(NamedTuple):
+    """Where the worker stood, what was broken, and the log."""
+
+    call: str
+    violations: tuple[Violation, ...]
+    lines: tuple[str, ...]
+
+
+class Play:
+    """A setting with two workers and no faults of its own: ``w0`` is the one that stands still."""
+
+    def __init__(self, scene: Scene, file: Path) -> None:
+        luck = Luck(Random(0))
+        luck.calm()
+        self.setting = Setting(0, scene, luck, file)
+        self.post = Post(self.setting, Random(0))
+        self.workers = Process(self.setting, 0), Process(self.setting, 1)
+        self._sent = 0
+
+    def tick(self) -> None:
+        """A reconcile of the worker that goes on, from beginning to end."""
+        self.deliver(self.setting.tick("reconcile", self._name()))
+
+    def deliver(self, body: bytes, function: Function = "capacity_reconcile") -> None:
+        """Any delivery to it."""
+        worker = self.workers[1]
+        worker.receive(Delivery(0, 0, function, body))
+        while worker.busy:
+            worker.resume()
+
+    def wait(self, seconds: Seconds) -> None:
+        """Time passes."""
+        self.setting.world.advance(self.setting.world.now_s + seconds)
+
+    def stand(self, point: int) -> str:
+        """Let the other begin a reconcile and stop at so many-th point; where it stands, or nothing: it is done."""
+        worker = self.workers[0]
+        worker.receive(Delivery(0, 0, "capacity_reconcile", self.setting.tick("reconcile", self._name())))
+        for _ in range(point + 1):
+            if worker.busy:
+                worker.resume()
+        return worker.at
+
+    def end(self) -> None:
+        """It goes on, and all settles down."""
+        while self.workers[0].busy:
+            self.workers[0].resume()
+        for worker in self.workers:
+            worker.end()
+        settle_down(self.setting, self.post, SqliteState(self.setting.file, self.setting.world.clock))
+
+    def passed(self) -> list[Violation]:
+        """Budgets that were passed in truth."""
+        now_s = self.setting.world.now_s
+        return [Violation("cap_overruns", now_s, text) for text in self.setting.invariants.books.passed(now_s)]
+
+    def _name(self) -> str:
+        self._sent += 1
+        return f"play{self._sent}"
+
+
+def every_stall(scene: Scene, before: Callable[[Play], None], meanwhile: Callable[[Play], None]) -> Iterator[Stall]:
+    """What one stall breaks, at each point of a reconcile that begins after ``before``; ``meanwhile`` happens in it.
+
+    An answer and the next call are much the same to the code: at the one a stall lasts little over a lease, at the
+    other ten. A request that was let out arrives within its deadline: later is the one stall that nobody can guard
+    against.
+    """
+    point = 0
+    while True:
+        with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
+            play = Play(scene, Path(folder) / "state.db")
+            before(play)
+            call = play.stand(point)
+            if call:
+                play.wait(CALL_S if call.endswith(ON_ITS_WAY) else STALLS_S[point % len(STALLS_S)])
+                meanwhile(play)
+            play.end()
+        if not call:
+            return
+        point += 1
+        yield Stall(call, (*play.setting.invariants.violations, *play.passed()), tuple(play.setting.lines))
