@@ -45,10 +45,12 @@ def cost_of_self(
 def _prices(where: str) -> OwnPrices:
     import yaml
 
+    from pilotlight.codec.bounded_yaml import load
+
     try:
-        value = yaml.load(read(where), yaml.BaseLoader)
+        value = load(read(where))
         return msgspec.convert(value, OwnPrices, strict=False)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise BadInput(f"{where}: {error}") from None
 
 

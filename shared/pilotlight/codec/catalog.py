@@ -44,13 +44,15 @@ def read_catalog(text: str | bytes, where: str) -> Catalog:
 def _document(text: str | bytes, where: str) -> Any:
     import yaml
 
+    from pilotlight.codec.bounded_yaml import load
+
     try:
-        return yaml.load(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        return load(text)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise BadInput(f"{where}{line}: not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise BadInput(f"{where}: not YAML: it holds bytes that are not UTF-8 text") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        raise BadInput(f"{where}: not YAML: it holds bytes that are not UTF-8 text, or is nested too deep") from None
 
 
 def _explain(value: Any, kind: type, path: str) -> str:

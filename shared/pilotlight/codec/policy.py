@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from pilotlight.codec import bounded_yaml
 from pilotlight.codec.policy_rules import contradictions
 from pilotlight.codec.policy_values import DROPPED, Problems, read_value
 from pilotlight.errors import BadPolicy
@@ -13,7 +14,7 @@ from pilotlight.facts.policy import Policy
 SCHEMA_ID = "https://pilotlight.dev/schemas/policy-1.json"
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(bounded_yaml.SafeLoader):  # type: ignore[misc]
     """YAML as people mean it: a key twice is an error, and 18:00 is text, not base-60 arithmetic."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -79,7 +80,7 @@ def _as_written(node: Any) -> Any:
 
 def _document(text: str | bytes, where: str) -> Any:
     try:
-        document = yaml.load(text, _Loader)
+        document = bounded_yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise BadPolicy([f"{where}{line}: not YAML: {error.problem or error.context}"]) from None

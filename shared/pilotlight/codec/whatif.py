@@ -19,10 +19,12 @@ def read_cases(text: bytes, where: str) -> dict[str, Case]:
     """The cases in ``text``; ``where`` is what errors call it. Raises ``BadInput``."""
     import yaml
 
+    from pilotlight.codec.bounded_yaml import load
+
     try:
         # Only strings come out of the base loader, so that no figure passes through a binary float.
-        return msgspec.convert(yaml.load(text, yaml.BaseLoader), dict[str, Case], strict=False)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        return msgspec.convert(load(text), dict[str, Case], strict=False)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{where}: not YAML: {error}") from None
     except msgspec.ValidationError as error:
         raise BadInput(f"{where}: {error}") from None

@@ -36,10 +36,12 @@ def read_rates(text: bytes, where: str) -> dict[tuple[str, str], Rate]:
     """The rates in ``text``; ``where`` is what errors call it. Raises ``BadInput``."""
     import yaml
 
+    from pilotlight.codec.bounded_yaml import load
+
     try:
         # Only strings come out of the base loader, so that no price passes through a binary float.
-        found = msgspec.convert(yaml.load(text, yaml.BaseLoader), _File, strict=False)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        found = msgspec.convert(load(text), _File, strict=False)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{where}: not YAML: {error}") from None
     except msgspec.ValidationError as error:
         raise BadInput(f"{where}: {error}") from None

@@ -164,7 +164,9 @@ def read_objects(texts: Mapping[str, bytes]) -> list[Object]:
     """The objects of manifests by their names. Raises ``BadInput``."""
     import yaml
 
+    from pilotlight.codec.bounded_yaml import load_all
+
     try:
-        return [each for text in texts.values() for each in yaml.safe_load_all(text) if each]
+        return [each for text in texts.values() for each in load_all(text) if each]
     except yaml.YAMLError as error:
         raise BadInput(f"infra/kubernetes: {error}") from None

@@ -66,11 +66,13 @@ class Kubeconfig:
     def _parsed(self) -> Table:
         import yaml
 
+        from pilotlight.codec.bounded_yaml import SafeLoader, load
+
         try:
-            config = yaml.load(self._read(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            config = load(self._read(), SafeLoader)
         except OSError as error:
             raise BadInput(f"{self._where}: {error.strerror}; name a kubeconfig that can be read") from None
-        except (yaml.YAMLError, UnicodeDecodeError):  # Its text may quote a secret.
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError):  # Its text may quote a secret.
             raise BadInput(f"{self._where}: is no YAML; give a kubeconfig") from None
         if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
             raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters")
