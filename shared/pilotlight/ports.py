@@ -30,11 +30,11 @@ class Cluster(Protocol):
         ...
 
     def cordon(self, node: str) -> None:
-        """Taint and cordon: nothing new binds. Repeating it is harmless."""
+        """Put our taint on: nothing new binds. A cordon is never ours. Repeating it is harmless."""
         ...
 
     def uncordon(self, node: str) -> None:
-        """Take our taint and the cordon off."""
+        """Take our taint off. Somebody's cordon stays."""
         ...
 
     def bound(self, node: str) -> Sequence[BoundPod]:

@@ -65,10 +65,13 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     here.cluster.cordon("n1")
     here.cluster.cordon("n1")
     here.world.submit(pod("a"), 60)
-    assert not here.cluster.observe().nodes[0].schedulable
+    (closed,) = here.cluster.observe().nodes
+    assert (closed.schedulable, closed.marked) == (False, True)
     assert here.cluster.bound("n1") == ()
     here.cluster.uncordon("n1")
     here.cluster.uncordon("n1")
+    (opened,) = here.cluster.observe().nodes
+    assert (opened.schedulable, opened.marked) == (True, False)
     assert [p.name for p in here.cluster.bound("n1")] == ["a"]
 
 

@@ -39,7 +39,8 @@ class WorldApi(ApiServer):
         self.mirror()
         status, value = super().answer(asked)
         if asked.method == "PATCH" and "/nodes/" in asked.path:
-            self.world.cordon(value["metadata"]["name"], on=value["spec"].get("unschedulable", False))
+            closed = value["spec"].get("unschedulable", False) or _marked(value)
+            self.world.cordon(value["metadata"]["name"], on=closed)
         if asked.method == "POST" and asked.path.endswith("/eviction"):
             uid = asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
             with self.world.lock:
@@ -70,6 +71,8 @@ class WorldApi(ApiServer):
             old = self.store.read(resource, key) if self.store.has(resource, key) else {}
             if old.get("kind") == "Node":
                 new["spec"]["taints"] = old["spec"].get("taints", [])
+                if _marked(old) and not old["spec"].get("unschedulable"):
+                    new["spec"].pop("unschedulable", None)
             if not _same(old, new):
                 self.store.write(resource, new)
 
@@ -208,6 +211,10 @@ def _same(old: Json, new: Json) -> bool:
     return json.dumps([bare, old["spec"], old["status"]], sort_keys=True) == json.dumps(
         [ours, new["spec"], new["status"]], sort_keys=True
     )
+
+
+def _marked(node: Json) -> bool:
+    return any(taint["key"] == labels.DRAINING for taint in node["spec"].get("taints") or ())
 
 
 def _space(value: Json) -> str:

@@ -209,8 +209,12 @@ def test_what_would_stop_a_drain(one: dict, words: str) -> None:
 
 
 def test_cordoned() -> None:
-    """A cordoned node takes nothing new."""
-    assert not only_node(view([], [node(unschedulable=True)])).schedulable
+    """A cordoned node takes nothing new; with our taint it is marked too."""
+    cordoned = only_node(view([], [node(unschedulable=True)]))
+    assert (cordoned.schedulable, cordoned.marked) == (False, False)
+    ours = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
+    marked = only_node(view([], [node(taints=[ours])]))
+    assert (marked.schedulable, marked.marked) == (False, True)
 
 
 @pytest.mark.parametrize(

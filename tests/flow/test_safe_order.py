@@ -90,7 +90,7 @@ STEPS = (
     ("GET", "nodes/n1"),
     ("GET", "pods"),
 )
-"""The look; taint and cordon over the version read; who is bound, from the quorum; the drain."""
+"""The look; our taint over the version read; who is bound, from the quorum; the drain."""
 
 
 def test_the_order(real: Real) -> None:
@@ -101,8 +101,7 @@ def test_the_order(real: Real) -> None:
     assert tuple(made[: len(STEPS)]) == STEPS
     (cordon,) = [asked.json() for asked in real.api.requests if asked.method == "PATCH"]
     assert cordon["spec"] == {
-        "taints": [{"key": "pilotlight.dev/draining", "effect": "NoSchedule"}],
-        "unschedulable": True,
+        "taints": [{"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}],
     }
     lists = [asked.query for asked in real.api.requests if asked.path.endswith("/pods")]
     assert lists[-1]["fieldSelector"] == "spec.nodeName=n1"
@@ -194,14 +193,39 @@ def test_somebody_else_changes_the_node_at_the_same_moment(real: Real) -> None:
     assert real.api.store.get("nodes", real.node)["spec"]["taints"] == [theirs]
 
 
-def test_a_cordon_that_was_there_before_ours_stays(real: Real) -> None:
-    """What an administrator cordoned is still cordoned after our taint comes off."""
-    real.api.store.patch(real.api.store.resource("nodes"), ("", real.node), {"spec": {"unschedulable": True}})
+@pytest.mark.parametrize("when", ["before our taint", "under our taint", "after it"])
+def test_a_cordon_of_somebody_elses_stays(real: Real, when: str) -> None:
+    """Whenever an administrator cordons a node, it is cordoned after our taint came off: that is never ours."""
+    node, cluster = real.node, real.stage.deps.cluster
+    for moment in ("before our taint", "under our taint", "after it"):
+        if moment == "under our taint":
+            cluster.cordon(node)
+        if moment == "after it":
+            cluster.uncordon(node)
+        if moment == when:
+            real.stage.world.cordon(node)
+            real.api.store.patch(real.api.store.resource("nodes"), ("", node), {"spec": {"unschedulable": True}})
+    cluster.uncordon(node)
+    spec = real.api.store.get("nodes", node)["spec"]
+    assert (spec.get("unschedulable"), spec.get("taints") or []) == (True, [])
+    assert all("unschedulable" not in asked.json()["spec"] for asked in real.api.requests if asked.method == "PATCH")
+
+
+@pytest.mark.parametrize(
+    ("value", "cordoned"),
+    [
+        pytest.param({}, False, id="whose cordon came with it"),
+        pytest.param({"value": "was-cordoned"}, True, id="on a node that somebody had cordoned before"),
+    ],
+)
+def test_an_earlier_versions_mark_is_lifted(real: Real, value: dict[str, str], cordoned: bool) -> None:
+    """It counts as ours, is not put on twice, and takes off what came with it and no more."""
+    ours = {"key": "pilotlight.dev/draining", "effect": "NoSchedule", **value}
     real.stage.world.cordon(real.node)
+    marked = {"spec": {"unschedulable": True, "taints": [ours]}}
+    real.api.store.patch(real.api.store.resource("nodes"), ("", real.node), marked)
     real.stage.deps.cluster.cordon(real.node)
+    assert real.api.store.get("nodes", real.node)["spec"]["taints"] == [ours]
     real.stage.deps.cluster.uncordon(real.node)
     spec = real.api.store.get("nodes", real.node)["spec"]
-    assert spec["unschedulable"]
-    assert not spec.get("taints")
-    real.stage.deps.cluster.uncordon(real.node)
-    assert real.api.store.get("nodes", real.node)["spec"]["unschedulable"], "without our taint nothing is ours"
+    assert (bool(spec.get("unschedulable")), spec.get("taints") or []) == (cordoned, [])

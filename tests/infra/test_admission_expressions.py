@@ -12,7 +12,8 @@ from manifests import HERE, Json, objects
 
 from pilotlight.adapters.cluster.kubernetes.admission import cel_list, limit_to, names_of
 
-OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
+EARLIER = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
+OURS = {**EARLIER, "value": "marked"}
 NODE = {
     "metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "t4"}, "annotations": {"a": "b"}},
     "spec": {"providerID": "world://n", "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
@@ -52,8 +53,8 @@ def _value(expression: str, known: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        pytest.param(lambda n: n["spec"].update(unschedulable=True), "", id="the cordon"),
         pytest.param(lambda n: n["spec"]["taints"].append(OURS), "", id="our taint"),
+        pytest.param(lambda n: n["spec"].update(unschedulable=True), "cordons no node", id="a cordon"),
         pytest.param(lambda n: n["spec"]["taints"].append({**OURS, "effect": "NoExecute"}), "effect", id="NoExecute"),
         pytest.param(lambda n: n["spec"]["taints"].append(TEAM), "no taint", id="another"),
         pytest.param(lambda n: n["spec"].update(taints=[OURS]), "no taint", id="the pool's taint gone"),
@@ -65,20 +66,40 @@ def _value(expression: str, known: Mapping[str, Any]) -> Any:
         pytest.param(lambda n: n["metadata"].update(finalizers=["x"]), "finalizers", id="a finalizer"),
     ],
 )
-def test_of_a_node_only_the_cordon_and_our_taint(change: Change, says: str) -> None:
+def test_of_a_node_only_our_taint(change: Change, says: str) -> None:
     """Everything else about a node of a listed pool is refused, each by its own message."""
     found = refused("nodes", NODE, change)
     assert bool(found) == bool(says)
     assert all(says in message.lower() for message in found)
 
 
+@pytest.mark.parametrize(
+    ("taint", "allowed"),
+    [
+        pytest.param(EARLIER, True, id="that an earlier version put on with its taint"),
+        pytest.param({**EARLIER, "value": ""}, True, id="that an earlier version put on, with an empty value"),
+        pytest.param({**EARLIER, "value": "was-cordoned"}, False, id="older than an earlier version's taint"),
+        pytest.param(OURS, False, id="that somebody put on beside our taint"),
+        pytest.param(TEAM, False, id="of a node without our taint"),
+    ],
+)
+def test_no_cordon_is_lifted_but_an_earlier_versions(taint: Json, allowed: bool) -> None:
+    """With our taint its cordon goes, where it came with it; any other is somebody's and stays."""
+    closed = {"metadata": NODE["metadata"], "spec": {"unschedulable": True, "taints": [taint]}}
+    kept = [each for each in [taint] if each == TEAM]
+    assert (refused("nodes", closed, lambda node: node.update(spec={"taints": kept})) == []) is allowed
+
+
 def test_a_node_of_a_pool_that_is_not_listed() -> None:
-    """The cordon of a node of another pool, or of none, is refused."""
-    cordon: Change = lambda node: node["spec"].update(unschedulable=True)  # noqa: E731
-    assert refused("nodes", NODE, cordon, pools=("a100",)) == [
+    """Our taint on a node of another pool, or of none, is refused."""
+    assert refused("nodes", NODE, _mark, pools=("a100",)) == [
         "This node is in no pool that the admission policy pilotlight-nodes lists."
     ]
-    assert refused("nodes", {"metadata": {}, "spec": {}}, cordon)
+    assert refused("nodes", {"metadata": {}, "spec": {}}, _mark)
+
+
+def _mark(node: Json) -> None:
+    node["spec"]["taints"] = [*node["spec"].get("taints", []), OURS]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=4))
@@ -99,11 +120,10 @@ def test_an_expression_of_somebody_elses_is_not_read_as_names(expression: str) -
 
 def test_a_pool_named_like_an_expression_opens_no_other() -> None:
     """A name that would break out of its string neither lets another pool in nor breaks the policy."""
-    cordon: Change = lambda node: node["spec"].update(unschedulable=True)  # noqa: E731
-    assert refused("nodes", NODE, cordon, pools=("x' in [''] || true || 'x", "a\\")) == [
+    assert refused("nodes", NODE, _mark, pools=("x' in [''] || true || 'x", "a\\")) == [
         "This node is in no pool that the admission policy pilotlight-nodes lists."
     ]
-    assert not refused("nodes", NODE, cordon, pools=("x'", "t4"))
+    assert not refused("nodes", NODE, _mark, pools=("x'", "t4"))
 
 
 @pytest.mark.parametrize(

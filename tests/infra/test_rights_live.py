@@ -45,7 +45,7 @@ PLURALS = {
     "ValidatingAdmissionPolicy": f"{ADMISSION}/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": f"{ADMISSION}/validatingadmissionpolicybindings",
 }
-OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
+OURS = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
 GRANTS = {
     "observe": (*LOOK, *GANGS, *SURVEY),
     "act": (*TELL, *TAKE),
@@ -218,15 +218,15 @@ def acting() -> Iterator[tuple[Site, Api]]:
         yield site, account
 
 
-def test_our_cordon_is_let_through(acting: tuple[Site, Api]) -> None:
-    """On a node of a listed pool our taint and the cordon go on and off again, beside the taints of others."""
+def test_our_taint_is_let_through(acting: tuple[Site, Api]) -> None:
+    """On a node of a listed pool our taint goes on and off again, beside the taints of others."""
     site, account = acting
     node = site.node("lit")
     path = f"{CORE}/nodes/{node}"
     before = site.admin.get(path, ANY)["spec"].get("taints", [])
     writes.cordon(account, node)
     spec = site.admin.get(path, ANY)["spec"]
-    assert (spec["unschedulable"], OURS in spec["taints"]) == (True, True)
+    assert (spec.get("unschedulable"), OURS in spec["taints"]) == (None, True)
     writes.uncordon(account, node)
     left = site.admin.get(path, ANY)["spec"]
     mine = [taint for taint in left.get("taints", []) if not taint["key"].startswith("node.kubernetes.io/")]
@@ -234,9 +234,26 @@ def test_our_cordon_is_let_through(acting: tuple[Site, Api]) -> None:
     assert not left.get("unschedulable")
 
 
+def test_an_earlier_versions_cordon_is_lifted_and_no_other(acting: tuple[Site, Api]) -> None:
+    """What an earlier version put on with its taint comes off with it; somebody's cordon is refused us."""
+    site, account = acting
+    theirs, earlier = site.node("lit"), site.node("lit")
+    for node, taint in ((theirs, OURS), (earlier, {**OURS, "value": ""})):
+        closed = {"spec": {"unschedulable": True, "taints": [taint]}}
+        site.admin.ask("PATCH", f"{CORE}/nodes/{node}", NOTHING, closed, MERGE_PATCH)
+        writes.uncordon(account, node)
+    keys = [t["key"] for t in site.admin.get(f"{CORE}/nodes/{earlier}", ANY)["spec"].get("taints", [])]
+    assert OURS["key"] not in keys
+    assert "unschedulable" not in site.admin.get(f"{CORE}/nodes/{earlier}", ANY)["spec"]
+    assert site.admin.get(f"{CORE}/nodes/{theirs}", ANY)["spec"]["unschedulable"]
+    with pytest.raises(BadRequest, match="cordons no node"):
+        account.ask("PATCH", f"{CORE}/nodes/{theirs}", NOTHING, {"spec": {"unschedulable": None}}, MERGE_PATCH)
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        pytest.param({"spec": {"unschedulable": True}}, id="a cordon"),
         pytest.param({"metadata": {"labels": {"gpu": "free"}}}, id="a label"),
         pytest.param({"metadata": {"annotations": {"a": "b"}}}, id="an annotation"),
         pytest.param({"metadata": {"finalizers": ["example.com/stay"]}}, id="a finalizer"),
@@ -246,7 +263,7 @@ def test_our_cordon_is_let_through(acting: tuple[Site, Api]) -> None:
     ],
 )
 def test_nothing_else_of_a_node_may_change(acting: tuple[Site, Api], change: dict[str, Any]) -> None:
-    """Whatever is no cordon and no taint of ours is refused by the policy, and the node stays as it was."""
+    """Whatever is no taint of ours is refused by the policy, and the node stays as it was."""
     site, account = acting
     path = f"{CORE}/nodes/{site.node('lit')}"
     with pytest.raises(BadRequest, match="ilotlight"):

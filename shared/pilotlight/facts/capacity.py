@@ -95,7 +95,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     ``devices`` are the free thousandths of each whole-GPU device; ``slices`` the free counts of other device
     resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
     known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
-    when cordoned. ``conditions`` are those that are true and say that it goes.
+    when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
+    that it goes.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     instance: str = ""
     cloud: str = ""
     schedulable: bool = True
+    marked: bool = False
     idle_since: datetime | None = None
     gpu_model: str = ""
     conditions: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ GANG = "pilotlight.dev/gang"
 GANG_SIZE = "pilotlight.dev/gang-size"
 
 DRAINING = "pilotlight.dev/draining"
-"""The key of the taint on a node that is being given back; its effect is NoSchedule."""
+"""The key of our taint on a node that takes no new pods for our sake; its effect is NoSchedule."""
 ANNOTATE = "pilotlight.dev/annotate"
 """On a pod, "true": what its owner is told is put in ``STATUS`` too."""
 STATUS = "pilotlight.dev/status"

@@ -97,6 +97,7 @@ class WorldCluster:
             pods=tuple(self._bound(node)),
             zone=node.zone,
             schedulable=not node.cordoned,
+            marked=node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
         )

@@ -65,11 +65,22 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         zone=meta.labels.get(labels.ZONE, ""),
         instance=instance_id(node.spec.provider_id),
         cloud=cloud_of(node.spec.provider_id),
-        schedulable=not node.spec.unschedulable,
+        schedulable=not is_closed(node),
+        marked=is_marked(node),
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
         conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
     )
+
+
+def is_marked(node: KubeNode) -> bool:
+    """Whether it carries our taint."""
+    return any(taint.key == labels.DRAINING for taint in node.spec.taints)
+
+
+def is_closed(node: KubeNode) -> bool:
+    """Whether it takes no new pods: by our taint, or cordoned by somebody."""
+    return node.spec.unschedulable or is_marked(node)
 
 
 def is_gpu_node(node: KubeNode, policy: Policy) -> bool:

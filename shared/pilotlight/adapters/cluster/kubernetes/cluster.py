@@ -8,6 +8,7 @@ from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes import is_closed
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
 from pilotlight.codec.kubernetes.view import view_of
@@ -59,7 +60,7 @@ class KubernetesCluster:
         """Evict all but GPU pods, which are never evicted here, and those that stay with their node; every budget is
         asked before the first goes. Then wait a little: raises ``Busy`` while GPU pods are bound, a budget forbids an
         eviction, or pods still stop."""
-        if not self._reads.node(node).spec.unschedulable:
+        if not is_closed(self._reads.node(node)):
             raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
         live = [asked for asked in self._live(node) if not _stays(asked.pod)]
         working = [asked for asked in live if asked.holds_gpu]

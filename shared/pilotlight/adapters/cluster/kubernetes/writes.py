@@ -1,4 +1,4 @@
-"""What is changed in a cluster: our taint and cordon of a node, evictions, Events, and an annotation where asked for.
+"""What is changed in a cluster: our taint on a node, evictions, Events, and an annotation where asked for.
 
 Each may be repeated: a lost answer is not a second effect. ``spec.taints`` is one list to the API server, so it is
 read, changed and written over the version that was read.
@@ -21,8 +21,8 @@ from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, STATUS
 
 TRIES = 5
 """A write over an object that others change at the same time is tried so often."""
-WAS_CORDONED = "was-cordoned"
-"""The value of our taint on a node that somebody had cordoned before: that cordon is left when ours comes off."""
+MARKED = "marked"
+"""The value of our taint. One of an earlier version has none where it came with a cordon, which goes with it."""
 LONGEST_MESSAGE = 1024
 
 Taint = dict[str, Any]
@@ -40,39 +40,42 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """How a node is marked, with every field of its taints, at a version."""
+    """How a node is closed, with every field of its taints, at a version."""
 
     metadata: _Version
     spec: _Spec = _Spec()
 
 
-_MARKS = msgspec.json.Decoder(Marks)
+MARKS = msgspec.json.Decoder(Marks)
 
 
 def cordon(api: Api, node: str) -> None:
-    """Taint and cordon in one write. Raises ``Missing``."""
+    """Put our taint on; ``spec.unschedulable`` is never ours. Raises ``Missing``."""
     _mark(api, node, _with_ours)
 
 
 def uncordon(api: Api, node: str) -> None:
-    """Take our taint off, and the cordon that came with it; a node without our taint is left as it is."""
+    """Take our taint off; a node without it is left as it is, and so is a cordon, unless an earlier version's."""
     _mark(api, node, _without_ours)
 
 
+def with_ours(marks: Marks) -> list[Taint]:
+    """The taints with ours among them."""
+    ours = _ours(marks.spec.taints) or {"key": DRAINING, "value": MARKED, "effect": "NoSchedule"}
+    return [*_others(marks.spec.taints), ours]
+
+
 def _with_ours(marks: Marks) -> _Spec:
-    if _ours(marks.spec.taints) is not None and marks.spec.unschedulable:
+    if _ours(marks.spec.taints) is not None:
         return marks.spec
-    taint = {"key": DRAINING, "effect": "NoSchedule"}
-    if marks.spec.unschedulable:
-        taint["value"] = WAS_CORDONED
-    return _Spec([*_others(marks.spec.taints), _ours(marks.spec.taints) or taint], True)
+    return _Spec(with_ours(marks), marks.spec.unschedulable)
 
 
 def _without_ours(marks: Marks) -> _Spec:
     ours = _ours(marks.spec.taints)
     if ours is None:
         return marks.spec
-    return _Spec(_others(marks.spec.taints), ours.get("value") == WAS_CORDONED)
+    return _Spec(_others(marks.spec.taints), marks.spec.unschedulable and bool(ours.get("value")))
 
 
 def _ours(taints: list[Taint]) -> Taint | None:
@@ -86,14 +89,14 @@ def _others(taints: list[Taint]) -> list[Taint]:
 def _mark(api: Api, node: str, change: Callable[[Marks], _Spec]) -> None:
     path = f"{NODES}/{quote(node)}"
     for _ in range(TRIES):
-        marks = api.get(path, _MARKS)
+        marks = api.get(path, MARKS)
         wanted = change(marks)
         if wanted == marks.spec:
             return
-        patch = {
-            "metadata": {"resourceVersion": marks.metadata.resource_version},
-            "spec": {"taints": wanted.taints or None, "unschedulable": wanted.unschedulable or None},
-        }
+        spec: dict[str, Any] = {"taints": wanted.taints or None}
+        if wanted.unschedulable != marks.spec.unschedulable:
+            spec["unschedulable"] = None
+        patch = {"metadata": {"resourceVersion": marks.metadata.resource_version}, "spec": spec}
         try:
             api.ask("PATCH", path, NOTHING, patch, MERGE_PATCH)
         except Conflict as conflict:
