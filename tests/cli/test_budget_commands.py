@@ -12,7 +12,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.facts.bill import CostLine, MeterDay
-from pilotlight.flow.billing import meter
+from pilotlight.state_schema.billing import METER
 from pilotlight.units import EPOCH
 
 POLICY = """
@@ -44,7 +44,7 @@ def metered(state: SqliteState, day: date, usd: str) -> None:
     begin = datetime(day.year, day.month, day.day, tzinfo=EPOCH.tzinfo)
     line = CostLine(kind="used", team="research", usd=Decimal(usd), begin=begin, **fields)
     made = MeterDay(day=day, until=begin + timedelta(days=1), lines=(line,))
-    state.put(f"meter/local/{day}", meter.METER.write(made))
+    METER.write(state, f"local/{day}", made)
 
 
 def test_an_empty_deployment_has_a_table(deployment: SqliteState) -> None:

@@ -15,7 +15,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.flow.billing import bill, meter
+from pilotlight.state_schema.billing import BILL, METER
 from pilotlight.units import EPOCH
 
 DAY = date(2026, 10, 5)
@@ -38,9 +38,9 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
     begin = datetime(DAY.year, DAY.month, DAY.day, tzinfo=EPOCH.tzinfo)
     made = MeterDay(day=DAY, until=begin + timedelta(days=1), lines=lines)
-    state.put(f"meter/local/{DAY}", meter.METER.write(made))
+    METER.write(state, f"local/{DAY}", made)
     billed = BillDay(day=DAY, source="s", rows=(BilledDay(day=DAY, usd=Decimal(20)),))
-    state.put(f"bill/local/{DAY}/s", bill.BILL.write(billed))
+    BILL.write(state, f"local/{DAY}/s", billed)
 
 
 def run(*words: str) -> Result:

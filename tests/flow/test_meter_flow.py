@@ -6,15 +6,19 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from failing_store import Failing
 from stage import START, Stage
+from test_rooms import Recorder
 
 from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import CostLine, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing import meter
+from pilotlight.ports import LARGEST
+from pilotlight.state_schema.billing import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
 
 CENT = Decimal("0.01")
@@ -156,13 +160,13 @@ def test_a_meter_that_stood_still_catches_up() -> None:
     assert usd(on) == on.world.cost().quantize(CENT)
 
 
-def test_a_day_of_more_projects_than_a_record_holds_is_closed_without_them() -> None:
-    """A day that two thousand projects worked on keeps its teams and its sum."""
+def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> None:
+    """A day that six thousand projects worked on is closed in several records, and keeps every project."""
     on = Stage()
     day, begin = START.date(), day_start(START.date())
-    on.deps.state.put("metered/c", meter.METERED.write(meter.CountFrom(day=day)))
+    METERED.put(on.deps.state, "c", CountFrom(day=day))
     hour = 3_600_000_000
-    for part in range(meter.PARTS):
+    for part in range(meter.ROOTS):
         nodes = {
             f"i-{part}-{n}": MeteredNode(
                 name=f"node-{part}-{n}", pool="one", usd_per_hour=Decimal(1), gpus=1, since=begin,
@@ -170,12 +174,64 @@ def test_a_day_of_more_projects_than_a_record_holds_is_closed_without_them() -> 
                 instance_type="one", capacity_type="on-demand", gpu_model="T4", ready=True, parts=1, holders=(),
                 stretches=(Stretch("used", f"team-{n % 5}", f"project-{part}-{n}", "batch", begin, hour),),
             )
-            for n in range(125)
+            for n in range(375)
         }  # fmt: skip
-        record = meter.METERING.write(MeterPart(day=day, seen=START, nodes=nodes))
-        on.deps.state.put(f"metering/c/{day}/{part:02d}", record)
+        METERING.put(on.deps.state, f"c/{day}/{part:02d}", MeterPart(day=day, seen=START, nodes=nodes))
     on.wait(24 * 3600)
     meter.count(on.deps)
-    assert usd(on) == 2000
-    assert usd(on, team="team-3") == 400
-    assert {line.project for line in lines(on)} == {""}
+    assert usd(on) == 6000
+    assert usd(on, team="team-3") == 1200
+    assert len({line.project for line in lines(on)}) == 6000
+    closed = on.deps.state.scan("meter/").items
+    assert len(closed) > 3
+    assert max(len(stored.value) for _, stored in closed) <= LARGEST
+    meter.count(on.deps)
+    assert on.deps.state.scan("meter/").items == closed
+
+
+def test_a_closed_day_whose_record_is_missing_is_summed_from_its_nodes() -> None:
+    """A further record that a crash or a person took away costs nothing but time."""
+    on = Stage()
+    lost = MeterDay(day=START.date(), until=START, parts=1, stamp="gone")
+    on.event(on.submit("a", run_s=600))
+    on.wait(900)
+    meter.count(on.deps)
+    before = usd(on)
+    METER.table.put(on.deps.state, f"c/{START.date()}", lost)
+    assert usd(on) == before > 0
+
+
+def test_a_node_of_more_projects_than_fit_is_kept_by_team() -> None:
+    """A part whose node served thousands of projects stays below the limit, with every dollar."""
+    on = Stage()
+    on.event(on.submit("a", gpus=8, run_s=600))
+    meter.count(on.deps)
+    ((name, version, part),) = METERING.scan(on.deps.state)
+    ((instance, node),) = part.nodes.items()
+    begin = day_start(START.date())
+    one = Stretch("used", "red", "project-0000", "batch", begin, 3_600_000)
+    most = (LARGEST - len(METERING.format.write(part))) // (len(msgspec.json.encode(one)) + 1)
+    many = tuple(msgspec.structs.replace(one, project=f"project-{n:04d}") for n in range(most))
+    full = msgspec.structs.replace(part, nodes={instance: msgspec.structs.replace(node, stretches=many)})
+    METERING.put(on.deps.state, name, full, if_version=version)
+    before = usd(on, team="red")
+    on.minutes(30)
+    meter.count(on.deps)
+    assert max(len(stored.value) for _, stored in on.deps.state.scan("metering/").items) <= LARGEST
+    assert usd(on, team="red") == usd(on, team="red", project="") == before > 0
+
+
+def test_what_goes_on_as_it_was_is_not_written() -> None:
+    """A look that brings nothing new writes one small record, and the time is counted all the same."""
+    on = Stage()
+    state = Recorder(on.world.clock)
+    on.deps = replace(on.deps, state=state)
+    on.event(on.submit("a", gpus=8, run_s=20 * 3600))
+    on.minutes(10)
+    meter.count(on.deps)
+    state.puts.clear()
+    before = usd(on)
+    on.wait(3600)
+    meter.count(on.deps)
+    assert set(state.puts) == {"metered/c"}
+    assert usd(on) > before

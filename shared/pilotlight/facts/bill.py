@@ -39,13 +39,16 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
     """What the meter counted on one UTC day, as far as ``until``. Kept under ``meter/<cluster>/<yyyy-mm-dd>``.
 
-    ``unpriced`` names nodes whose price is not known: their cost is in no line, and it is not $0.
+    ``unpriced`` names nodes whose price is not known: their cost is in no line, and it is not $0. A day with more lines
+    than one record holds has ``parts`` further records, under its key with ``stamp``.
     """
 
     day: date
     until: datetime
     lines: tuple[CostLine, ...] = ()
     unpriced: tuple[str, ...] = ()
+    parts: int = 0
+    stamp: str = ""
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
@@ -94,11 +97,16 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeterPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes of one UTC day, or a part of them, by instance. ``seen`` is the last look that is in it."""
+    """The nodes of one UTC day, or a part of them, by instance.
+
+    ``seen`` is the last look that brought something new of them: what was the same at later looks goes on from each
+    node's ``until``. A part that is ``full`` takes no further node.
+    """
 
     day: date
     seen: datetime
     nodes: dict[str, MeteredNode] = {}
+    full: bool = False
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,12 +147,15 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
 class BillDay(msgspec.Struct, frozen=True, kw_only=True):
     """What one source billed for a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
 
-    Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over.
+    Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over. ``parts``
+    and ``stamp`` are as a ``MeterDay``'s.
     """
 
     day: date
     source: str
     rows: tuple[BilledDay, ...] = ()
+    parts: int = 0
+    stamp: str = ""
 
     @property
     def usd(self) -> Usd:

@@ -99,14 +99,8 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
         return sum(lost.gpu_hours for lost in self.lost.values())
 
 
-class Instances(msgspec.Struct, frozen=True, kw_only=True):
-    """Which pool and node an instance was, for notices that come when it is gone."""
-
-    known: dict[str, "Instance"] = {}
-
-
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an instance was last seen. ``node`` is empty while it boots."""
+    """Where an instance was last seen, for notices that come when it is gone. ``node`` is empty while it boots."""
 
     pool: str
     node: str = ""

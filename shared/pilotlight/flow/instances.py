@@ -1,14 +1,17 @@
 """Which pool and node each instance was: for notices that come when the cluster does not show it any more.
 
-Key: ``instances/<cluster>``, one record, written by a reconcile's look where something is new in it.
+Written by a reconcile's look, where something is new in it.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pilotlight.codec.records import Format
-from pilotlight.facts.interruption import Instance, Instances
+from pilotlight.errors import Conflict
+from pilotlight.facts.interruption import Instance
 from pilotlight.flow.deps import Deps
+from pilotlight.state_schema.interruptions import INSTANCES
 
 if TYPE_CHECKING:
     from pilotlight.flow.sight import Sight
@@ -19,28 +22,27 @@ KEEP = timedelta(days=2)
 REFRESH = timedelta(hours=1)
 """How old "last seen" may become before it is written again."""
 
-MOST = 2000
-"""Instances in the record, the last seen first: about 100 bytes each."""
-
-INSTANCES = Format(Instances)
-
 
 def learn(deps: Deps, sight: "Sight") -> None:
-    """Remember what this look shows."""
-    known = _known(deps)
+    """Remember what this look shows. Where another look is at it, that one's will do."""
+    was = INSTANCES.read(deps.state, deps.name)
+    known = was.values if was.parts else _of_one_record(deps)
     seen = {b.instance: Instance(pool=p.name, seen_at=sight.now) for p in sight.pools for b in p.booting}
     seen |= {n.instance: Instance(pool=n.pool, node=n.name, seen_at=sight.now) for n in sight.view.nodes if n.instance}
-    if all(_fresh(known.get(name), now) for name, now in seen.items()):
+    new = {name: now for name, now in seen.items() if not _fresh(known.get(name), now)}
+    kept = {name: one for name, one in known.items() if name in seen or sight.now - one.seen_at < KEEP}
+    if not new and was.parts and len(kept) == len(known):
         return
-    kept = {name: one for name, one in known.items() if sight.now - one.seen_at < KEEP} | seen
-    newest = sorted(kept, key=lambda name: (kept[name].seen_at, name), reverse=True)[:MOST]
-    record = Instances(known={name: kept[name] for name in newest})
-    deps.state.put(_key(deps), INSTANCES.write(record))
+    with suppress(Conflict):
+        INSTANCES.write(deps.state, deps.name, was, kept | new)
+        if not was.parts:
+            INSTANCES.table.delete(deps.state, deps.name)
 
 
 def where(deps: Deps, instance: str) -> Instance | None:
     """Where an instance was last seen; its node's name will do too."""
-    known = _known(deps)
+    was = INSTANCES.read(deps.state, deps.name)
+    known = was.values if was.parts else _of_one_record(deps)
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
 
 
@@ -48,10 +50,7 @@ def _fresh(was: Instance | None, now: Instance) -> bool:
     return was is not None and (was.pool, was.node) == (now.pool, now.node) and now.seen_at - was.seen_at < REFRESH
 
 
-def _known(deps: Deps) -> dict[str, Instance]:
-    stored = deps.state.get(_key(deps))
-    return INSTANCES.read(_key(deps), stored.value).known if stored else {}
-
-
-def _key(deps: Deps) -> str:
-    return f"instances/{deps.name}"
+def _of_one_record(deps: Deps) -> Mapping[str, Instance]:
+    """As it was kept before there were parts."""
+    found = INSTANCES.table.get(deps.state, deps.name)
+    return found.value.items if found else {}

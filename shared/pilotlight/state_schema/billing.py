@@ -1,12 +1,14 @@
 """Families of what nodes cost: the meter's, the bill's, and where budgets stand."""
 
-from datetime import date
+from datetime import date, datetime
 
 import msgspec
 
 from pilotlight.codec.records import Format
 from pilotlight.facts.bill import BillDay, Life, MeterDay, MeterPart
 from pilotlight.facts.budget import Ladder
+from pilotlight.state_schema.parted import Part, Parted
+from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 
@@ -14,25 +16,37 @@ DAY_S = 24 * HOUR
 
 
 class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
-    """The earliest day in which there may be something left to count."""
+    """The earliest day in which there may be something left to count.
+
+    ``seen`` is the last look: what its parts do not say otherwise was the same up to then. ``zones`` are those of the
+    budgets, at whose midnights a day is cut.
+    """
 
     day: date
+    seen: datetime | None = None
+    zones: tuple[str, ...] = ()
+
+
+class LifePart(Part[Life], frozen=True, kw_only=True):
+    """Lives of instances that stopped, by instance."""
 
 
 METERING = Table("metering", Format(MeterPart), 40 * DAY_S)
-"""``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted."""
+"""``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted. A node that is new on a day is in the
+first part on its way that is not full: ``07``, ``07a``, ``07a3``, ..."""
 
-METER = Table("meter", Format(MeterDay), 800 * DAY_S)
+METER = Rows(Table("meter", Format(MeterDay), 800 * DAY_S), "lines")
 """``<cluster>/<day>``: a day that is over."""
 
 METERED = Table("metered", Format(CountFrom))
 """``<cluster>``: the day from which on counting goes on."""
 
-LIFE = Table("life", Format(Life), 48 * HOUR)
-"""``<cluster>/<instance>``: one that stopped. Kept for longer than its node object lives, and than the meter may stand
-still."""
+# Schema 1 was one life, under ``<cluster>/<instance>``.
+LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR), LifePart)
+"""``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
+for longer than a node object outlives its instance, and than the meter may stand still."""
 
-BILL = Table("bill", Format(BillDay), 800 * DAY_S)
+BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
 
 LADDER = Table("ladder", Format(Ladder))

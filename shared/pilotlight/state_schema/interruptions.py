@@ -1,12 +1,19 @@
 """Families of instances, and of notices that one is taken."""
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.interruption import Instances, Interruption
+from pilotlight.facts.interruption import Instance, Interruption
+from pilotlight.state_schema.parted import Part, Parted
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 
-INSTANCES = Table("instances", Format(Instances))
-"""``<cluster>``: which pool and node each instance was."""
+
+class InstancePart(Part[Instance], frozen=True, kw_only=True):
+    """Which pool and node instances were, by their names."""
+
+
+# Schema 1 was all of a cluster in one record, under ``<cluster>``.
+INSTANCES = Parted(Table("instances", Format(InstancePart, lambda old: {"items": old["known"]})), InstancePart)
+"""``<cluster>/<part>``."""
 
 RESCUE = Table("rescue", Format(Interruption))
 """``<cluster>/<instance>``: a notice that is being dealt with."""

@@ -8,6 +8,7 @@ import msgspec
 from pilotlight.errors import Corrupt
 from pilotlight.state_schema import alerts, billing, books, cluster, decisions, interruptions, marks
 from pilotlight.state_schema.parted import Parted
+from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Table
 
 
@@ -15,7 +16,7 @@ def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
     for area in (alerts, billing, books, cluster, decisions, interruptions, marks):
         for value in vars(area).values():
-            table = value.table if isinstance(value, Parted) else value
+            table = value.table if isinstance(value, Parted | Rows) else value
             if isinstance(table, Table):
                 found[table.prefix] = table
     return dict(sorted(found.items()))

@@ -103,7 +103,35 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
         known = part.nodes.get(instance) or _begun(instance, before, look, start)
         if known is not None and known.since <= at:
             nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
-    return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes)
+    return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
+
+
+def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime]) -> MeterPart:
+    """A day's nodes counted up to the last look at all, or to the day's end: nothing of them was new since theirs."""
+    at = min(seen, day_start(part.day) + timedelta(days=1))
+    nodes = {instance: _until(node, at, cut_at) for instance, node in part.nodes.items()}
+    return msgspec.structs.replace(part, seen=max(part.seen, at), nodes=nodes)
+
+
+def news(was: MeterPart, now: MeterPart) -> bool:
+    """Whether a look brought more than time: a node that is new, gone, held by others, or has its price."""
+    return was.nodes.keys() != now.nodes.keys() or any(
+        _timeless(node) != _timeless(was.nodes[instance]) for instance, node in now.nodes.items()
+    )
+
+
+def without_projects(node: MeteredNode) -> MeteredNode:
+    """The node's stretches summed over projects."""
+    micros: dict[tuple[LineKind, str, str, datetime], int] = {}
+    for one in node.stretches:
+        key = one.kind, one.team, one.workload_class, one.begin
+        micros[key] = micros.get(key, 0) + one.micros
+    summed = tuple(Stretch(kind, team, "", name, begin, n) for (kind, team, name, begin), n in micros.items())
+    return msgspec.structs.replace(node, stretches=summed)
+
+
+def _timeless(node: MeteredNode) -> MeteredNode:
+    return msgspec.structs.replace(node, until=node.since, stretches=())
 
 
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
@@ -126,9 +154,7 @@ def _advance(
     if node.usd_per_hour is None:
         node = _priced(node, look.offerings.get(node.pool))
     node = msgspec.structs.replace(node, gone_at=_gone_at(node, instance, look, fresh=fresh))
-    stop = at if node.gone_at is None else min(at, paid_until(node))
-    if stop > node.until:
-        node = msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
+    node = _until(node, at, cut_at)
     if seen is None or not fresh:
         return node
     return msgspec.structs.replace(
@@ -140,6 +166,14 @@ def _advance(
         parts=seen.parts,
         holders=seen.holders,
     )
+
+
+def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:
+    """The node counted up to a moment, or to the end of what is paid for."""
+    stop = at if node.gone_at is None else min(at, paid_until(node))
+    if stop <= node.until:
+        return node
+    return msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
 
 
 def _gone_at(node: MeteredNode, instance: str, look: Look, *, fresh: bool) -> datetime | None:

@@ -1,6 +1,6 @@
 """Bills in the state, day by day: reading an export again, or one with late corrections, replaces its days.
 
-Keys: ``bill/<cluster>/<day>/<source>``. Only days that an export covers whole are written, from that of its first row
+Only days that an export covers whole are written, from that of its first row
 up to its horizon: a partial file neither counts twice nor takes away what an earlier one had, and days before an export
 was set up stay metered. A cluster has one bill: what another source said of a day that is written is gone.
 """
@@ -12,16 +12,12 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.codec.records import Format
 from pilotlight.decide.money.meter import day_start
 from pilotlight.facts.bill import Bill, BillDay, BilledDay
 from pilotlight.ports import State
-from pilotlight.units import HOUR
+from pilotlight.state_schema.billing import BILL
 
-KEEP_BILLS_S = 800 * 24 * HOUR
 DAY = timedelta(days=1)
-
-BILL = Format(BillDay)
 
 
 def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime) -> int:
@@ -37,23 +33,17 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
     others = [other for other in days(state, cluster, day, end.date()) if other.source != bill.source]
     while day_start(day + DAY) <= until:
         one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]))
-        state.put(f"bill/{cluster}/{day}/{bill.source}", BILL.write(one), ttl_s=KEEP_BILLS_S)
+        BILL.write(state, f"{cluster}/{day}/{bill.source}", one)
         for other in (other for other in others if other.day == day):
-            state.delete(f"bill/{cluster}/{day}/{other.source}")
+            BILL.delete(state, f"{cluster}/{day}/{other.source}")
         covered, day = covered + 1, day + DAY
     return covered
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:
     """Every source's days from the first to the last."""
-    found: list[BillDay] = []
-    after = f"bill/{cluster}/{first - DAY}/~"
-    while True:
-        page = state.scan(f"bill/{cluster}/", after=after)
-        found += [BILL.read(key, stored.value) for key, stored in page.items]
-        if not page.next:
-            return [bill for bill in found if first <= bill.day <= last]
-        after = page.next
+    found = (entry.value for entry in BILL.scan(state, f"{cluster}/", after=f"{cluster}/{first - DAY}/~"))
+    return [bill for bill in found if first <= bill.day <= last]
 
 
 def _summed(rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:

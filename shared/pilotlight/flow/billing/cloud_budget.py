@@ -1,19 +1,14 @@
-"""A cloud's own budget that crossed a threshold: people are told once, and nothing is stopped by it.
-
-Keys: ``noticed/<cluster>/<what>`` for what people were told.
-"""
+"""A cloud's own budget that crossed a threshold: people are told once, and nothing is stopped by it."""
 
 from decimal import Decimal, InvalidOperation
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.tell import alert_out
-from pilotlight.units import HOUR, Seconds
-
-ONCE_S: Seconds = 40 * 24 * HOUR
-"""For so long people are not told again of what is over and done."""
+from pilotlight.state_schema.marks import NOTICED
+from pilotlight.units import Seconds
 
 
 def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
@@ -36,22 +31,24 @@ def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
         next="nothing is stopped by it: budgets of the policy are what caps",
         how="pilotlight budget status",
         usd=notice.cost if notice.currency == "USD" else "",
-        at=deps.clock.now(),
+        at=deps.state.now(),
     )
-    did = (what,) if tell_once(deps, alert, ONCE_S) else ()
+    did = (what,) if tell_once(deps, alert) else ()
     return Answer(decision="", did=did, why=what if did else "people were told of this threshold already")
 
 
-def tell_once(deps: Deps, alert: Alert, again_s: Seconds) -> bool:
-    """Send an alert that was not sent lately. Marked after: a crash in between tells twice rather than never."""
-    key = noticed(deps, alert.fingerprint)
-    if deps.state.get(key) is not None:
+def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
+    """Send an alert that was not sent lately, by default in the last 40 days.
+
+    Marked after: a crash in between tells twice rather than never.
+    """
+    if was_noticed(deps, alert.fingerprint):
         return False
     deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
-    deps.state.put(key, MARK.write(Mark()), ttl_s=again_s)
+    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
     return True
 
 
-def noticed(deps: Deps, what: str) -> str:
-    """The key under which stands that people were told."""
-    return f"noticed/{deps.name}/{what}"
+def was_noticed(deps: Deps, what: str) -> bool:
+    """Whether people were told of it lately."""
+    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

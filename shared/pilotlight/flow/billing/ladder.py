@@ -1,6 +1,6 @@
 """The budgets' ladders in the state: where each stands, the steps in force, and what people are told of a change.
 
-Key: ``ladder/<cluster>``. A change is written with its alerts before they are sent, and they are taken off after: a
+A change is written with its alerts before they are sent, and they are taken off after: a
 crash in between sends them again under their own ids.
 """
 
@@ -11,7 +11,6 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.codec.records import Format
 from pilotlight.decide.money.budget import amount, limit, who
 from pilotlight.decide.money.ladder import climbed, figures, percent, rule
 from pilotlight.errors import Conflict
@@ -21,8 +20,7 @@ from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import ABSENT, State
-
-LADDER = Format(Ladder)
+from pilotlight.state_schema.billing import LADDER
 
 
 def read(state: State, cluster: str) -> Ladder:
@@ -50,7 +48,7 @@ def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
     new = Ladder(rungs={n: r for n, r in now_at.items() if n in kept}, untold=(*standing.untold, *alerts))
     if new != standing:
         try:
-            version = deps.state.put(f"ladder/{deps.name}", LADDER.write(new), if_version=version)
+            version = LADDER.put(deps.state, deps.name, new, if_version=version)
         except Conflict:
             return ()  # Another tick is at it; this one's figures are no newer.
     _send(deps, new, version)
@@ -67,15 +65,14 @@ def _send(deps: Deps, ladder: Ladder, version: int) -> None:
     deps.outbox.publish(ladder.untold)
     try:
         sent = msgspec.structs.replace(ladder, untold=())
-        deps.state.put(f"ladder/{deps.name}", LADDER.write(sent), if_version=version)
+        LADDER.put(deps.state, deps.name, sent, if_version=version)
     except Conflict:
         return
 
 
 def _read(state: State, cluster: str) -> tuple[Ladder, int]:
-    key = f"ladder/{cluster}"
-    stored = state.get(key)
-    return (LADDER.read(key, stored.value), stored.version) if stored else (Ladder(), ABSENT)
+    found = LADDER.get(state, cluster)
+    return (found.value, found.version) if found else (Ladder(), ABSENT)
 
 
 def _furthest(spent: Sequence[Spent]) -> list[Spent]:

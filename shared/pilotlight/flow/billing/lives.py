@@ -1,27 +1,26 @@
 """Lives of instances that are known to have stopped: so the meter knows to the second when, also of one it never saw.
 
-Keys: ``life/<cluster>/<instance>``. An instance that stops by itself and is told of by nobody is over at the first
-look that misses it.
+An instance that stops by itself and is told of by nobody is over at the first look that misses it.
 """
 
-from pilotlight.codec.records import Format
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
 from pilotlight.decide.money.holds import lit
 from pilotlight.facts.bill import Life
 from pilotlight.facts.capacity import Booting
 from pilotlight.facts.decisions import Record
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
-from pilotlight.units import HOUR
+from pilotlight.state_schema.billing import LIVES
 
-KEEP_LIVES_S = 48 * HOUR
-"""Longer than a node object outlives its instance, and than the meter may stand still."""
-
-LIFE = Format(Life)
+LATE = timedelta(hours=1)
+"""A life may be written so long after a look that should have known of it began."""
 
 
-def ended(deps: Deps, life: Life) -> None:
-    """Note that an instance has stopped."""
-    deps.state.put(f"life/{deps.name}/{life.instance}", LIFE.write(life), ttl_s=KEEP_LIVES_S)
+def ended(deps: Deps, *lives: Life) -> None:
+    """Note that instances have stopped."""
+    LIVES.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", {life.instance: life for life in lives})
 
 
 def released(deps: Deps, sight: Sight, record: Record) -> None:
@@ -32,11 +31,15 @@ def released(deps: Deps, sight: Sight, record: Record) -> None:
         return
     now = deps.clock.now()
     since = {one.instance: one.since for one in lit(sight.view.nodes, sight.pools)}
-    for node in gone:
-        instance = node.instance or node.node
-        if instance in since:
-            one = Life(instance=instance, node=node.node, pool=node.pool, since=since[instance], ended_at=now)
-            ended(deps, one)
+    named = ((node, node.instance or node.node) for node in gone)
+    ended(
+        deps,
+        *(
+            Life(instance=instance, node=node.node, pool=node.pool, since=since[instance], ended_at=now)
+            for node, instance in named
+            if instance in since
+        ),
+    )
 
 
 def given_back(deps: Deps, pool: str, booting: Booting) -> None:
@@ -45,13 +48,18 @@ def given_back(deps: Deps, pool: str, booting: Booting) -> None:
     ended(deps, Life(instance=name, node=name, pool=pool, since=booting.requested_at, ended_at=now))
 
 
-def over(deps: Deps) -> list[Life]:
-    """The lives that ended lately."""
-    found: list[Life] = []
-    after = ""
-    while True:
-        page = deps.state.scan(f"life/{deps.name}/", after=after)
-        found += [LIFE.read(key, stored.value) for key, stored in page.items]
-        if not page.next:
-            return found
-        after = page.next
+def over(deps: Deps, seen: datetime | None) -> list[Life]:
+    """The lives that a meter which has looked up to ``seen`` may not know; all that are kept where it never has."""
+    after = f"{deps.name}/{_hour(seen - LATE)}" if seen is not None else ""
+    return _latest(entry.value.items for entry in LIVES.table.scan(deps.state, f"{deps.name}/", after=after))
+
+
+def _latest(parts: Iterable[dict[str, Life]]) -> list[Life]:
+    found: dict[str, Life] = {}
+    for part in parts:
+        found |= part
+    return list(found.values())
+
+
+def _hour(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H}"

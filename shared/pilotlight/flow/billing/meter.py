@@ -1,193 +1,223 @@
 """The live meter in the state: every look counts what nodes cost since the look before, each microsecond once.
 
-Keys: ``metering/<cluster>/<day>/<part>`` holds the nodes of a day as far as they are counted, in parts by instance;
-``meter/<cluster>/<day>`` a whole day's lines once it is over; ``metered/<cluster>`` the day from which on counting
-goes on. Every part is changed by compare-and-set and carries its nodes' own marks, so the same look twice, two looks at
-once or a crash between two parts count nothing twice.
+A day's nodes lie in parts (``metering``), which are written only when a look brings something new of them: what goes on
+as it was is counted from each node's own mark up to the last look (``metered``). Every part is changed by
+compare-and-set, so the same look twice, two looks at once or a crash between two parts count nothing twice. A day that
+is over is ``closed``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 
-from pilotlight.codec.records import Format
 from pilotlight.decide.money.holds import lit
-from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped
+from pilotlight.decide.money.meter import (
+    Look,
+    counted,
+    cuts,
+    day_start,
+    lines,
+    metered,
+    news,
+    stopped,
+    upto,
+    without_projects,
+)
 from pilotlight.errors import Conflict
-from pilotlight.facts.bill import CostLine, MeterDay, MeteredNode, MeterPart
-from pilotlight.flow.billing import lives
+from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
+from pilotlight.flow.billing import closed, lives
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, LARGEST, State
-from pilotlight.units import HOUR
+from pilotlight.state_schema.billing import METERED, METERING, CountFrom
+from pilotlight.state_schema.parted import FULL, way
+from pilotlight.state_schema.table import Entry
 
-PARTS = 16
-"""A day's nodes lie in so many records: at 300 KB each they hold some thousands of nodes."""
+ROOTS = 16
+"""A day's nodes begin in so many parts; where one is full, new nodes go below it."""
 
 CATCH_UP = 35
 """Days that are gone back to at most: for a meter that stood still, and for nodes whose price was not known."""
 
-KEEP_PARTS_S, KEEP_DAYS_S = 40 * 24 * HOUR, 800 * 24 * HOUR
 DAY = timedelta(days=1)
 
-
-class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
-    """The earliest day in which there may be something left to count."""
-
-    day: date
-
-
-METERING, METER, METERED = Format(MeterPart), Format(MeterDay), Format(CountFrom)
+Nodes = Mapping[str, MeteredNode]
 
 
 def count(deps: Deps) -> MeterDay:
     """Look, and count up to now. Today's lines."""
-    look = _look(deps)
-    today = look.at.date()
     from_ = _count_from(deps.state, deps.name)
-    first = max(from_ or today, today - CATCH_UP * DAY)
-    days = [first + n * DAY for n in range((today - first).days + 1)]
-    keys = {_part(instance) for instance in (*look.lit, *look.over)}
-    for day in days:
-        keys |= {key.rpartition("/")[2] for key, _ in _parts(deps.state, deps.name, day)}
-    parts: dict[date, list[MeterPart]] = {day: [] for day in days}
-    for key in sorted(keys):
-        for part in _count_part(deps, key, days, _only(look, key)):
-            parts[part.day].append(part)
-    for day in days[:-1]:
-        _close(deps, day)
-    goes_on = next((day for day in days if _waits_for_a_price(deps, parts[day])), today)
-    if goes_on != from_:
-        deps.state.put(f"metered/{deps.name}", METERED.write(CountFrom(day=goes_on)))
-    return _summed(today, parts[today], look.at)
+    look = _look(deps, from_.seen if from_ else None)
+    today = look.at.date()
+    first = max(from_.day if from_ else today, today - CATCH_UP * DAY)
+    zones = tuple(sorted({budget.timezone for budget in deps.policy.budgets}))
+    nodes: Nodes = {}
+    goes_on = today
+    for day in (first + n * DAY for n in range((today - first).days + 1)):
+        nodes = _count_day(deps, _Day(day, nodes, look, cuts(day, zones)))
+        if day < today:
+            closed.close(deps.state, deps.name, _summed(day, nodes, day_start(day + DAY)))
+        if _waits_for_a_price(deps, nodes):
+            goes_on = min(goes_on, day)
+
+    def counted_to(was: CountFrom | None) -> CountFrom:
+        seen = max(was.seen, look.at) if was and was.seen else look.at
+        return CountFrom(day=goes_on, seen=seen, zones=zones)
+
+    METERED.change(deps.state, deps.name, counted_to)
+    return _summed(today, nodes, look.at)
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
     """The days from the first to the last that were metered, today's as far as it is counted."""
-    found: dict[date, MeterDay] = {}
-    after = f"meter/{cluster}/{first - DAY}"
-    while True:
-        page = state.scan(f"meter/{cluster}/", after=after)
-        found |= {day.day: day for day in (METER.read(key, stored.value) for key, stored in page.items)}
-        if not page.next:
-            break
-        after = page.next
-    day = max(first, _count_from(state, cluster) or last + DAY)
-    while day <= last:
-        if day not in found and any(_parts(state, cluster, day)):
-            found[day] = _day(state, cluster, day)
+    found = closed.days(state, cluster, first, last)
+    from_ = _count_from(state, cluster)
+    day = max(first, from_.day) if from_ else last + DAY
+    while from_ is not None and day <= last:
+        if day not in found:
+            cut_at = cuts(day, from_.zones)
+            parts = [upto(e.value, from_.seen or day_start(day), cut_at) for e in _parts(state, cluster, day).values()]
+            if parts:
+                nodes = {instance: node for part in parts for instance, node in part.nodes.items()}
+                found[day] = _summed(day, nodes, max(part.seen for part in parts))
         day += DAY
-    return [one for day, one in sorted(found.items()) if first <= day <= last]
+    return [one for _, one in sorted(found.items())]
 
 
-def _look(deps: Deps) -> Look:
-    now = deps.clock.now()
-    over = lives.over(deps)
+def _look(deps: Deps, seen: datetime | None) -> Look:
+    now = deps.state.now()
+    over = lives.over(deps, seen)
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.cluster.observe()
     offerings = {offering.pool: offering for offering in deps.offerings}
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
-    seen = [one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)]
+    nodes = [
+        one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)
+    ]
     return Look(
         at=now,
-        lit={one.instance: metered(one, offerings.get(one.pool)) for one in seen},
+        lit={one.instance: metered(one, offerings.get(one.pool)) for one in nodes},
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
     )
 
 
-def _part(instance: str) -> str:
-    return f"{crc32(instance.encode()) % PARTS:02d}"
+class _Day(NamedTuple):
+    """What a part of a day is counted with. ``before`` are the nodes as the day before left them."""
+
+    day: date
+    before: Nodes
+    look: Look
+    cut_at: tuple[datetime, ...]
+
+    def instances(self) -> Iterable[str]:
+        """All that may be new on the day."""
+        return {*self.before, *self.look.lit, *self.look.over}
+
+    def node(self, instance: str) -> MeteredNode:
+        """One that may be new on the day."""
+        return self.before.get(instance) or self.look.lit.get(instance) or self.look.over[instance]
+
+    def counted(self, was: MeterPart, new: Collection[str]) -> MeterPart:
+        """A part with its own nodes and those that it takes in."""
+        mine = [*was.nodes, *new]
+        look = Look(self.look.at, _only(self.look.lit, mine), _only(self.look.over, mine), self.look.offerings)
+        return counted(was, _only(self.before, mine), look, self.cut_at)
 
 
-def _only(look: Look, key: str) -> Look:
-    """The instances of one part."""
-    lit_ = {instance: node for instance, node in look.lit.items() if _part(instance) == key}
-    over = {instance: node for instance, node in look.over.items() if _part(instance) == key}
-    return Look(look.at, lit_, over, look.offerings)
+def _only(nodes: Nodes, instances: Iterable[str]) -> dict[str, MeteredNode]:
+    return {instance: nodes[instance] for instance in instances if instance in nodes}
 
 
-def _count_part(deps: Deps, key: str, days: list[date], look: Look) -> Iterator[MeterPart]:
-    """One part of the nodes, day after day. Whoever was faster makes it count again from what that one wrote."""
-    zones = [budget.timezone for budget in deps.policy.budgets]
-    before: dict[str, MeteredNode] = {}
-    for day in days:
-        name, cut_at = f"metering/{deps.name}/{day}/{key}", cuts(day, zones)
-        while True:
-            stored = deps.state.get(name)
-            was = METERING.read(name, stored.value) if stored else MeterPart(day=day, seen=day_start(day))
-            part = counted(was, before, look, cut_at)
-            try:
-                if part != was:
-                    version = stored.version if stored else ABSENT
-                    deps.state.put(name, METERING.write(part), if_version=version, ttl_s=KEEP_PARTS_S)
-                break
-            except Conflict:
-                continue
-        before = part.nodes
-        yield part
+def _count_day(deps: Deps, of: _Day) -> dict[str, MeteredNode]:
+    """Count all parts of a day; its nodes after that."""
+    parts = _parts(deps.state, deps.name, of.day)
+    home = {instance: part for part, entry in parts.items() for instance in entry.value.nodes}
+    todo: dict[str, set[str]] = {part: set() for part in parts}
+    for instance in of.instances():
+        todo.setdefault(home.get(instance) or next(iter(_way(instance))), set()).add(instance)
+    nodes: dict[str, MeteredNode] = {}
+    heap = list(todo)
+    heapify(heap)
+    while heap:  # In order, so that a part comes before those below it.
+        part = heappop(heap)
+        done, left = _count_part(deps, part, parts.get(part), of, todo.pop(part))
+        nodes |= done.nodes
+        for instance in left:
+            below = next(one for one in _way(instance) if len(one) > len(part))
+            if below not in todo:
+                heappush(heap, below)
+            todo.setdefault(below, set()).add(instance)
+    return nodes
 
 
-def _close(deps: Deps, day: date) -> None:
-    """Write a day that is over, over what was there before its parts were read: so the last one written has all."""
-    key = f"meter/{deps.name}/{day}"
+def _count_part(
+    deps: Deps, part: str, entry: Entry[MeterPart] | None, of: _Day, instances: set[str]
+) -> tuple[MeterPart, set[str]]:
+    """Count one part; it, and the instances for which it has no room.
+
+    Whoever was faster makes it count again from what that one wrote.
+    """
+    name = f"{deps.name}/{of.day}/{part}"
     while True:
-        stored = deps.state.get(key)
-        record = _fitted(_day(deps.state, deps.name, day))
-        if stored is not None and stored.value == record:
-            return
+        was = entry.value if entry else MeterPart(day=of.day, seen=day_start(of.day))
+        new, left = _room(was, instances, of)
+        now = of.counted(was, new)
+        if not news(was, now) and bool(left) <= was.full:
+            return now, left
+        now = _fitted(msgspec.structs.replace(now, full=was.full or bool(left)))
         try:
-            deps.state.put(key, record, if_version=stored.version if stored else ABSENT, ttl_s=KEEP_DAYS_S)
-            return
+            METERING.put(deps.state, name, now, if_version=entry.version if entry else ABSENT)
+            return now, left
         except Conflict:
-            continue
+            entry = METERING.get(deps.state, name)
 
 
-def _count_from(state: State, cluster: str) -> date | None:
-    stored = state.get(f"metered/{cluster}")
-    return METERED.read(f"metered/{cluster}", stored.value).day if stored else None
+def _room(was: MeterPart, instances: set[str], of: _Day) -> tuple[list[str], set[str]]:
+    """Which instances a part does not have yet and takes in, and which it cannot."""
+    new = sorted(instances - was.nodes.keys())
+    if was.full:
+        return [], set(new)
+    size = len(METERING.format.write(was)) if new else 0
+    taken = 0
+    while taken < len(new) and size < FULL:
+        size += len(msgspec.json.encode(of.node(new[taken])))
+        taken += 1
+    return new[:taken], set(new[taken:])
 
 
-def _parts(state: State, cluster: str, day: date) -> Iterator[tuple[str, MeterPart]]:
-    for key, stored in state.scan(f"metering/{cluster}/{day}/").items:
-        yield key, METERING.read(key, stored.value)
+def _fitted(part: MeterPart) -> MeterPart:
+    """A part whose nodes were held by more projects than fit is kept by team."""
+    if len(METERING.format.write(part)) <= LARGEST:
+        return part
+    nodes = {instance: without_projects(node) for instance, node in part.nodes.items()}
+    return msgspec.structs.replace(part, nodes=nodes)
 
 
-def _waits_for_a_price(deps: Deps, parts: Iterable[MeterPart]) -> bool:
+def _way(instance: str) -> Iterable[str]:
+    """The parts in which an instance may lie, from the first downwards."""
+    return way(instance, f"{crc32(instance.encode()) % ROOTS:02d}")
+
+
+def _count_from(state: State, cluster: str) -> CountFrom | None:
+    found = METERED.get(state, cluster)
+    return found.value if found else None
+
+
+def _parts(state: State, cluster: str, day: date) -> dict[str, Entry[MeterPart]]:
+    within = f"{cluster}/{day}/"
+    return {entry.name.removeprefix(within): entry for entry in METERING.scan(state, within)}
+
+
+def _waits_for_a_price(deps: Deps, nodes: Nodes) -> bool:
     """Whether a day has nodes of the policy's pools without a price: it is counted once they have one."""
-    nodes = (node for part in parts for node in part.nodes.values())
-    return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes)
+    return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes.values())
 
 
-def _day(state: State, cluster: str, day: date) -> MeterDay:
-    """A day's lines from its parts in the state."""
-    return _summed(day, [part for _, part in _parts(state, cluster, day)], day_start(day))
-
-
-def _summed(day: date, parts: Sequence[MeterPart], until: datetime) -> MeterDay:
-    found, unpriced = lines(node for part in parts for node in part.nodes.values())
-    seen = max((part.seen for part in parts), default=until)
-    return MeterDay(day=day, until=seen, lines=found, unpriced=unpriced)
-
-
-def _fitted(day: MeterDay) -> bytes:
-    """A day's record: by node where that fits, else without nodes, else without projects too."""
-    written = METER.write(day)
-    for left_out in ({"node": ""}, {"node": "", "project": ""}):
-        if len(written) > LARGEST:
-            written = METER.write(_coarser(day, left_out))
-    return written
-
-
-def _coarser(day: MeterDay, left_out: Mapping[str, str]) -> MeterDay:
-    """A day's lines summed over what is left out."""
-    sums: dict[CostLine, tuple[Decimal, Decimal]] = {}
-    for line in day.lines:
-        key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), **left_out)
-        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
-        sums[key] = usd + line.usd, hours + line.gpu_hours
-    summed = tuple(msgspec.structs.replace(line, usd=usd, gpu_hours=hours) for line, (usd, hours) in sums.items())
-    return msgspec.structs.replace(day, lines=summed, unpriced=day.unpriced[:100])
+def _summed(day: date, nodes: Nodes, until: datetime) -> MeterDay:
+    found, unpriced = lines(nodes.values())
+    return MeterDay(day=day, until=until, lines=found, unpriced=unpriced)

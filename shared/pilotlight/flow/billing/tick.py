@@ -1,14 +1,11 @@
-"""What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd.
-
-Keys: ``bill-read/<cluster>`` while the bill was read lately, and those of ``cloud_budget``.
-"""
+"""What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd."""
 
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.decide.money.budget import meters
 from pilotlight.decide.money.ladder import figures
 from pilotlight.decide.money.meter import day_start
@@ -19,15 +16,16 @@ from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import bill, ladder, meter
-from pilotlight.flow.billing.cloud_budget import ONCE_S, cloud_budget, noticed, tell_once
+from pilotlight.flow.billing.cloud_budget import cloud_budget, tell_once, was_noticed
 from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Answer, Deps, Kept
 from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills
+from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.units import HOUR, cents
 
-READ_EVERY_S, READ_AGAIN_S = HOUR, 600.0
-"""A bill is read once in so long; after it could not be read, again in so long."""
+READ_AGAIN_S = 600.0
+"""After a bill could not be read it is read again in so long."""
 
 LOOK_BACK = timedelta(days=35)
 """Late corrections of a bill are taken in for so long: a month and its closing."""
@@ -42,7 +40,7 @@ NAMED = 5
 def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
     """What one message leads to. A dry run only says where the budgets stand."""
     if dry_run:
-        return _answer((), standing(deps, deps.clock.now()), None)
+        return _answer((), standing(deps, deps.state.now()), None)
     today: MeterDay | None = None
     did: tuple[str, ...]
     match message:
@@ -55,7 +53,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         case Tick():
             today = meter.count(deps)
             did = _read_if_due(deps)
-    now = deps.clock.now()
+    now = deps.state.now()
     known = _books(deps, now)
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)
@@ -92,22 +90,22 @@ def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | Non
 
 def _read_if_due(deps: Deps) -> tuple[str, ...]:
     """Read the bill where that is due. One that cannot be read is told of, and stops nothing else."""
-    key, now = f"bill-read/{deps.name}", deps.clock.now()
-    if deps.bills is None or deps.state.get(key) is not None:
+    if deps.bills is None or BILL_READ.get(deps.state, deps.name) is not None:
         return ()
+    now = deps.state.now()
     try:
         read = deps.bills.read(_bill_start(now), now)
     except PilotlightError as error:
         alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), now)
         tell_once(deps, alert, DAILY_S)
-        deps.state.put(key, MARK.write(Mark(note=str(error))), ttl_s=READ_AGAIN_S)
+        BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
         return (f"the bill could not be read: {error}",)
     return (_take_in(deps, read, now),)
 
 
 def _read_bill(deps: Deps, bills: Bills) -> str:
     """Read what is billed, now. Raises what the adapter raises."""
-    now = deps.clock.now()
+    now = deps.state.now()
     return _take_in(deps, bills.read(_bill_start(now), now), now)
 
 
@@ -120,7 +118,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
     covered = bill.store(deps.state, deps.name, read, _bill_start(now), now)
     if read.findings:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
-    deps.state.put(f"bill-read/{deps.name}", MARK.write(Mark(note=read.source)), ttl_s=READ_EVERY_S)
+    BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
     return f"read {covered} whole days of {read.source}"
 
 
@@ -131,13 +129,13 @@ def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: dateti
 
 def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     """Days and pools whose bill and meter are apart: those that are new, in one alert."""
-    new = [one for one in found if deps.state.get(noticed(deps, _drifted(one))) is None]
+    new = [one for one in found if not was_noticed(deps, _drifted(one))]
     if not new:
         return
     alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
     deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
     for one in new:
-        deps.state.put(noticed(deps, _drifted(one)), MARK.write(Mark()), ttl_s=ONCE_S)
+        NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
 
 
 def _drifted(one: Finding) -> str:
