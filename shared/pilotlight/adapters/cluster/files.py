@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.times import newest
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import Reject
@@ -36,10 +37,7 @@ class FileCluster:
 
     def taken_at(self) -> datetime | None:
         """The newest moment the files speak of: they were written then or later."""
-        objects: list[Pod | KubeNode] = [*self._pods, *self._nodes]
-        moments = [o.metadata.creation_timestamp for o in objects]
-        moments += [c.last_transition_time for o in objects for c in o.status.conditions]
-        return max((m for m in moments if m is not None), default=None)
+        return newest(self._pods, self._nodes)
 
     def bound(self, node: str) -> Sequence[BoundPod]:
         return next((n.pods for n in self.observe().nodes if n.name == node), ())

@@ -10,6 +10,7 @@ from pilotlight.codec.kubernetes.objects import Container, Pod
 from pilotlight.codec.kubernetes.placement import Terms, pod_terms, tolerations
 from pilotlight.codec.kubernetes.requests import Request, Unreadable, effective_request, gpu_request, whole_units
 from pilotlight.codec.kubernetes.storage import reach_of
+from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import (
@@ -249,4 +250,4 @@ def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime
         last = datetime.fromisoformat(annotations.get(labels.CHECKPOINTED_AT, ""))
     except ValueError:
         last = None
-    return every, takes, last if last is not None and last.tzinfo is not None else None
+    return every, takes, last if last is not None and in_range(last) else None

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -11,11 +12,12 @@ from pilotlight.codec.kubernetes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, demand_of, read_request, waits
 from pilotlight.codec.kubernetes.requests import Unreadable
+from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.workloads import longest_run_of, longest_runs, pods_to_come
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, PodDemand
-from pilotlight.units import Seconds
+from pilotlight.units import EPOCH, Seconds
 
 
 def view_of(
@@ -25,16 +27,21 @@ def view_of(
     *,
     policy: Policy,
     classify: Classifier,
+    now: datetime | None = None,
 ) -> ClusterView:
     """The ClusterView of a cluster's objects. Pure; whatever is wrong with one object is a finding, not an error.
 
-    Nodes without GPUs are left out. Selectors and taints that no pool meets are the planner's to find.
+    ``now`` is the look's, where it is not the newest moment that the objects speak of: it stands in for times that no
+    clock says. Nodes without GPUs are left out. Selectors and taints that no pool meets are the planner's to find.
     """
+    pods, nodes, strange = settled(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
     asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
     pending, pod_findings = _pending(asked, objects, policy, classify)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)
-    return ClusterView(pending=tuple(pending), nodes=tuple(gpu_nodes), findings=(*pod_findings, *node_findings))
+    return ClusterView(
+        pending=tuple(pending), nodes=tuple(gpu_nodes), findings=(*strange, *pod_findings, *node_findings)
+    )
 
 
 def _with_those_to_come(pods: Sequence[Pod], objects: Objects) -> Sequence[Pod]:

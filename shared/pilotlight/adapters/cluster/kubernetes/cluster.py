@@ -44,7 +44,8 @@ class KubernetesCluster:
 
     def observe(self) -> ClusterView:
         found = self._reads.look()
-        return view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify)
+        now = self._clock.now()
+        return view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
 
     def cordon(self, node: str) -> None:
         writes.cordon(self._api, node)
