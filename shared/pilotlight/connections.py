@@ -1,6 +1,6 @@
 """The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,9 +8,8 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.shop import Size
-from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
-from pilotlight.settings import Settings, beside, read
+from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, Shop, State
+from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
@@ -136,15 +135,22 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
         case "focus" if where:
             from pilotlight.adapters.bills.focus import FocusBills
 
-            return FocusBills(where, {pool.cluster_pool or name: name for name, pool in policy.pools.items()})
+            names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
+            return FocusBills(where, names, objects(settings.environ))
     raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
 
 
-def sizes_at(settings: Settings, region: str) -> Sequence[Size]:
-    """What Civo rents in a region. Raises ``BadInput`` where no token is set, and what calling raises."""
-    from pilotlight.adapters.pools.civo import sizes
+def shop_at(settings: Settings, region: str = "") -> Shop | None:
+    """What the account that sells a cluster's nodes may rent, in its own region or another; None where nobody tells.
 
-    return sizes(_civo(settings, region))
+    Raises ``BadInput`` where no token is set.
+    """
+    kind, _, where = settings.pools.partition(":")
+    if not region and kind != "civo":
+        return None
+    from pilotlight.adapters.pools.civo import CivoShop
+
+    return CivoShop(_civo(settings, region or where.partition("/")[0]))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":

@@ -11,6 +11,7 @@ from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.facts.shop import Assortment, Size
 from pilotlight.units import Seconds
 
 
@@ -91,6 +92,18 @@ class Pools(Protocol):
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Give one named instance back and lower the desired size by one. Gone already is no error."""
+        ...
+
+
+class Shop(Protocol):
+    """What a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
+
+    def sizes(self) -> Sequence[Size]:
+        """The instance types of its region."""
+        ...
+
+    def assortment(self) -> Assortment:
+        """Those, with what the account's quota leaves of them."""
         ...
 
 

@@ -29,15 +29,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_letters, digits
-from typing import get_args
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.doors import Caller
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.objects import Objects
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
@@ -45,9 +47,6 @@ MAX_BODY = 1_000_000
 SHORTEST_TOKEN = 16
 TOKEN_LETTERS = frozenset(ascii_letters + digits + "-_")
 """They stand in a header and in a path as they are."""
-
-GS = "https://storage.googleapis.com"
-GS_WAIT_S: Seconds = 10
 
 EMBEDDED_CLUSTER = "local"
 EVERY_CLUSTER = "*"
@@ -147,6 +146,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.environ[name]
 
 
+def deployed() -> Settings:
+    """The settings of this process's environment. Raises ``BadInput``."""
+    return Settings.of(os.environ)
+
+
+def environment() -> Mapping[str, str]:
+    """The environment itself, for a process that begins another."""
+    return os.environ
+
+
+def share(name: str, value: str) -> None:
+    """Set a variable for this process and for those that it begins."""
+    os.environ[name] = value
+
+
 def _mode(text: str) -> Mode:
     for mode in MODES:
         if mode == text:
@@ -212,12 +226,8 @@ def default_file(name: str) -> Path:
 
 def read(where: str) -> bytes:
     """The bytes at a path, ``s3://`` or ``gs://``. Raises ``BadInput``, or ``Unavailable`` when later may work."""
-    parts = urlsplit(where)
-    match parts.scheme:
-        case "s3":
-            return _s3(parts.netloc, parts.path.lstrip("/"), where)
-        case "gs":
-            return _gs(parts.netloc, parts.path.lstrip("/"), where)
+    if "://" in where:
+        return objects(os.environ).read(where)
     try:
         return Path(where).read_bytes()
     except (OSError, ValueError) as error:
@@ -225,45 +235,18 @@ def read(where: str) -> bytes:
         raise BadInput(f"{where}: {reason}; name a file that can be read") from None
 
 
-def _s3(bucket: str, key: str, where: str) -> bytes:
-    try:
-        import boto3
-        from botocore.exceptions import BotoCoreError, ClientError
-    except ImportError:
-        raise BadInput(f"{where}: needs the package boto3; install pilotlight[aws]") from None
-    try:
-        body: bytes = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
-    except ClientError as error:
-        raise BadInput(f"{where}: {error.response['Error']['Code']}; check the address and its rights") from None
-    except BotoCoreError as error:
-        raise Unavailable(f"{where}: {error}") from None
-    return body
+def objects(environ: Mapping[str, str]) -> "Objects":
+    """Objects of the clouds as an environment reaches them."""
+    from pilotlight.adapters.objects import Objects
 
-
-def _gs(bucket: str, name: str, where: str) -> bytes:
-    # Over REST, as the state in Firestore is (ADR 6): Google's library would be most of a cold start.
-    import urllib3
-
-    from pilotlight.adapters.google_token import GoogleToken
-
-    http = urllib3.PoolManager(timeout=GS_WAIT_S)
-    emulator = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
-    file = bool(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
-    headers = {} if emulator else GoogleToken(file=file).header()
-    url = f"{emulator or GS}/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
-    try:
-        answer = http.request("GET", url, headers=headers)
-    except urllib3.exceptions.HTTPError as error:
-        raise Unavailable(f"{where}: {error}") from None
-    if answer.status >= 500 or answer.status == 429:
-        raise Unavailable(f"{where}: Cloud Storage answers {answer.status}")
-    if answer.status != 200:
-        raise BadInput(f"{where}: Cloud Storage answers {answer.status}; check the address and its rights")
-    return answer.data
+    return Objects(
+        gcs=environ.get("STORAGE_EMULATOR_HOST", ""),
+        credentials_file=bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS")),
+    )
 
 
 def beside(where: str, name: str) -> str:
     """The address of a file in the same folder as another, be it a path or ``scheme://``."""
-    if urlsplit(where).scheme in ("s3", "gs"):
+    if "://" in where:
         return f"{where.rpartition('/')[0]}/{name}"
     return str(Path(where).parent / name)

@@ -4,7 +4,6 @@ Whatever is given by name replaces what the settings would make: that is the sea
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
-from pilotlight.settings import Settings, beside, default_file, read
+from pilotlight.settings import Settings, beside, default_file, deployed, read
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -56,7 +55,7 @@ _deploying = RLock()
 @cache
 def _deployed() -> "App":
     logs.begin()
-    return App(Settings.of(os.environ))
+    return App(deployed())
 
 
 def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":

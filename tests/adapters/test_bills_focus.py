@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.adapters.objects import Objects
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.bill import Bill
 
@@ -39,8 +40,8 @@ def _write(path: Path, *rows: dict[str, str | None]) -> Path:
     return path
 
 
-def _read(uri: object, pools: dict[str, str] | None = None) -> Bill:
-    return FocusBills(str(uri), pools or {}).read(START, END)
+def _read(uri: object, pools: dict[str, str] | None = None, objects: Objects | None = None) -> Bill:
+    return FocusBills(str(uri), pools or {}, objects).read(START, END)
 
 
 def test_a_row_is_billed_to_its_day_team_and_pool(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_an_export_in_s3_is_read_by_its_manifest(bucket: Any, tmp_path: Path) ->
         _read("s3://nobody/x.csv")
 
 
-def test_an_export_in_cloud_storage_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_in_cloud_storage_is_read() -> None:
     """Listed and fetched over REST; what the service refuses or cannot do now is told apart."""
     said: list[tuple[int, Any]] = []
 
@@ -237,10 +238,10 @@ def test_an_export_in_cloud_storage_is_read(tmp_path: Path, monkeypatch: pytest.
         return 200, {"items": [{"name": "focus/a.csv"}, {"name": "other/b.csv"}]}
 
     with answering(gcs) as host:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{host}")
-        bill = _read("gs://bills/focus/*.csv")
+        objects = Objects(gcs=f"http://{host}")
+        bill = _read("gs://bills/focus/*.csv", objects=objects)
         assert "columns are missing" in bill.findings[0].message
         for status, kind in ((403, BadInput), (503, Unavailable)):
             said[:] = [(status, {})]
             with pytest.raises(kind, match=str(status)):
-                _read("gs://bills/focus/*.csv")
+                _read("gs://bills/focus/*.csv", objects=objects)

@@ -12,7 +12,7 @@ from small_cloud import START, world
 
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools.civo import CivoPools
+from pilotlight.adapters.pools.civo import CivoPools, CivoShop
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -32,6 +32,7 @@ class Account(NamedTuple):
     civo: Civo
     pools: CivoPools
     waits: list[float]
+    shop: CivoShop
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def account(token: str = TOKEN, **options: Any) -> Iterator[Account]:
     civo, waits = Civo(here, **options), list[float]()
     with serving(civo) as url:
         api = CivoApi(token, REGION, url=url, sleep=waits.append)
-        yield Account(civo, CivoPools(api, CLUSTER, civo.ids(), here.clock), waits)
+        yield Account(civo, CivoPools(api, CLUSTER, civo.ids(), here.clock), waits, CivoShop(api))
 
 
 @pytest.fixture
@@ -250,8 +251,8 @@ def test_instances_tell_since_when_they_are_there(here: Account) -> None:
 
 def test_sizes_and_quota_are_told(here: Account) -> None:
     """The region's types with their GPUs, and the account's limits with what is used of them."""
-    assert [(s.name, s.gpu_count) for s in here.pools.shop().sizes.values()] == [("g4g.kube.small", 1)]
-    assert here.pools.shop().quota["ram_mb"] == (65536, 4096)
+    assert [(s.name, s.gpu_count) for s in here.shop.assortment().sizes.values()] == [("g4g.kube.small", 1)]
+    assert here.shop.assortment().quota["ram_mb"] == (65536, 4096)
 
 
 def test_no_secret_is_told(here: Account, caplog: pytest.LogCaptureFixture) -> None:

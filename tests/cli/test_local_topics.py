@@ -24,7 +24,7 @@ def test_what_no_function_can_take_is_a_dead_letter_after_its_attempts(
         return 503, {"why": "later"}
 
     with answering(busy) as host:
-        assert wire("pubsub:refused/pl", f"http://{host}")
+        assert wire("pubsub:refused/pl", f"http://{host}", pubsub_emulator)
         reader, dead = pubsub_v1.SubscriberClient(), "projects/refused/subscriptions/dead"
         reader.create_subscription(request={"name": dead, "topic": "projects/refused/topics/pl-dead-letter"})
         pubsub_v1.PublisherClient().publish("projects/refused/topics/pl-pod-events", b"nobody").result(timeout=10)

@@ -8,7 +8,7 @@ import pytest
 from pilotlight.decide.checkup.shop import shop_checks
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.facts.shop import Shop, Size
+from pilotlight.facts.shop import Assortment, Size
 
 SIZE = Size(name="g4g.kube.small", cpu_cores=12, gpu_count=1, gpu_type="A100", ram_mb=98304, disk_gb=100)
 POLICY = Policy(version=1, pools={"gpu": PoolPolicy(instance_type=SIZE.name, max=2)})
@@ -29,7 +29,7 @@ def said(
             usd_per_hour=Decimal(1),
         )
     ]
-    shop = Shop(sizes={size.name: size}, quota=quota)
+    shop = Assortment(sizes={size.name: size}, quota=quota)
     clouds = {"gpu": PoolState(name="gpu", desired=desired)}
     return [(c.verdict, c.subject, c.what) for c in shop_checks(policy, offered, shop, clouds)]
 

@@ -7,10 +7,8 @@ requirements: google-auth would bring cryptography, which is larger than all of 
 
 import base64
 import json
-import os
 import time
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -25,12 +23,6 @@ WAIT_S = 8.0
 """Seconds for one call: three fit into the Lambda's thirty."""
 EARLY_S = 60.0
 """A token is taken anew so long before it ends."""
-
-
-@cache
-def deployed() -> "Bridge":
-    """The bridge of this process's environment."""
-    return Bridge(os.environ)
 
 
 class Bridge:

@@ -13,9 +13,10 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Lock, Thread
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.deadline import Deadline, cut
@@ -87,34 +88,34 @@ class Site:
         repeatable: bool = False,
         largest: int = LARGEST,
         piece_s: Seconds = math.inf,
+        into: BinaryIO | None = None,
     ) -> Answer:
         """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Broken``, or what ``gate`` does.
 
-        A silence of ``piece_s`` ends it too.
+        A silence of ``piece_s`` ends it too. The body of a 200 is written ``into`` a file where one is given.
         """
         wire = _written(method, target, body, {"Host": self._named, **(headers or {})})
+        wants = _Wants(method, largest, piece_s, into)
         kept = None if gate else self._kept()
         if kept is not None:
             try:
-                return self._exchange(kept, deadline, method, wire, largest, piece_s)
+                return self._exchange(kept, deadline, wire, wants)
             except Broken as error:
                 if not repeatable or error.part or deadline.over:
                     raise
         connection = self._connected(deadline)
         if gate is not None:
             _pass(gate, connection, deadline)
-        return self._exchange(connection, deadline, method, wire, largest, piece_s)
+        return self._exchange(connection, deadline, wire, wants)
 
-    def _exchange(
-        self, connection: socket.socket, deadline: Deadline, method: str, wire: bytes, largest: int, piece_s: Seconds
-    ) -> Answer:
-        answer, body = HTTPResponse(connection, method=method), bytearray()
+    def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> Answer:
+        answer, body = HTTPResponse(connection, method=wants.method), bytearray()
         try:
             deadline.watch(connection)
-            connection.settimeout(min(piece_s, deadline.left()))
+            connection.settimeout(min(wants.piece_s, deadline.left()))
             connection.sendall(wire)
             answer.begin()
-            _read(answer, body, largest)
+            _read(answer, body, wants)
             deadline.left()  # A connection that was cut looks like one whose answer is at its end.
         except BaseException as error:
             part = None if answer.headers is None else _taken(answer, body)
@@ -270,11 +271,24 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
         raise Broken(error, sent=False) from None
 
 
-def _read(answer: HTTPResponse, body: bytearray, largest: int) -> None:
-    """Add to ``body`` what comes."""
+class _Wants(NamedTuple):
+    """What is asked for, and how much of an answer is taken."""
+
+    method: str
+    largest: int
+    piece_s: Seconds
+    into: BinaryIO | None
+
+
+def _read(answer: HTTPResponse, body: bytearray, wants: _Wants) -> None:
+    """Add to ``body``, or write to a file, what comes."""
+    into = wants.into if answer.status == HTTPStatus.OK else None
     while piece := answer.read1(CHUNK):
+        if into is not None:
+            into.write(piece)
+            continue
         body += piece
-        if len(body) > largest:
+        if len(body) > wants.largest:
             raise OSError("the answer does not end")
     if answer.length:
         raise OSError("half an answer")

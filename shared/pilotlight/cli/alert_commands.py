@@ -10,7 +10,7 @@ import typer
 from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
     from pilotlight.flow.telling.delivery import Desk
@@ -116,7 +116,7 @@ def _known(wired: "App", channel: str) -> None:
 def _wired() -> "App":
     from pilotlight.wiring import app
 
-    return app(Settings.of(os.environ))
+    return app(deployed())
 
 
 def _desk(wired: "App") -> "Desk":

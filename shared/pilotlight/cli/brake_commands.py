@@ -1,6 +1,5 @@
 """``pilotlight pause``, ``resume`` and ``approve``: the brakes in a person's hand."""
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -9,7 +8,7 @@ import typer
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.flow import brakes, ledger
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -82,7 +81,7 @@ def _waiting(record: Record) -> list[Buy]:
 def _wired() -> "App":
     from pilotlight.wiring import app
 
-    return app(Settings.of(os.environ))
+    return app(deployed())
 
 
 def _known(wired: "App", pool: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import State
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
     from pilotlight.report.budget_table import Standing
@@ -48,7 +48,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     """
     from pilotlight.wiring import app
 
-    wired = app(Settings.of(os.environ))
+    wired = app(deployed())
     now = wired.clock.now()
     rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
     if as_json:

@@ -1,7 +1,6 @@
 """What the demo plays on: a served world, serve with its workers, and a web hook that takes the alerts."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.doorway import Function
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import Alert, Message
-from pilotlight.settings import Settings, default_file
+from pilotlight.settings import Settings, default_file, environment
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
 from pilotlight.world.faults import Faults
@@ -97,7 +96,7 @@ def _world(speed: float, log: list[dict[str, Any]]) -> World:
 
 def _environ(home: Path, world: str, hook: str) -> dict[str, str]:
     """This process's environment, with nothing of a deployment that it may be of."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PILOTLIGHT_")}
+    plain = {name: value for name, value in environment().items() if not name.startswith("PILOTLIGHT_")}
     return {
         **plain,
         "PILOTLIGHT_HOME": str(home),

@@ -1,6 +1,5 @@
 """``pilotlight doctor``: what is wrong between a policy, a cluster and this account, one line each with its fix."""
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -78,13 +77,14 @@ def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, Po
 
 
 def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]) -> Sequence[Check]:
-    from pilotlight.adapters.pools.civo import CivoPools
+    from pilotlight.connections import shop_at
     from pilotlight.decide.checkup.shop import shop_checks
 
-    if not isinstance(site.deps.pools, CivoPools):
+    shop = shop_at(site.settings)
+    if shop is None:
         return ()
     try:
-        return tuple(shop_checks(site.policy, offered, site.deps.pools.shop(), clouds))
+        return tuple(shop_checks(site.policy, offered, shop.assortment(), clouds))
     except PilotlightError as error:
         return [Check(code="size", subject=site.settings.pools, verdict="unknown", what=str(error), fix=_CLOUD)]
 
@@ -95,7 +95,7 @@ def look(site: "App", now: datetime) -> Survey:
     from pilotlight.adapters.cluster.kubernetes.survey import survey
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
-    source = source_of(site.settings.api, site.settings.environ or os.environ)
+    source = source_of(site.settings.api, site.settings.environ)
     return survey(source, Api(source), site.policy, (*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH), now)
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def drill(
     """
     from pilotlight.wiring import app
 
-    wired = app(Settings.of(os.environ))
+    wired = app(deployed())
     client = wired.served_world
     if client is None:
         raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")

@@ -6,7 +6,6 @@ workers are forked after this, and gRPC does not survive a fork.
 
 import http.client
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,19 +28,20 @@ ATTEMPTS = 5
 ACK_S, BACKOFF, LONGEST_BACKOFF = 60, "1s", "10s"
 
 
-def wire(address: str, url: str) -> bool:
-    """Make the topics of ``pubsub:PROJECT/PREFIX`` with push subscriptions to ``url``, where an emulator is named.
+def wire(address: str, url: str, emulator: str) -> bool:
+    """Make the topics of ``pubsub:PROJECT/PREFIX`` with push subscriptions to ``url``, where an ``emulator``
+    (host and port) is named.
 
     Whether there was one. What is there already stays. Raises ``Failed``.
     """
     kind, _, where = address.partition(":")
-    if kind != "pubsub" or not os.environ.get(EMULATOR):
+    if kind != "pubsub" or not emulator:
         return False
     project, _, prefix = where.partition("/")
 
     def make(what: str, name: str, body: dict[str, Any]) -> str:
         path = f"projects/{project}/{what}/{prefix}-{name}"
-        _put(path, body)
+        _put(emulator, path, body)
         return path
 
     dead = make("topics", "dead-letter", {})
@@ -61,14 +61,14 @@ def wire(address: str, url: str) -> bool:
     return True
 
 
-def _put(path: str, body: dict[str, Any]) -> None:
-    connection = http.client.HTTPConnection(os.environ[EMULATOR], timeout=30)
+def _put(emulator: str, path: str, body: dict[str, Any]) -> None:
+    connection = http.client.HTTPConnection(emulator, timeout=30)
     try:
         connection.request("PUT", f"/v1/{path}", json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         said = answer.read(1000).decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        raise Failed(f"the Pub/Sub emulator at {os.environ[EMULATOR]} does not answer ({error}); start it") from None
+        raise Failed(f"the Pub/Sub emulator at {emulator} does not answer ({error}); start it") from None
     finally:
         connection.close()
     if answer.status not in (200, 409):

@@ -1,6 +1,5 @@
 """``pilotlight plan``: a dry run on a real cluster, or on its objects in files, through the flow of a deployment."""
 
-import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ import typer
 from pilotlight.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan
-from pilotlight.settings import Settings, read
+from pilotlight.settings import Settings, deployed, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.files import File
@@ -46,7 +45,7 @@ def plan(
     from pilotlight.wiring import App
 
     files = pods or nodes or objects
-    if context or kubeconfig or (not files and os.environ.get("PILOTLIGHT_API")):
+    if context or kubeconfig or (not files and deployed().api):
         if files:
             raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
         app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
@@ -64,7 +63,7 @@ def plan(
 
 
 def _settings(policy: str, catalog: str) -> Settings:
-    settings = Settings.of(os.environ)
+    settings = deployed()
     return msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import Settings
+from pilotlight.settings import Settings, deployed
 
 Context = Annotated[str, typer.Option(help="A context of your kubeconfig; left out: its current one.")]
 Kubeconfig = Annotated[str, typer.Option(help="A kubeconfig file; left out: KUBECONFIG, or ~/.kube/config.")]
@@ -21,27 +21,26 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     A context or kubeconfig that is named goes before PILOTLIGHT_API and PILOTLIGHT_CLUSTERS. Raises ``BadInput`` where
     no cluster is named at all.
     """
-    settings = Settings.of(os.environ)
+    settings = deployed()
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
     if not (context or kubeconfig) and settings.clusters:
         return settings
     if not (context or kubeconfig) and settings.api:
         return msgspec.structs.replace(settings, pools=settings.pools or "advisor")
-    file = _file(kubeconfig, context)
+    file = _file(kubeconfig or settings.environ.get("KUBECONFIG", ""), context)
     return msgspec.structs.replace(
         settings,
         cluster=settings.cluster or context or file.stem,
         clusters={},
         api=f"kubeconfig:{file}" + (f"#{context}" if context else ""),
         pools=settings.pools or "advisor",
-        mode=settings.mode if os.environ.get("PILOTLIGHT_MODE") else "advise",
+        mode=settings.mode if settings.environ.get("PILOTLIGHT_MODE") else "advise",
     )
 
 
 def _file(named: str, context: str) -> Path:
-    """The kubeconfig: the one named, or of KUBECONFIG's files the first that has the context."""
-    paths = [named] if named else [path for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-    files = [Path(path).expanduser() for path in paths] or [USUAL.expanduser()]
+    """Of the files that are named as KUBECONFIG names them, the first that is there and has the context."""
+    files = [Path(path).expanduser() for path in named.split(os.pathsep) if path] or [USUAL.expanduser()]
     there = [file for file in files if file.is_file()]
     if not there:
         raise BadInput(f"{files[0]}: no such kubeconfig; name a cluster by --kubeconfig, --context or PILOTLIGHT_API")

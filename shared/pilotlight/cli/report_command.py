@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.month import Month
@@ -68,7 +68,7 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     from pilotlight.flow.billing import bill, meter
     from pilotlight.wiring import app
 
-    wired = app(Settings.of(os.environ))
+    wired = app(deployed())
     first, last = _days(text, wired.clock.now())
     if cluster and cluster not in wired.clusters:
         raise BadInput(f"--cluster {cluster}: there are {', '.join(wired.clusters)}")

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
-from pilotlight.settings import Settings, read
+from pilotlight.settings import deployed, read
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
@@ -100,7 +99,7 @@ def _served(url: str, function: Function, body: bytes, headers: dict[str, str], 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
     where, connection = _connection(url)
     try:
-        token = Settings.of(os.environ).token
+        token = deployed().token
         shown = {"Authorization": f"Bearer {token}"} if token else {}
         sent = {"Content-Type": "application/json", **headers, **shown}
         connection.request("POST", where.path.rstrip("/") + path, body, sent)
@@ -135,7 +134,7 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     from pilotlight.cli import world_pods
     from pilotlight.wiring import app
 
-    wired = app(Settings.of(os.environ))
+    wired = app(deployed())
     if function == "pod_pending":
         world_pods.create(wired, body, headers)
     return wired.receive(function, body, headers, dryrun=dry_run)

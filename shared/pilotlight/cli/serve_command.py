@@ -1,6 +1,5 @@
 """``pilotlight serve``: every function on one local port, with the world on the wall clock."""
 
-import os
 import signal
 import socket
 import threading
@@ -13,7 +12,7 @@ from pilotlight.cli import local_topics, schedule
 from pilotlight.decide.access import loopback
 from pilotlight.doorway import RECEIVES, gate, web
 from pilotlight.errors import BadInput, Failed, Reject
-from pilotlight.settings import Settings, default_file
+from pilotlight.settings import Settings, default_file, deployed, share
 from pilotlight.wiring import App
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ def serve(
     Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send events/samples/...[/bold]
     """
     if world:
-        os.environ["PILOTLIGHT_WORLD"] = world
-    _guarded(host, Settings.of(os.environ))
+        share("PILOTLIGHT_WORLD", world)
+    _guarded(host, deployed())
     if workers == 1:
         _alone(host, port, tick)
     else:
@@ -80,11 +79,11 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 def _announce(host: str, port: int, settings: Settings) -> None:
-    if local_topics.wire(settings.outbox, f"http://{HOST}:{port}"):
+    if local_topics.wire(settings.outbox, f"http://{HOST}:{port}", settings.environ.get(local_topics.EMULATOR, "")):
         typer.echo(f"topics of {settings.outbox} push here")
     worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
-    if served := os.environ.get("PILOTLIGHT_WORLD"):
+    if served := deployed().world:
         typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 
 
@@ -119,12 +118,12 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
     from pilotlight.cli import workers
     from pilotlight.wiring import app
 
-    settings = Settings.of(os.environ)
+    settings = deployed()
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
-        os.environ["PILOTLIGHT_WORLD"] = own.url
+        share("PILOTLIGHT_WORLD", own.url)
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
-    tried = App(Settings.of(os.environ))
+    tried = App(deployed())
     _ = [tried.at(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(host, port)

@@ -1,6 +1,5 @@
 """``pilotlight sizes``: what Civo rents in a region, and a price file to write your prices into."""
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
@@ -10,7 +9,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.shop import Size
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 YOURS = "YOUR-PRICE"
 """No number, so that a file with a price left out is refused, and never bought at."""
@@ -31,11 +30,14 @@ def sizes(
 
     Example: [bold]pilotlight sizes g4g.40.kube.small --region LON1 --catalog > prices.yaml[/bold]
     """
-    from pilotlight.connections import sizes_at
+    from pilotlight.connections import shop_at
 
-    settings = Settings.of(os.environ)
-    where = region or _region(settings)
-    found = {size.name: size for size in sizes_at(settings, where)}
+    settings = deployed()
+    where = region or settings.pools.removeprefix("civo:").partition("/")[0]
+    shop = shop_at(settings, region)
+    if shop is None:
+        raise BadInput("name a region: --region LON1")
+    found = {size.name: size for size in shop.sizes()}
     missing = [name for name in named or () if name not in found]
     if missing:
         raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
@@ -46,13 +48,6 @@ def sizes(
         typer.echo(_file(where, chosen, datetime.now(UTC)), nl=False)
     else:
         _show(where, chosen)
-
-
-def _region(settings: Settings) -> str:
-    kind, _, place = settings.pools.partition(":")
-    if kind != "civo":
-        raise BadInput("name a region: --region LON1")
-    return place.partition("/")[0]
 
 
 def _file(region: str, chosen: Sequence[Size], now: datetime) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports import ABSENT, State
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 from pilotlight.state_schema.table import pages
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -131,7 +131,7 @@ def import_(
 def _state() -> State:
     from pilotlight.wiring import app
 
-    return app(Settings.of(os.environ)).state
+    return app(deployed()).state
 
 
 def _unreadable(key: str, record: bytes) -> str:

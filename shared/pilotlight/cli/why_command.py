@@ -1,6 +1,5 @@
 """``pilotlight why``: past decisions about a pod, a node or a pool, from their records."""
 
-import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from pilotlight.facts.decisions import NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
-from pilotlight.settings import Settings
+from pilotlight.settings import deployed
 
 SHOWN = 5
 """Decisions that are printed; ``--json`` gives all."""
@@ -35,7 +34,7 @@ def why(
     """
     from pilotlight.wiring import app
 
-    wired = app(Settings.of(os.environ))
+    wired = app(deployed())
     found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
     interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject)
     if not found and not interrupted:

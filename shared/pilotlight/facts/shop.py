@@ -17,7 +17,7 @@ class Size(msgspec.Struct, frozen=True):
     selectable: bool = True
 
 
-class Shop(msgspec.Struct, frozen=True, kw_only=True):
+class Assortment(msgspec.Struct, frozen=True, kw_only=True):
     """A region's sizes by name, and by resource what the account may have and has: ``{"ram_mb": (limit, usage)}``."""
 
     sizes: Mapping[str, Size]

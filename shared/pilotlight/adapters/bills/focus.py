@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.adapters.bills.exports import local_files
+from pilotlight.adapters.objects import Objects
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.workload import Finding
@@ -54,10 +55,11 @@ class _Group(NamedTuple):
 
 
 class FocusBills:
-    """The Bills port of an export. ``pools`` are the policy's names by what the cloud calls its node groups."""
+    """The Bills port of an export. ``pools`` are the policy's names by what the cloud calls its node groups;
+    ``objects`` reads an export that lies in a cloud's bucket."""
 
-    def __init__(self, uri: str, pools: Mapping[str, str]) -> None:
-        self._uri, self._pools = uri, dict(pools)
+    def __init__(self, uri: str, pools: Mapping[str, str], objects: Objects | None = None) -> None:
+        self._uri, self._pools, self._objects = uri, dict(pools), objects or Objects()
 
     def read(self, start: datetime, end: datetime) -> Bill:
         """The rows of the period by day, team, pool and service. A file that is no export is a finding.
@@ -69,7 +71,10 @@ class FocusBills:
         except ImportError:
             raise BadInput("focus needs the package duckdb; install pilotlight[bills]") from None
         source = "focus"  # Wherever it lies: the same days under another address are not billed twice.
-        with local_files(self._uri) as files, duckdb.connect(config={"threads": 2, "memory_limit": MEMORY}) as db:
+        with (
+            local_files(self._uri, self._objects) as files,
+            duckdb.connect(config={"threads": 2, "memory_limit": MEMORY}) as db,
+        ):
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false")
             try:
                 columns = _open(db, files)

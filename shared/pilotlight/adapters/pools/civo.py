@@ -19,7 +19,7 @@ from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
-from pilotlight.facts.shop import Shop, Size
+from pilotlight.facts.shop import Assortment, Size
 from pilotlight.ports import OPEN, Clock, Gate
 
 GONE = ("DELETING", "DELETED")
@@ -66,11 +66,6 @@ class _Cluster(msgspec.Struct, frozen=True):
     id: str
     pools: list[_Pool] | None = None
     required_pools: list[_Required] | None = None
-
-
-def sizes(api: CivoApi) -> Sequence[Size]:
-    """The region's instance types."""
-    return api.get("/v2/sizes", list[Size])
 
 
 class CivoPools:
@@ -121,20 +116,6 @@ class CivoPools:
                         raise LastNode(f"{no}: Civo keeps the last node of pool {pool}") from None
                     raise
                 self._lower(deadline, pool, desired)
-
-    def shop(self) -> Shop:
-        """What the account may rent."""
-        return Shop(sizes={size.name: size for size in sizes(self._api)}, quota=self.quota())
-
-    def quota(self) -> Mapping[str, tuple[int, int]]:
-        """What the account may have and has, by resource: ``{"ram_mb": (limit, usage)}``. There is none for GPUs."""
-        found = self._api.get("/v2/quota", dict[str, Any])
-        numbers = {key: value for key, value in found.items() if isinstance(value, int)}
-        return {
-            key.removesuffix("_limit"): (limit, numbers.get(f"{key.removesuffix('_limit')}_usage", 0))
-            for key, limit in numbers.items()
-            if key.endswith("_limit")
-        }
 
     def _read(self, get: "_Get") -> tuple[dict[str, _Pool], dict[str, int]]:
         """The pools as they are and their desired sizes, by Civo's ids."""
@@ -189,3 +170,26 @@ def _created(instance: _Instance) -> datetime | None:
     except msgspec.ValidationError:
         return None
     return since if since.tzinfo is not None else None
+
+
+class CivoShop:
+    """The Shop port of an account in one region."""
+
+    def __init__(self, api: CivoApi) -> None:
+        self._api = api
+
+    def sizes(self) -> Sequence[Size]:
+        return self._api.get("/v2/sizes", list[Size])
+
+    def assortment(self) -> Assortment:
+        return Assortment(sizes={size.name: size for size in self.sizes()}, quota=self._quota())
+
+    def _quota(self) -> Mapping[str, tuple[int, int]]:
+        """What the account may have and has, by resource: ``{"ram_mb": (limit, usage)}``. There is none for GPUs."""
+        found = self._api.get("/v2/quota", dict[str, Any])
+        numbers = {key: value for key, value in found.items() if isinstance(value, int)}
+        return {
+            key.removesuffix("_limit"): (limit, numbers.get(f"{key.removesuffix('_limit')}_usage", 0))
+            for key, limit in numbers.items()
+            if key.endswith("_limit")
+        }

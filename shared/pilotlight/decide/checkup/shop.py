@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.checkup import Check, Verdict
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.shop import Shop, Size
+from pilotlight.facts.shop import Assortment, Size
 
 
 def shop_checks(
-    policy: Policy, offered: Sequence[Offering], shop: Shop, clouds: Mapping[str, PoolState]
+    policy: Policy, offered: Sequence[Offering], shop: Assortment, clouds: Mapping[str, PoolState]
 ) -> Iterator[Check]:
     """Whether each pool's size is sold there with the GPUs we count on, and whether the quota is enough for its max."""
     gpus = {offering.pool: offering.gpus for offering in offered}
@@ -49,13 +49,13 @@ def _needs(size: Size) -> dict[str, int]:
     return {"cpu_core": size.cpu_cores, "ram_mb": size.ram_mb, "disk_gb": size.disk_gb, "instance_count": 1}
 
 
-def _left(shop: Shop, resource: str) -> int | None:
+def _left(shop: Assortment, resource: str) -> int | None:
     """What the quota leaves, None where it says nothing."""
     limit, used = shop.quota.get(resource, (None, 0))
     return None if limit is None else max(0, limit - used)
 
 
-def _not_one(name: str, size: Size, shop: Shop, one: Mapping[str, int]) -> Iterator[Check]:
+def _not_one(name: str, size: Size, shop: Assortment, one: Mapping[str, int]) -> Iterator[Check]:
     for resource, amount in one.items():
         left = _left(shop, resource)
         if left is not None and amount > left:
@@ -63,7 +63,7 @@ def _not_one(name: str, size: Size, shop: Shop, one: Mapping[str, int]) -> Itera
             yield _check("quota", name, "fault", what, "ask the cloud for more quota: every purchase is refused now")
 
 
-def _quota(shop: Shop, wanted: Mapping[str, int]) -> Iterator[Check]:
+def _quota(shop: Assortment, wanted: Mapping[str, int]) -> Iterator[Check]:
     short = {r: amount for r, amount in wanted.items() if (left := _left(shop, r)) is not None and amount > left}
     for resource, amount in short.items():
         what = f"{resource}: all pools at their max take {amount:,} more, and {_left(shop, resource):,} are left"

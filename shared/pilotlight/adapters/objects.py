@@ -1,0 +1,147 @@
+"""Objects of Amazon S3 and Google Cloud Storage: read, listed by a pattern, copied.
+
+Addresses are ``s3://bucket/key`` and ``gs://bucket/name``. Cloud Storage is asked over its REST interface, as Firestore
+is (ADR 6): Google's library would be most of a cold start. boto3 finds its region, credentials and endpoint by itself.
+"""
+
+import io
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.http import Broken, Site, target_of
+from pilotlight.errors import BadInput, Unavailable
+from pilotlight.units import Seconds
+
+SCHEMES = ("s3", "gs")
+GCS = "https://storage.googleapis.com"
+READ_S: Seconds = 10
+"""For a list's page, or an object that is read into memory."""
+COPY_S: Seconds = 600
+"""For one object that is copied, however large it is."""
+PIECE = 1024 * 1024
+
+
+class _Item(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Items(msgspec.Struct, frozen=True, rename="camel"):
+    """A page of Cloud Storage's list."""
+
+    items: tuple[_Item, ...] = ()
+    next_page_token: str = ""
+
+
+class Objects:
+    """``gcs`` stands in for Cloud Storage's address, as an emulator does, and is shown no token. ``credentials_file``
+    says that google-auth should look for one. Every method raises ``BadInput`` for what is not there or not allowed,
+    and ``Unavailable`` where later may work.
+    """
+
+    def __init__(self, *, gcs: str = "", credentials_file: bool = False) -> None:
+        self._gcs, self._token = gcs.rstrip("/") or GCS, None if gcs else GoogleToken(file=credentials_file)
+
+    def read(self, uri: str) -> bytes:
+        """The bytes of one object."""
+        held = io.BytesIO()
+        self._fetch(uri, held, READ_S)
+        return held.getvalue()
+
+    def copy(self, uri: str, place: Path) -> None:
+        """One object into a file."""
+        with place.open("wb") as file:
+            self._fetch(uri, file, COPY_S)
+
+    def named(self, pattern: str, most: int) -> Sequence[str]:
+        """The addresses of a bucket that a pattern names, at most so many; ``*`` stands for any text."""
+        scheme, bucket, names = _parts(pattern)
+        prefix = names.partition("*")[0]
+        found = self._s3_names(bucket, prefix) if scheme == "s3" else self._gcs_names(bucket, prefix)
+        there = (f"{scheme}://{bucket}/{name}" for name in found if fnmatchcase(name, names))
+        return [uri for uri, _ in zip(there, range(most), strict=False)]
+
+    def _fetch(self, uri: str, into: BinaryIO, within_s: Seconds) -> None:
+        scheme, bucket, name = _parts(uri)
+        if scheme == "gs":
+            self._gcs_get(f"{bucket}/o/{quote(name, safe='')}?alt=media", uri, into, within_s)
+            return
+        ends = time.monotonic() + within_s
+        with _s3_explained(uri):
+            body = self._s3.get_object(Bucket=bucket, Key=name)["Body"]
+            for piece in body.iter_chunks(PIECE):
+                into.write(piece)
+                if time.monotonic() > ends:
+                    raise Unavailable(f"{uri}: does not end within {within_s:.0f} s")
+
+    @cached_property
+    def _s3(self) -> Any:
+        try:
+            import boto3
+            from botocore.config import Config
+        except ImportError:
+            raise BadInput("s3:// needs the package boto3; install pilotlight[aws]") from None
+        return boto3.client("s3", config=Config(connect_timeout=3, read_timeout=READ_S))
+
+    def _s3_names(self, bucket: str, prefix: str) -> Iterator[str]:
+        with _s3_explained(f"s3://{bucket}"):
+            for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+                yield from (item["Key"] for item in page.get("Contents", ()))
+
+    def _gcs_names(self, bucket: str, prefix: str) -> Iterator[str]:
+        token = ""
+        while True:
+            held = io.BytesIO()
+            asked = f"{bucket}/o?prefix={quote(prefix, safe='')}&pageToken={quote(token)}"
+            self._gcs_get(asked, f"gs://{bucket}", held, READ_S)
+            try:
+                page = msgspec.json.decode(held.getvalue(), type=_Items)
+            except msgspec.DecodeError:
+                raise Unavailable(f"gs://{bucket}: Cloud Storage's list cannot be read") from None
+            yield from (item.name for item in page.items)
+            token = page.next_page_token
+            if not token:
+                return
+
+    def _gcs_get(self, asked: str, uri: str, into: BinaryIO, within_s: Seconds) -> None:
+        headers: Mapping[str, str] = self._token.header() if self._token else {}
+        target = target_of(f"{self._gcs}/storage/v1/b/{asked}")
+        try:
+            with Deadline(within_s) as deadline:
+                answer = Site(self._gcs).ask(deadline, "GET", target, headers=headers, into=into)
+        except Broken as error:
+            raise Unavailable(f"{uri}: Cloud Storage does not answer ({error})") from None
+        if answer.status >= 500 or answer.status == 429:
+            raise Unavailable(f"{uri}: Cloud Storage answers {answer.status}")
+        if answer.status != 200:
+            raise BadInput(f"{uri}: Cloud Storage answers {answer.status}; check the address and its rights")
+
+
+def _parts(uri: str) -> tuple[str, str, str]:
+    where = urlsplit(uri)
+    if where.scheme not in SCHEMES or not where.netloc:
+        raise BadInput(f"{uri}: use s3://bucket/key or gs://bucket/name")
+    return where.scheme, where.netloc, where.path.lstrip("/")
+
+
+@contextmanager
+def _s3_explained(uri: str) -> Iterator[None]:
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ImportError:
+        raise BadInput(f"{uri}: needs the package boto3; install pilotlight[aws]") from None
+    try:
+        yield
+    except ClientError as error:
+        raise BadInput(f"{uri}: {error.response['Error']['Code']}; check the address and its rights") from None
+    except BotoCoreError as error:
+        raise Unavailable(f"{uri}: {error}") from None
