@@ -12,11 +12,11 @@ import pytest
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
-from pilotlight.facts.interruption import Instance, Instances
+from pilotlight.facts.interruption import Instance
 from pilotlight.facts.messages import Alert, InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.instances import INSTANCES
 from pilotlight.settings import Settings
+from pilotlight.state_schema.interruptions import INSTANCES
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
@@ -64,7 +64,7 @@ class Site:
         world = World(plain.catalog, [pool], clock=clock)
         self.outbox, self.state = MemoryOutbox(), MemoryState(clock)
         seen = {n.instance: Instance(pool="a10g", node=n.instance, seen_at=clock.now()) for n in known}
-        self.state.put("instances/local", INSTANCES.write(Instances(known=seen)))
+        INSTANCES.write(self.state, "local", INSTANCES.read(self.state, "local"), seen)
         self.app = App(
             Settings(mode="act"),
             cluster=WorldCluster(world),

@@ -78,9 +78,9 @@ def _rescue(app: "App") -> None:
     """Carry interruptions on, where there are any."""
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.interruption.notices import left
+    from pilotlight.flow.interruption.notices import at_work
 
-    if left(app.deps):
+    if at_work(app.deps):
         now = app.clock.now()
         body = encode(Tick(cluster=app.deps.name, what="rescue", at=now), id=f"rescue-{now:%Y%m%dT%H%M%S.%f}")
         app.receive("spot_interruption", body, {})

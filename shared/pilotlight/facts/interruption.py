@@ -99,6 +99,40 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
         return sum(lost.gpu_hours for lost in self.lost.values())
 
 
+MOST_LOST = 500
+"""Losses that one record keeps by pod; what the others lost is kept as two sums."""
+
+MOST_DONE = 1500
+"""Pods of which one record knows that they were asked or evicted: both may be done again and harm nobody."""
+
+GONE, STAYING = "other pods, evicted", "other pods, on it"
+"""Under these, instead of a uid, is what other pods lost together: what was evicted is not counted again."""
+
+
+def bounded(found: Interruption) -> Interruption:
+    """An interruption as one record holds it: a gang may have more pods than fit, and the dearest are kept by name."""
+    if max(len(found.lost), len(found.asked), len(found.evicted)) <= MOST_LOST:
+        return found
+    named = sorted((item for item in found.lost.items() if item[0] not in (GONE, STAYING)), key=_dearest)
+    kept, rest = dict(named[:MOST_LOST]), named[MOST_LOST:]
+    gone = [lost for uid, lost in rest if uid in found.evicted]
+    staying = [lost for uid, lost in rest if uid not in found.evicted]
+    for name, more in ((GONE, gone), (STAYING, staying)):
+        more += [found.lost[name]] if name in found.lost else []
+        if more:
+            hours, usd = sum(lost.gpu_hours for lost in more), sum((lost.usd for lost in more), Decimal(0))
+            kept[name] = Lost(pod=name, gpu_hours=hours, usd=usd)
+    return msgspec.structs.replace(found, lost=kept, asked=_latest(found.asked), evicted=_latest(found.evicted))
+
+
+def _dearest(item: tuple[str, Lost]) -> tuple[Usd, str]:
+    return -item[1].usd, item[0]
+
+
+def _latest(done: dict[str, datetime]) -> dict[str, datetime]:
+    return dict(sorted(done.items(), key=lambda item: item[1])[-MOST_DONE:])
+
+
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """Where an instance was last seen, for notices that come when it is gone. ``node`` is empty while it boots."""
 

@@ -1,24 +1,25 @@
 """Interruptions in the state, and what people are told of them.
 
-Keys: ``rescue/<cluster>/<instance>`` while something is left to do, then
-``interruption/<cluster>/<instance>/<moment>``.
+``RESCUE`` has one while something is left to do, ``INTERRUPTION`` those that are over. An instance's name is quoted in
+keys: one with slashes is no folder of another's.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import quote
 
-from pilotlight.codec.records import Format
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption import Interruption, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
-from pilotlight.units import HOUR, UsdPerHour
+from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
+from pilotlight.units import UsdPerHour
 
-KEEP_S = 30 * 24 * HOUR
-
-INTERRUPTION = Format(Interruption)
+LONGEST = 300
+"""Of a quoted name a key holds so much, and tells the rest apart."""
 
 
 class Kept(NamedTuple):
@@ -30,48 +31,43 @@ class Kept(NamedTuple):
 
 def find(deps: Deps, instance: str) -> Kept | None:
     """What is known of an instance's last interruption, open or filed."""
-    key = _open_key(deps.name, instance)
-    stored = deps.state.get(key)
-    if stored is not None:
-        return Kept(INTERRUPTION.read(key, stored.value), stored.version)
-    filed = deps.state.scan(f"{_filed_key(deps.name, instance)}/").items
-    return Kept(INTERRUPTION.read(filed[-1][0], filed[-1][1].value), ABSENT) if filed else None
+    name = _name(deps.name, instance)
+    entry = RESCUE.get(deps.state, name)
+    if entry is not None:
+        return Kept(entry.value, entry.version)
+    filed = deque(INTERRUPTION.scan(deps.state, f"{name}/"), maxlen=1)  # They sort by time.
+    return Kept(filed[0].value, ABSENT) if filed else None
 
 
 def write(deps: Deps, kept: Kept) -> Kept:
     """Write an open record over the version that was read. Raises ``Conflict`` where another was faster."""
-    key = _open_key(deps.name, kept.found.instance)
-    version = deps.state.put(key, INTERRUPTION.write(kept.found), if_version=kept.version)
-    return Kept(kept.found, version)
+    found = bounded(kept.found)
+    version = RESCUE.put(deps.state, _name(deps.name, found.instance), found, if_version=kept.version)
+    return Kept(found, version)
 
 
 def close(deps: Deps, kept: Kept) -> None:
     """File an interruption with which nothing is left to do."""
-    found = kept.found
-    key = f"{_filed_key(deps.name, found.instance)}/{found.received_at:%Y%m%dT%H%M%S}"
-    deps.state.put(key, INTERRUPTION.write(found), ttl_s=KEEP_S)
-    deps.state.delete(_open_key(deps.name, found.instance))
+    found, name = kept.found, _name(deps.name, kept.found.instance)
+    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found)
+    RESCUE.delete(deps.state, name)
 
 
 def left(deps: Deps) -> list[Kept]:
     """Interruptions with which something is left to do, the first deadline first."""
-    found = [
-        Kept(INTERRUPTION.read(key, stored.value), stored.version)
-        for key, stored in deps.state.scan(f"rescue/{deps.name}/").items
-    ]
+    found = [Kept(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
     return sorted(found, key=lambda kept: (kept.found.deadline or kept.found.begin, kept.found.instance))
+
+
+def at_work(deps: Deps) -> bool:
+    """Whether anything is left to do: reads no more than one page."""
+    return any(True for _ in RESCUE.scan(deps.state, f"{deps.name}/"))
 
 
 def every(state: State, cluster: str) -> Iterator[Interruption]:
     """All interruptions that are known, those at work first."""
-    for room in ("rescue", "interruption"):
-        after = ""
-        while True:
-            page = state.scan(f"{room}/{cluster}/", after=after)
-            yield from (INTERRUPTION.read(key, stored.value) for key, stored in page.items)
-            after = page.next
-            if not after:
-                break
+    for table in (RESCUE, INTERRUPTION):
+        yield from (entry.value for entry in table.scan(state, f"{cluster}/"))
 
 
 def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
@@ -173,12 +169,11 @@ def _id(found: Interruption) -> str:
     return f"notice-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def _open_key(cluster: str, instance: str) -> str:
-    return f"rescue/{cluster}/{instance}"
-
-
-def _filed_key(cluster: str, instance: str) -> str:
-    return f"interruption/{cluster}/{instance}"
+def _name(cluster: str, instance: str) -> str:
+    quoted = quote(instance, safe="")
+    if len(quoted) > LONGEST:
+        quoted = f"{quoted[:LONGEST]}.{hashlib.blake2b(quoted.encode(), digest_size=8).hexdigest()}"
+    return f"{cluster}/{quoted}"
 
 
 def _out(alert: Alert, id: str) -> Outgoing:

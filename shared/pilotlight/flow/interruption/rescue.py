@@ -17,7 +17,7 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import Interruption, Move
+from pilotlight.facts.interruption import GONE, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.flow import brakes
 from pilotlight.flow.deps import Answer, Deps
@@ -226,8 +226,9 @@ class Rescue:
     def _count(self, node: Node) -> None:
         """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
         pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
-        lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods}
-        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in self.found.evicted}})
+        gone = {**self.found.evicted, GONE: self.now}
+        lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
+        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _as_saved(self, pod: BoundPod) -> BoundPod:
         return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))

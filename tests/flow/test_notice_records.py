@@ -1,0 +1,65 @@
+"""Interruptions as the state keeps them: many of them, of oddly named instances, with very many pods."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import msgspec
+import pytest
+from stage import START, Stage
+
+from pilotlight.facts.interruption import MOST_LOST, Interruption, Lost, bounded
+from pilotlight.flow.interruption import notices
+from pilotlight.flow.interruption.notices import Kept
+from pilotlight.ports import ABSENT, LARGEST
+from pilotlight.state_schema.interruptions import RESCUE
+
+MANY = 1100
+"""More than one page of a store."""
+
+
+def _found(instance: str, minutes: int = 0, **fields: object) -> Interruption:
+    at = START + timedelta(minutes=minutes)
+    made = Interruption(cluster="c", instance=instance, kind="scheduled-change", received_at=at, begin=at)
+    return msgspec.structs.replace(made, **fields)
+
+
+@pytest.mark.parametrize("instance", ["zones/b/instances/vm", "vm/..", "vm%2F", "ü nit", "é" * 253])
+def test_an_instance_is_found_by_its_whole_name(instance: str) -> None:
+    """Names with slashes and signs are names: none is a folder in which another's past lies."""
+    deps = Stage().deps
+    first = instance.split("/")[0]
+    notices.close(deps, notices.write(deps, Kept(_found(instance, outcome="gone"), ABSENT)))
+    kept = notices.find(deps, instance)
+    assert kept is not None
+    assert kept.found.instance == instance
+    assert first == instance or notices.find(deps, first) is None
+
+
+def test_every_rescue_is_carried_on() -> None:
+    """However many notices a cluster has, all that are at work are seen, the first deadline first."""
+    deps = Stage().deps
+    for n in range(MANY):
+        notices.write(deps, Kept(_found(f"i-{n}", MANY - n), ABSENT))
+    assert [kept.found.instance for kept in notices.left(deps)] == [f"i-{n}" for n in reversed(range(MANY))]
+
+
+def test_the_last_of_very_many_is_the_last() -> None:
+    """An instance that was interrupted more often than a page holds is known by its last interruption."""
+    deps = Stage().deps
+    for n in range(MANY):
+        notices.close(deps, Kept(_found("i", n, outcome="stayed"), ABSENT))
+    kept = notices.find(deps, "i")
+    assert kept is not None
+    assert kept.found.received_at == START + timedelta(minutes=MANY - 1)
+
+
+def test_a_gang_larger_than_a_record_is_kept_with_its_sums() -> None:
+    """The dearest losses are kept by name, the others as sums: a record never outgrows the store."""
+    uids = [f"{n:08d}-aaaa-bbbb-cccc-dddddddddddd" for n in range(8000)]
+    lost = {uid: Lost(pod=f"ml/train-worker-{uid}", gpu_hours=1.0, usd=Decimal(n)) for n, uid in enumerate(uids)}
+    done = {uid: START + timedelta(seconds=n) for n, uid in enumerate(uids)}
+    found = _found("i", lost=lost, asked=done, evicted=dict(list(done.items())[:4000]))
+    kept = bounded(bounded(found))
+    assert len(RESCUE.format.write(kept)) < LARGEST
+    assert (kept.lost_usd, kept.lost_gpu_hours) == (found.lost_usd, found.lost_gpu_hours)
+    assert {uids[-n] for n in range(1, MOST_LOST + 1)} <= kept.lost.keys()
