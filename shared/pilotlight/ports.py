@@ -22,6 +22,10 @@ class Clock(Protocol):
         """The aware UTC moment."""
         ...
 
+    def stopwatch(self) -> Callable[[], Seconds]:
+        """A watch that begins now: how long it has run, also while this process or its machine stood still."""
+        ...
+
 
 class Cluster(Protocol):
     """A Kubernetes cluster."""

@@ -85,7 +85,7 @@ def test_a_plan_is_of_files_or_of_a_cluster(api: ApiServer) -> None:
 def test_a_dry_reconcile_changes_nothing(api: ApiServer, tmp_path: Path) -> None:
     """It says what a tick would do; neither the cluster nor the state is written."""
     code, text = run("reconcile", "--context", "test", "--dry-run", "--json")
-    assert (code, json.loads(text)["why"][:12]) == (0, "dry run: buy")
+    assert (code, json.loads(text)["why"][:18]) == (0, "dry run: would buy")
     assert changes(api) == []
     assert not list((tmp_path / "home").glob("outbox/**/*.json"))
 

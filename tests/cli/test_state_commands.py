@@ -14,6 +14,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.flow import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.cluster import FENCE as FENCES
+from pilotlight.state_schema.decisions import MEMORY
 from pilotlight.state_schema.registry import read
 
 FENCE = b'{"schema":2,"fence":7}'
@@ -26,7 +27,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
     state = SqliteState(tmp_path / "state.db", SystemClock())
-    ledger.remember(state, "local", Memory())
+    state.put("memory/local", MEMORY.format.write(Memory()))
     ledger.told(state, "local", "finding-pvc/1")
     state.put("fence/local", FENCE)
     return state
@@ -117,10 +118,10 @@ def test_a_broken_record_is_exported_and_can_be_mended(state: State, tmp_path: P
     state.put("memory/local", BROKEN)
     run("export", tmp_path / "state.jsonl", "--prefix", "memory/")
     assert list(json.loads((tmp_path / "state.jsonl").read_text())) == ["key", "raw"]
-    whole = ledger.MEMORY.write(Memory())
+    whole = MEMORY.format.write(Memory())
     (tmp_path / "mended.jsonl").write_bytes(b'{"key":"memory/local","value":' + whole + b"}\n")
     run("import", tmp_path / "mended.jsonl", "--replace")
-    assert ledger.recall(state, "local") == Memory()
+    assert ledger.recall(state, "local").memory == Memory()
 
 
 def test_a_file_that_cannot_be_opened_is_named(state: State, tmp_path: Path) -> None:

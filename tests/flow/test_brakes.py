@@ -10,6 +10,7 @@ from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.capacity.offer import catalog_pools
+from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
@@ -17,6 +18,7 @@ from pilotlight.facts.trace import Job
 from pilotlight.flow import brakes, ledger
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.flow.walk import dry_run
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
@@ -61,6 +63,12 @@ class Stage:
         while self.world.now_s < end:
             self.world.advance(self.world.now_s + 60)
             self.answer = reconcile(self.app.deps, Tick(cluster="local"))
+
+    @property
+    def said(self) -> list[str]:
+        """Why, of the alerts that went out."""
+        sent = self.app.outbox.sent  # type: ignore[attr-defined]
+        return [msgspec.json.decode(m.data)["why"] for m in sent if m.topic == "alerts"]
 
     @property
     def alerts(self) -> list[str]:
@@ -130,26 +138,55 @@ def test_no_more_nodes_go_than_the_limit_within_ten_minutes() -> None:
 
 
 def _waiting(stage: Stage) -> Record:
-    page = stage.app.state.scan("decision/local/")
-    return msgspec.json.decode(page.items[-1][1].value, type=Record)
+    return ledger.filed_records(stage.app.state, "local")[-1]
 
 
 def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
-    """Approval lets exactly the waiting purchase through; the next one asks again."""
+    """Approval lets exactly the waiting purchase through; the next one asks again, and people are told how."""
     stage = Stage(approve_over=ApproveOver(nodes=1))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
     stage.pass_(120)
     assert stage.world.launches == 1
     record = _waiting(stage)
-    assert "2 nodes would be lit, over 1" in record.effects[0].note
-    assert ledger.filed(stage.app.state, "local", record.id) is not None
-    brakes.approve(stage.app.state, "local", T4, 1, record.id)
+    (held,) = record.plan.held
+    assert (held.code, held.count) == ("approval", 1)
+    assert "2 nodes would be lit, over 1" in held.why
+    assert any(f"pilotlight approve {record.id}" in said for said in stage.said)
+    now = stage.app.clock.now()
+    brakes.approve(stage.app.state, "local", record.id, {T4: 1}, now)
     stage.pass_(60)
     assert stage.world.launches == 2
     stage.pod("c", run_s=7200)
     stage.pass_(60)
     assert stage.world.launches == 2
+    with pytest.raises(BadInput, match="already, and decision"):
+        brakes.approve(stage.app.state, "local", record.id, {T4: 1}, now)
+
+
+def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
+    """What a person allowed an hour ago is asked again."""
+    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage.pod("a", run_s=7200)
+    stage.pod("b", run_s=7200)
+    brakes.approve(stage.app.state, "local", _waiting(stage).id, {T4: 1}, stage.app.clock.now())
+    stage.world.advance(stage.world.now_s + 3601)
+    stage.pass_(60)
+    assert stage.world.launches == 1
+
+
+def test_a_dry_run_on_a_paused_cluster_buys_nothing_and_says_why() -> None:
+    """Decide decides all of it: what a pause holds is neither in the plan's purchases nor called bought."""
+    stage = Stage()
+    brakes.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
+    stage.pod("a")
+    answer = dry_run(stage.app.deps, releases=False)
+    assert answer.plan is not None
+    assert (answer.plan.buys, [held.code for held in answer.plan.held]) == ((), ["paused"])
+    assert [group.verdict for group in answer.plan.pods] == ["waiting"]
+    assert "price check" in answer.why
+    assert stage.answer.outcome == "done"
+    assert "buys 1" not in stage.answer.why
 
 
 def _flap(stage: Stage, times: int, gap_s: float) -> None:

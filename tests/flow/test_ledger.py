@@ -9,12 +9,12 @@ import pytest
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Corrupt
 from pilotlight.facts.capacity import InFlight
-from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, PodGroup, Record
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Record, Step
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import lease, ledger
 from pilotlight.flow.trim import MOST_RELEASES, bounded
-from pilotlight.ports import LARGEST, State
+from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.world.clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -36,7 +36,7 @@ def state(clock: VirtualClock) -> State:
     return MemoryState(clock)
 
 
-def record(*, plan: Plan, effects: tuple[Effect, ...] = (), messages: tuple[Outgoing, ...] = ()) -> Record:
+def record(*, plan: Plan, steps: tuple[Step, ...] = (), messages: tuple[Outgoing, ...] = ()) -> Record:
     """An open record of a plan."""
     return Record(
         id="00001-aa",
@@ -46,7 +46,7 @@ def record(*, plan: Plan, effects: tuple[Effect, ...] = (), messages: tuple[Outg
         at=NOON,
         status="open",
         plan=plan,
-        effects=effects,
+        steps=steps,
         messages=messages,
     )
 
@@ -81,21 +81,21 @@ def huge() -> Record:
         for n in range(1000)
     )
     findings = tuple(Finding(code="pvc-missing", subject=name, message="mend it") for name in names)
-    effects = (Effect(call="grow", pool="a100", target=ASKED.offering, count=1250, to=1250),)
+    steps = (Step(n=0, call="grow", pool="a100", target=ASKED.offering, count=1250, to=1250),)
     message = Outgoing(id="m", topic="alerts", type="t", key="k", data=msgspec.Raw(b'"%s"' % (b"x" * 500)))
     plan = Plan(buys=(buy,), pods=groups, nodes=nodes, findings=findings)
-    return record(plan=plan, effects=effects, messages=(message,) * 10_000)
+    return record(plan=plan, steps=steps, messages=(message,) * 10_000)
 
 
 def test_a_record_of_ten_thousand_pods_fits(state: State) -> None:
     """It is cut in names only: calls, outcomes and nodes to release stay whole, and the counts still add up."""
     whole = huge()
-    ledger.write(state, whole)
-    (kept,) = ledger.open_records(state, "c")
+    ledger.write(state, whole, if_version=ABSENT)
+    ((kept, _),) = ledger.open_records(state, "c")
     stored = state.get("open/c/00001-aa")
     assert stored is not None
     assert len(stored.value) <= LARGEST
-    assert kept.effects == whole.effects
+    assert kept.steps == whole.steps
     assert kept.plan.releases == whole.plan.releases
     assert [b.count for b in kept.plan.buys] == [1250]
     assert len(kept.plan.nodes) + kept.left_out["nodes"] == 1000
@@ -119,27 +119,27 @@ def test_a_thousand_releases_become_several_decisions(state: State) -> None:
     assert [node.node for node in plan.nodes] == [node.node for node in idle]
     assert plan.usd_per_hour_after == 2 * (1000 - MOST_RELEASES)
     assert plan.look_again_at == NOON
-    effects = tuple(Effect(call="release", pool="a", target=node.node, count=1) for node in plan.releases)
-    ledger.write(state, record(plan=plan, effects=effects))
-    (kept,) = ledger.open_records(state, "c")
+    steps = tuple(Step(n=n, call="release", pool="a", target=r.node) for n, r in enumerate(plan.releases))
+    ledger.write(state, record(plan=plan, steps=steps), if_version=ABSENT)
+    ((kept, _),) = ledger.open_records(state, "c")
     assert kept.plan.releases == plan.releases
 
 
 def test_a_record_that_fits_is_kept_whole(state: State) -> None:
     """Nothing is cut where nothing needs to be."""
     small = record(plan=Plan(pods=(PodGroup(verdict="fits", pods=("a/b",), uids=("u",), where="n", why="room"),)))
-    ledger.write(state, small)
-    assert ledger.open_records(state, "c") == [small]
+    version = ledger.write(state, small, if_version=ABSENT)
+    assert ledger.open_records(state, "c") == [(small, version)]
 
 
 def test_capacity_for_ten_thousand_pods_is_in_flight_for_each(state: State) -> None:
     """An entry larger than one value is read back whole, and is gone with its first part."""
     other = msgspec.structs.replace(ASKED, decision="00002-bb", demands=("u",))
-    ledger.write_flight(state, "inflight/c/00001-aa.0", ASKED)
-    ledger.write_flight(state, "inflight/c/00002-bb.0", other)
-    assert ledger.in_flight(state, "c") == [("inflight/c/00001-aa.0", ASKED), ("inflight/c/00002-bb.0", other)]
-    state.delete("inflight/c/00001-aa.0")
-    assert ledger.in_flight(state, "c") == [("inflight/c/00002-bb.0", other)]
+    ledger.write_flight(state, "c/00001-aa.0", ASKED)
+    ledger.write_flight(state, "c/00002-bb.0", other)
+    assert ledger.in_flight(state, "c") == [("c/00001-aa.0", ASKED), ("c/00002-bb.0", other)]
+    ledger.forget_flight(state, "c/00001-aa.0")
+    assert ledger.in_flight(state, "c") == [("c/00002-bb.0", other)]
 
 
 CORRUPT = {"cut off": b'{"schema":1,"quaran', "of a newer schema": b'{"schema":9}', "foreign": b'{"hello":1}'}

@@ -23,7 +23,7 @@ def _fail(stage: Stage, group: str = "one", **said: Any) -> Answer:
 def _resting(stage: Stage) -> dict[str, float]:
     """The offerings at rest, and for how long."""
     now = stage.world.clock.now()
-    memory = ledger.recall(stage.deps.state, "c")
+    memory = ledger.recall(stage.deps.state, "c").memory
     return {b.offering: (b.until - now).total_seconds() for b in memory.backoffs if b.until > now}
 
 

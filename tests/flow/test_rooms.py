@@ -51,7 +51,7 @@ def test_every_record_of_a_day_is_of_a_family_and_says_its_schema() -> None:
     stage.submit("q", gpus=64)
     stage.minutes(10)
     brakes.pause(state, "c", "one", "a price check", stage.world.clock.now())
-    brakes.approve(state, "c", "one", 4, "d")
+    brakes.approve(state, "c", "d", {"one": 4}, stage.world.clock.now())
     stage.minutes(10)
     families = {key.partition("/")[0] for key in state.puts}
     expected = {"memory", "inflight", "open", "decision", "told", "lease", "fence", "event", "cap", "hold"}

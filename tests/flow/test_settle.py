@@ -48,7 +48,7 @@ def test_a_pod_deleted_while_its_node_boots_leaves_nothing() -> None:
     stage.event(stage.submit("p", run_s=0))
     stage.minutes(30)
     assert (open_entries(stage), stage.nodes("one"), stage.world.launches) == (0, 0, 1)
-    assert ledger.recall(stage.deps.state, "c").quarantines == ()
+    assert ledger.recall(stage.deps.state, "c").memory.quarantines == ()
 
 
 def test_work_taken_by_an_older_pod_is_bought_anew() -> None:
@@ -60,7 +60,7 @@ def test_work_taken_by_an_older_pod_is_bought_anew() -> None:
     stage.minutes(8)
     assert sorted(stage.world.running) == ["uid-first", "uid-p"]
     assert stage.world.launches == 2
-    assert ledger.recall(stage.deps.state, "c").quarantines == ()
+    assert ledger.recall(stage.deps.state, "c").memory.quarantines == ()
 
 
 def test_a_refused_offering_rests_longer_each_time() -> None:

@@ -44,7 +44,7 @@ def test_a_call_whose_outcome_is_unknown_is_settled_by_reading_the_cloud() -> No
     stage.pass_(120)
     assert not stage.app.state.scan("open/local/").items
     assert stage.world.launches == 1
-    assert [e.outcome for r in records(stage) for e in r.effects] == ["undone", "done"]
+    assert [s.state for r in records(stage) for s in r.steps] == ["unknown", "done"]
 
 
 @pytest.mark.parametrize(

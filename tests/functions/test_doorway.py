@@ -319,7 +319,7 @@ def test_a_failed_launch_is_remembered(house: House) -> None:
     pool = next(iter(house.app.policy.pools))
     body = encode(CapacityFailed(cluster="local", group=pool, reason="no-capacity", message="none left"), id="1")
     assert house.receive("capacity_reconcile", body).status == 200
-    resting = {b.offering.split("/")[0] for b in ledger.recall(house.state, "local").backoffs}
+    resting = {b.offering.split("/")[0] for b in ledger.recall(house.state, "local").memory.backoffs}
     assert resting == {pool}
 
 

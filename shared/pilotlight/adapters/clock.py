@@ -1,8 +1,11 @@
 """Clocks: the wall's, a stopped one, and a served world's."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
@@ -14,6 +17,11 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def stopwatch(self) -> Callable[[], Seconds]:
+        """The larger of boot time and wall time passed: a frozen process has no monotonic clock."""
+        boot_s, wall_s = _boot_s(), time.time()
+        return lambda: max(_boot_s() - boot_s, time.time() - wall_s)
+
 
 class StoppedClock:
     """One moment, for looking at what was written down then."""
@@ -23,6 +31,9 @@ class StoppedClock:
 
     def now(self) -> datetime:
         return self._moment
+
+    def stopwatch(self) -> Callable[[], Seconds]:
+        return lambda: 0.0
 
 
 class ServedClock:
@@ -40,3 +51,13 @@ class ServedClock:
             self._asked = (told.now, told.speed, time.monotonic())
         then, speed, at_s = self._asked
         return then + timedelta(seconds=(time.monotonic() - at_s) * speed)
+
+    def stopwatch(self) -> Callable[[], Seconds]:
+        began = self.now()
+        return lambda: (self.now() - began).total_seconds()
+
+
+def _boot_s() -> Seconds:
+    """Seconds of this machine's life, those it slept among them; where they are not told, those it was awake."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.clock_gettime(clock) if clock is not None else time.monotonic()

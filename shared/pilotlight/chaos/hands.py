@@ -97,7 +97,7 @@ def _app(hand: Hand, line: Line) -> App:
         Settings(mode="act"),
         cluster=ServedCluster(world),
         pools=ServedPools(world),
-        state=HazardState(SqliteState(hand.file, clock), hazard, line),
+        state=HazardState(SqliteState(hand.file, ServedClock(world)), hazard, line),
         outbox=HazardOutbox(hazard, line),
         channels={CHANNEL: HazardChannel(hazard, line)},
         clock=clock,

@@ -43,6 +43,9 @@ class SkewedClock:
     def now(self) -> datetime:
         return self._clock.now() + self._skew
 
+    def stopwatch(self) -> Callable[[], Seconds]:
+        return self._clock.stopwatch()
+
 
 class Setting:
     """One world, one store file, its invariants with their books."""
@@ -65,7 +68,7 @@ class Setting:
             Settings(mode="act"),
             cluster=HazardCluster(WorldCluster(self.world), hazard, self.invariants),
             pools=HazardPools(self.world, hazard, self.invariants),
-            state=HazardState(SqliteState(self.file, clock), hazard, self.invariants),
+            state=HazardState(SqliteState(self.file, self.world.clock), hazard, self.invariants),
             outbox=HazardOutbox(hazard, self.invariants),
             channels={CHANNEL: HazardChannel(hazard, self.invariants)},
             clock=clock,

@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.decisions import Buy, Record
+from pilotlight.facts.decisions import Record
 from pilotlight.flow import brakes, ledger
 from pilotlight.settings import deployed
 
@@ -68,14 +68,19 @@ def approve(
     waiting = _waiting(record)
     if not waiting:
         raise Failed(f"decision {decision} waits for no approval")
-    for buy in waiting:
-        brakes.approve(wired.state, cluster, buy.pool, buy.count, decision)
-    _say({"approved": {buy.pool: buy.count for buy in waiting}, "decision": decision}, as_json)
+    brakes.approve(wired.state, cluster, decision, waiting, wired.state.now())
+    nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
+    outcome = {"approved": waiting, "decision": decision}
+    typer.echo(msgspec.json.encode(outcome).decode() if as_json else f"approved once, for an hour: {nodes}")
 
 
-def _waiting(record: Record) -> list[Buy]:
-    calls = zip(record.plan.buys, record.effects, strict=False)
-    return [buy for buy, effect in calls if effect.outcome == "stopped" and effect.note.endswith("approval")]
+def _waiting(record: Record) -> dict[str, int]:
+    """The nodes that wait for approval, by pool."""
+    waiting: dict[str, int] = {}
+    for held in record.plan.held:
+        if held.code == "approval":
+            waiting[held.of.pool] = waiting.get(held.of.pool, 0) + held.count
+    return waiting
 
 
 def _wired() -> "App":

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from pilotlight.settings import Settings, deployed, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.files import File
+    from pilotlight.flow.deps import Deps
     from pilotlight.wiring import App, Seams
 
 
@@ -98,9 +100,15 @@ def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
         "outbox": MemoryOutbox(),
     }
     seamed = App(app.settings, **given)
-    decided = dry_run(seamed.deps, releases=True).plan or Plan()
+    decided = dry_run(_as_if_it_may_act(seamed.deps), releases=True).plan or Plan()
     _, unbuyable = offerings(app.policy, app.catalog)
     return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
+
+
+def _as_if_it_may_act(deps: "Deps") -> "Deps":
+    """A plan says what would be done, whatever the modes allow."""
+    pools = {name: msgspec.structs.replace(pool, mode=None) for name, pool in deps.policy.pools.items()}
+    return replace(deps, mode="act", policy=msgspec.structs.replace(deps.policy, pools=pools))
 
 
 def _read(names: Sequence[str]) -> "list[File]":

@@ -7,8 +7,9 @@ import msgspec
 import typer
 
 from pilotlight.errors import Failed
-from pilotlight.facts.decisions import NodeVerdict, PodGroup, Record
+from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
+from pilotlight.flow.told import line
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
 from pilotlight.settings import deployed
@@ -91,8 +92,9 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
     for group in _groups(record, subject):
         more = len(group.pods) + group.unnamed - 3
         pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
-        yield f"  {pods}: {group.verdict} {group.where}".rstrip()
-        yield f"    because {group.why}"
+        verdict, why = record.became(group)
+        yield f"  {pods}: {verdict} {group.where}".rstrip()
+        yield f"    because {why}"
         if group.workload_class:
             yield f"    as {group.workload_class}: {group.class_reason}"
         for option in group.rejected:
@@ -101,10 +103,10 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
     for node in _nodes(record, subject):
         yield f"  node {node.node}: {node.verdict}, ${node.usd_per_hour}/h"
         yield f"    because {node.why}"
-    for buy in record.plan.buys:
-        yield f"  bought {buy.count} x {buy.offering} at ${buy.usd_per_hour}/h each: {buy.why}"
-    for effect in record.effects:
-        note = f", {effect.note}" if effect.note else ""
-        yield f"  {effect.call} {effect.target or effect.pool}: {effect.outcome}{note}"
+    for call, step in record.made:
+        price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
+        yield f"  {line(step)}{price}"
+    for held in record.plan.held:
+        yield f"  would {held.call} {held.target}: {held.why}"
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"

@@ -172,7 +172,10 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
-    """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for."""
+    """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for.
+
+    ``n`` is the number of its step. ``broken``: a part of its gangs could not be had, so all of it goes back.
+    """
 
     decision: str
     offering: str
@@ -182,3 +185,5 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     ready_by: datetime
     demands: tuple[str, ...] = ()
     gangs: tuple[str, ...] = ()
+    n: int = 0
+    broken: bool = False

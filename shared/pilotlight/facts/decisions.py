@@ -82,7 +82,10 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Buy(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to ask a pool for: ``count`` more of ``offering``. ``terms`` are one a node, where there are budgets."""
+    """Nodes to ask a pool for: ``count`` more of ``offering``. ``terms`` are one a node, where there are budgets.
+
+    ``approval`` is the decision whose approval it uses up.
+    """
 
     pool: str
     offering: str
@@ -96,6 +99,7 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
     workload_class: str = ""
     gangs: tuple[str, ...] = ()
     terms: tuple[Terms, ...] = ()
+    approval: str = ""
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +107,8 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     ``learned`` where the pool's own history says so.
 
     ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
+    ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over.
+    ``flight`` names the entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
     together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
     has cost.
@@ -121,12 +127,52 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     registered: bool = True
     frozen: bool = False
+    forced: bool = False
+    flight: str = ""
     offering: str = ""
     spent_usd: Usd = Decimal(0)
 
 
+BrakeCode = Literal["mode", "paused", "limit", "approval", "settling"]
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was decided and that a brake holds: ``count`` nodes of it. ``why`` has the brake's figures.
+
+    ``mode``: the pool's mode is advice only. ``paused`` by a person. ``limit``: that of ten minutes. ``approval``: a
+    person must allow it. ``settling``: an earlier call for the pool may still land. Exactly one of ``buy`` and ``node``
+    is set.
+    """
+
+    code: BrakeCode
+    why: str
+    count: int
+    buy: Buy | None = None
+    node: NodeVerdict | None = None
+
+    @property
+    def of(self) -> Buy | NodeVerdict:
+        """What is held."""
+        held = self.buy or self.node
+        assert held is not None
+        return held
+
+    @property
+    def call(self) -> Literal["grow", "release"]:
+        """The call that is not made."""
+        return "grow" if self.buy is not None else "release"
+
+    @property
+    def target(self) -> str:
+        """The offering, or the node."""
+        return self.buy.offering if self.buy is not None else self.node.node if self.node is not None else ""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision over one view. ``look_again_at`` is when it could change with no new event, if ever."""
+    """One decision over one view. ``look_again_at`` is when it could change with no new event, if ever.
+
+    ``buys`` and the nodes to release are what is to be done; ``held`` is what would be, but for a brake.
+    """
 
     buys: tuple[Buy, ...] = ()
     pods: tuple[PodGroup, ...] = ()
@@ -135,6 +181,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour_before: UsdPerHour = Decimal(0)
     usd_per_hour_after: UsdPerHour = Decimal(0)
     look_again_at: datetime | None = None
+    held: tuple[Held, ...] = ()
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:
@@ -142,30 +189,59 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(n for n in self.nodes if n.verdict == "release")
 
     @property
+    def calls(self) -> tuple[Buy | NodeVerdict, ...]:
+        """Everything to be done, in order: purchases, then releases. A record has one step for each."""
+        return (*self.buys, *self.releases)
+
+    @property
     def empty(self) -> bool:
         """Whether nothing is to be done."""
         return not self.buys and not self.releases
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a decision and what came of it. ``to`` is the size a pool is grown to at least.
+StepState = Literal["planned", "sent", "done", "denied", "unknown", "revoked"]
+"""``planned``: not sent, and may be revoked. ``sent``: its request was let out; what became of it is not known yet.
+``done``. ``denied``: the cloud said no. ``unknown``: for as long as it could land, nothing came of it. ``revoked``: it
+was never sent, and never will be.
+"""
 
-    ``planned``: not known yet. ``done``. ``denied``: the cloud said no, ``note`` says why. ``advised``: the pool's mode
-    does not allow it. ``stopped``: a brake holds it, ``note`` says which. ``kept``: a node turned out to be needed.
-    ``undone``: given back again, or never asked for.
+StepCode = Literal[
+    "", "refused", "last-node", "budget", "paused", "taken", "drain", "gone", "failed", "overtaken", "late"
+]
+"""Why a step ended without all that it asked for. ``refused`` by the cloud, whose pool ``last-node`` it may be.
+``budget``: what it costs could not be held. ``paused`` by a person at the last moment. ``taken``: a GPU pod bound to
+the node meanwhile. ``drain``: it could not be emptied. ``gone``: it left by itself. ``failed``: an earlier call did, or
+its own connection. ``overtaken``: another worker took over. ``late``: it was sent, and its answer never came.
+"""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a decision, and what became of it: number ``n`` of its plan's ``calls``.
+
+    ``target`` is an offering or a node. ``to`` is the size a pool is grown to at least. ``count`` is how many nodes it
+    is for: of one that ended, how many came or went. ``sent_at`` is by the store's time.
     """
 
+    n: int
     call: Literal["grow", "release"]
     pool: str
     target: str
-    count: int = 0
+    instance: str = ""
+    count: int = 1
     to: int = 0
-    outcome: Literal["planned", "done", "denied", "advised", "stopped", "kept", "undone"] = "planned"
+    state: StepState = "planned"
+    code: StepCode = ""
     note: str = ""
+    sent_at: datetime | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still be sent, or may still land."""
+        return self.state in ("planned", "sent")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """The write-ahead record: written before the first effect, closed after the last.
+    """The write-ahead record: written before the first call, closed after the last is known.
 
     ``left_out`` counts the groups, nodes, findings and messages that are not in it, where all would be too large.
     """
@@ -177,6 +253,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     status: Literal["open", "closed"]
     plan: Plan
-    effects: tuple[Effect, ...]
-    messages: tuple[Outgoing, ...]
+    steps: tuple[Step, ...]
+    messages: tuple[Outgoing, ...] = ()
     left_out: dict[str, int] = {}
+
+    @property
+    def made(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:
+        """Every step with the purchase or the release that it carries out."""
+        calls = self.plan.calls
+        return tuple((calls[step.n], step) for step in self.steps)
+
+    def became(self, group: PodGroup) -> tuple[Verdict, str]:
+        """What became of a group's pods, as far as the steps tell: what was not bought is never called bought."""
+        if group.verdict != "bought":
+            return group.verdict, group.why
+        steps = [step for call, step in self.made if step.call == "grow" and step.target == group.where]
+        missed = next((step for step in steps if step.state not in ("planned", "done")), None)
+        if missed is None or any(step.state == "done" for step in steps):
+            return group.verdict, group.why
+        return "waiting", f"not bought: {missed.note or missed.state}"

@@ -1,230 +1,268 @@
-"""Carries out a recorded plan: upward to at least a size, downward one named instance after the safe order."""
+"""Carries out the steps of a decision: upward to at least a size, downward one named instance, in safe order."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
+from functools import partial
 
 import msgspec
 
-from pilotlight.errors import BadRequest, Busy, Denied, LastNode, PilotlightError, Retry
-from pilotlight.facts.capacity import InFlight, Mode
-from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan, Record
-from pilotlight.facts.policy import ApproveOver
-from pilotlight.flow import brakes, ledger, memorise
-from pilotlight.flow.billing import lives
+from pilotlight.decide.capacity.brakes import turned
+from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Retry
+from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record, StepCode
+from pilotlight.flow import brakes, ledger, marks, memorise
 from pilotlight.flow.books import budget_holds
-from pilotlight.flow.brakes import Brakes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
-from pilotlight.units import cents
+from pilotlight.flow.steps import Overtaken, Sending, Stalled
+from pilotlight.ports import CALL_S
+from pilotlight.units import Seconds, cents
+
+DRAIN_S: Seconds = 40.0
+"""What emptying a node may take."""
+
+CLOSED_FOR = timedelta(minutes=10)
+"""A node that is being given back is kept closed for so long at most."""
+
+NOT_CALLED = "not called: an earlier call failed, or the lease was lost"
 
 
-def planned(deps: Deps, plan: Plan, sight: Sight) -> tuple[Effect, ...]:
-    """The calls a plan will make; those that the pool's mode does not allow are advice, those a brake holds stopped."""
-    sizes = Counter({p.name: p.desired for p in sight.pools})
-    held = Brakes(deps, sight, sizes.total(), plan.usd_per_hour_before)
-    out: list[Effect] = []
-    for buy in plan.buys:
-        effect = Effect(call="grow", pool=buy.pool, target=buy.offering, count=buy.count)
-        effect = _braked(held, buy, _within_mode(deps, effect, "scale-up"))
-        sizes[buy.pool] += effect.count if effect.outcome == "planned" else 0
-        out.append(msgspec.structs.replace(effect, to=sizes[buy.pool]))
-    for node in plan.releases:
-        effect = Effect(call="release", pool=node.pool, target=node.node, count=1)
-        out.append(_braked(held, node, _within_mode(deps, effect, "act")))
-    return tuple(out)
+class Taken(Denied):
+    """A GPU pod bound to the node meanwhile."""
 
 
-def _braked(held: Brakes, call: Buy | NodeVerdict, effect: Effect) -> Effect:
-    if effect.outcome != "planned":
-        return effect
-    allowed, why = held.allow(call)
-    if allowed:
-        return msgspec.structs.replace(effect, count=allowed, note=why)
-    return msgspec.structs.replace(effect, outcome="stopped", note=why)
-
-
-def _within_mode(deps: Deps, effect: Effect, needs: Literal["scale-up", "act"]) -> Effect:
-    rules = deps.policy.pools.get(effect.pool)
-    mode: Mode = (rules.mode if rules is not None else None) or deps.mode
-    if mode in ("act", needs):
-        return effect
-    return msgspec.structs.replace(effect, outcome="advised", note=f"the mode is {mode}")
+class Gone(Denied):
+    """The node left by itself meanwhile."""
 
 
 class Act:
-    """The effects of one record. ``effects`` tells what came of each as far as it is known; ``at`` is being made."""
+    """The steps of one record. ``memory`` is what they leave behind, ``flapping`` the pools whose breaker tripped,
+    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look."""
 
-    def __init__(self, deps: Deps, sight: Sight, record: Record, held: Lease) -> None:
-        self.deps, self.sight, self.record, self.held = deps, sight, record, held
-        self.effects = list(record.effects)
+    def __init__(self, deps: Deps, sight: Sight, record: Record, held: Lease, sendings: Sequence[Sending]) -> None:
+        self.deps, self.sight, self.record, self.held, self.sendings = deps, sight, record, held, sendings
         self.memory = sight.memory
-        self.at = -1
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
+        self.unfinished = False
 
     def run(self) -> None:
-        """Every call in order; memory is written once, after. A ``Retry`` goes on to the caller: outcome unknown."""
-        calls: tuple[Buy | NodeVerdict, ...] = (*self.record.plan.buys, *self.record.plan.releases)
-        for index, (call, effect) in enumerate(zip(calls, self.effects, strict=True)):
-            if effect.outcome == "planned":
-                self.effects[index] = self._call(call, effect, index)
-        self._roll_back_gangs()
+        """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked.
+
+        A step that was sent before is a release that is sent again: to the same instance, under its mark.
+        """
+        try:
+            for sending in self.sendings:
+                if sending.step.open:
+                    self._carry_out(sending)
+        except Overtaken:
+            raise
+        except Retry:
+            for sending in self.sendings:
+                if sending.step.state == "planned":
+                    sending.end("revoked", code="failed", note=NOT_CALLED, count=0)
+            raise
+
+    def remember(self) -> None:
+        """Write what the calls left behind, once, after them."""
         if self.memory is not self.sight.memory:
-            ledger.remember(self.deps.state, self.deps.name, self.memory)
+            ledger.remember(self.deps.state, self.deps.name, self.sight.was, self.memory)
 
-    def known(self) -> tuple[Effect, ...]:
-        """What came of each call after one failed: all that come after that one were not made."""
-        note = "not called: an earlier call failed, or the lease was lost"
-        return tuple(
-            msgspec.structs.replace(e, outcome="undone", note=note) if e.outcome == "planned" and i != self.at else e
-            for i, e in enumerate(self.effects)
-        )
+    @property
+    def done(self) -> Record:
+        """The record with its steps as far as they are known."""
+        return msgspec.structs.replace(self.record, steps=tuple(sending.step for sending in self.sendings))
 
-    def _call(self, call: Buy | NodeVerdict, effect: Effect, index: int) -> Effect:
-        self.at = -1
-        self.held.keep()
+    def _carry_out(self, sending: Sending) -> None:
+        step, call = sending.step, self.record.plan.calls[sending.step.n]
+        self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
         why = brakes.paused(self.deps.state, self.deps.name, call.pool)
-        if why:
-            return msgspec.structs.replace(effect, outcome="stopped", note=why)
-        self.at = index
-        effect = self._grow(call, effect, index) if isinstance(call, Buy) else self._release(call, effect)
-        if effect.outcome == "done":
-            self.memory = brakes.turned(self.memory, call, effect.count, self.sight.now, self.deps.policy.limits)
-        return effect
+        if why and step.state == "planned":
+            sending.end("revoked", code="paused", note=why, count=0)
+            return
+        if isinstance(call, Buy):
+            self._grow(call, sending)
+        else:
+            self._release(call, sending)
+        if sending.step.state == "done":
+            nodes, limits = sending.step.count, self.deps.policy.limits
+            self.memory = turned(self.memory, call, nodes, self.sight.now, limits)
 
-    def _grow(self, buy: Buy, effect: Effect, index: int) -> Effect:
+    def _grow(self, buy: Buy, sending: Sending) -> None:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.
 
-        What an earlier call on this pool did not get is not asked for again. An entry for a part of a purchase names no
-        demands: whose room it is shows when it comes.
+        What an earlier call on this pool did not get is not asked for again.
         """
-        deps, now = self.deps, self.sight.now
-        entry = InFlight(
+        deps, n = self.deps, sending.step.n
+        refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.sight.now)
+        if refused:
+            sending.end("denied", code="budget", note=refused, count=0)
+            return
+        key = ledger.flight_name(deps.name, self.record.id, n)
+        entry = self._entry(buy, n)
+        ledger.write_flight(deps.state, key, entry)
+        to = sending.step.to - self.short[buy.pool]
+        sending.step = msgspec.structs.replace(sending.step, to=to)
+        try:
+            deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate)
+        except Denied as no:
+            self._denied(buy, sending, key, entry, no)
+            return
+        except Overtaken:
+            raise
+        except Retry:
+            if not sending.let_out:
+                ledger.forget_flight(deps.state, key)
+            raise
+        self.memory, trips = memorise.flapped(
+            memorise.bought(self.memory, buy, self.sight.now), buy.pool, self.sight.now
+        )
+        self.memory = memorise.sized(self.memory, buy.pool, to)
+        self.flapping += [buy.pool] if trips else []
+        sending.end("done")
+
+    def _entry(self, buy: Buy, n: int) -> InFlight:
+        """What is on its way. For a part of a purchase it names no demands: whose room it is shows when it comes."""
+        now = self.sight.now
+        return InFlight(
             decision=self.record.id,
             offering=buy.offering,
             pool=buy.pool,
-            count=effect.count,
+            count=buy.count,
             requested_at=now,
             ready_by=now + timedelta(seconds=buy.boot_s),
-            demands=buy.demands if effect.count == buy.count else (),
+            demands=buy.demands if not self._cut(buy) else (),
             gangs=buy.gangs,
+            n=n,
         )
-        refused = budget_holds.reserve(deps, self.record.id, index, buy.terms[: effect.count], now)
-        if refused:
-            return msgspec.structs.replace(effect, outcome="denied", count=0, note=refused)
-        key = ledger.flight_key(deps.name, self.record.id, index)
-        ledger.write_flight(deps.state, key, entry)
-        effect = msgspec.structs.replace(effect, to=effect.to - self.short[buy.pool])
-        try:
-            deps.pools.grow(buy.pool, effect.to, buy.zone)
-        except Denied as no:
-            return self._denied(buy, effect, key, entry, no)
-        self.memory, trips = memorise.flapped(memorise.bought(self.memory, buy, now), buy.pool, now)
-        self.memory = memorise.sized(self.memory, buy.pool, effect.to)
-        self.flapping += [buy.pool] if trips else []
-        if deps.policy.approve_over != ApproveOver():
-            brakes.use_approval(deps.state, deps.name, buy.pool)
-        return msgspec.structs.replace(effect, outcome="done")
 
-    def _denied(self, buy: Buy, effect: Effect, key: str, entry: InFlight, no: Denied) -> Effect:
-        """Keep what came, remember what was refused. Auth and bad requests rest longest: asking again helps nobody."""
+    def _cut(self, buy: Buy) -> bool:
+        return any(held.buy is not None and held.buy.offering == buy.offering for held in self.record.plan.held)
+
+    def _denied(self, buy: Buy, sending: Sending, key: str, entry: InFlight, no: Denied) -> None:
+        """Keep what came, remember what was refused. A gang that lacks a part gives back the rest at the next look."""
+        deps, step = self.deps, sending.step
         self.memory = memorise.refused(self.memory, entry.offering, no, self.sight.now)
-        size = next((p.desired for p in self.deps.pools.describe() if p.name == buy.pool), 0)
+        size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memorise.sized(self.memory, buy.pool, size)
-        came = max(0, effect.count - (effect.to - size))
-        self.short[buy.pool] += effect.count - came
+        came = max(0, min(step.count, step.count - (step.to - size)))
+        self.short[buy.pool] += step.count - came
         if came:
-            ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, count=came))
+            ledger.write_flight(deps.state, key, msgspec.structs.replace(entry, count=came, broken=bool(buy.gangs)))
         else:
-            self.deps.state.delete(key)
-        note = f"{type(no).__name__}: {no}"
-        return msgspec.structs.replace(effect, outcome="denied", count=came, note=note)
+            ledger.forget_flight(deps.state, key)
+        self._break(buy.gangs)
+        sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=came)
 
-    def _roll_back_gangs(self) -> None:
-        """A gang of which a part was refused gives back the rest at once: all its nodes, or none."""
-        buys = self.record.plan.buys
-        failed = {g for b, e in zip(buys, self.effects, strict=False) if e.outcome == "denied" for g in b.gangs}
-        for index, buy in enumerate(buys):
-            effect = self.effects[index]
-            if failed.intersection(buy.gangs) and effect.count and effect.outcome in ("done", "denied"):
-                self.held.keep()
-                self._give_back(buy.pool, index)
-                self.deps.state.delete(ledger.flight_key(self.deps.name, self.record.id, index))
-                why = f"gang {', '.join(sorted(failed.intersection(buy.gangs)))}: not all nodes could be had"
-                outcome = "denied" if effect.outcome == "denied" else "undone"
-                self.effects[index] = msgspec.structs.replace(effect, outcome=outcome, count=0, note=why)
+    def _break(self, gangs: Sequence[str]) -> None:
+        """A part of these gangs was refused: all that was bought for them goes back, and no more of it is bought."""
+        self.unfinished = self.unfinished or bool(gangs)
+        for other in self.sendings:
+            call = self.record.plan.calls[other.step.n]
+            if not isinstance(call, Buy) or set(gangs).isdisjoint(call.gangs):
+                continue
+            if other.step.state == "planned":
+                other.end("revoked", code="failed", note="its gang lacks a part: all its nodes, or none", count=0)
+            key = ledger.flight_name(self.deps.name, self.record.id, other.step.n)
+            entry = ledger.flight(self.deps.state, key)
+            if entry is not None and not entry.broken:
+                ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, broken=True))
 
-    def _give_back(self, pool: str, index: int) -> None:
-        """Until all are back it is unknown how many of a call's nodes stay: the pool's size then tells.
-
-        Only what began since this decision is taken. A cloud that does not list it yet is looked at again: ``Busy``.
-        """
-        state = next((p for p in self.deps.pools.describe() if p.name == pool), None)
-        if state is None:
-            return
-        effect = self.effects[index]
-        self.effects[index] = msgspec.structs.replace(effect, outcome="planned", to=state.desired)
-        self.at = index
-        began = [b for b in state.booting if b.requested_at >= self.sight.now - ledger.SKEW]
-        newest = sorted(began, key=lambda b: (b.requested_at, len(b.instance), b.instance))
-        for booting in newest[-effect.count :]:
-            self.deps.pools.release(pool, booting.instance)
-            lives.given_back(self.deps, pool, booting)
-        if len(newest) < effect.count:
-            raise Busy(f"pool {pool} does not list yet all that it was asked for: what is missing is given back later")
-
-    def _release(self, node: NodeVerdict, effect: Effect) -> Effect:
-        """Cordon, read again who is bound, drain what is no GPU work, then give back that one instance."""
-        replace = msgspec.structs.replace
+    def _release(self, node: NodeVerdict, sending: Sending) -> None:
+        """Close it, read again who is bound, drain what is no GPU work, then give back that one instance."""
         if node.failed and node.offering:
             self.memory = memorise.never_ready(self.memory, node.offering, node.why, self.sight.now)
-        if not node.registered:
-            try:
-                self.deps.pools.release(node.pool, node.instance)
-            except Denied as no:
-                return replace(effect, outcome="kept", note=str(no))
-            return replace(effect, outcome="done")
-        cluster = self.deps.cluster
         try:
-            cluster.cordon(node.node)
-            busy = [p for p in cluster.bound(node.node) if p.gpu is not None and not p.daemonset]
-        except BadRequest as gone:
-            return replace(effect, outcome="undone", note=f"the node left by itself: {gone}")
-        if busy:
-            self._uncordon(node)
-            note = f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile"
-            return replace(effect, outcome="kept", note=note)
-        try:
-            cluster.drain(node.node)
+            self._empty(node)
+        except Overtaken:
+            raise
         except (Denied, Retry) as no:
-            self._uncordon_after(node, no)
-            return replace(effect, outcome="kept", note=str(no))
-        self.held.keep()
+            self._keep(node, sending, no)
+            return
+        self.held.keep(for_s=CALL_S)
         try:
-            self.deps.pools.release(node.pool, node.instance)
-        except LastNode as no:
-            self._uncordon_after(node, no)
-            self.memory = memorise.floored(self.memory, node.pool, self.sight.now)
-            note = f"{no}: {cents(node.usd_per_hour)}/h for as long as it stays"
-            return replace(effect, outcome="denied", count=0, note=note)
-        except Denied as no:  # A Retry leaves it unknown whether the node went: the next look reads it.
-            self._uncordon_after(node, no)
-            return replace(effect, outcome="kept", note=str(no))
+            self.deps.pools.release(node.pool, node.instance, gate=partial(self._last_look, node, sending))
+        except Overtaken:
+            raise
+        except Denied as no:
+            self._keep(node, sending, no)
+        except Retry as lost:
+            if not sending.let_out:  # Nothing was sent.
+                self._keep(node, sending, lost)
+            raise
+        else:
+            self._released(node, sending)
+
+    def _empty(self, node: NodeVerdict) -> None:
+        """Nothing new may bind to it, and what is no GPU work leaves. What its cloud takes is saved by other means."""
+        if node.registered and not node.forced:
+            until = self.sight.now + CLOSED_FOR
+            marks.hold(self.deps, node.node, "release", node.why, by=self.record.id, until=until)
+            self._see_that_it_is_empty(node)
+            self.deps.cluster.drain(node.node)
+
+    def _last_look(self, node: NodeVerdict, sending: Sending) -> None:
+        """Between connecting and the request: that no GPU pod is bound now, and then that the step is still ours."""
+        ran = self.deps.clock.stopwatch()
+        self._see_that_it_is_empty(node)
+        if ran() >= CALL_S:
+            raise Stalled(f"release {node.node}: this worker stood still before the call; nothing was sent")
+        sending.gate()
+
+    def _see_that_it_is_empty(self, node: NodeVerdict) -> None:
+        """Raises ``Taken``. An instance that was no node at the look may have become one since."""
+        if node.forced:
+            return
+        try:
+            bound = self.deps.cluster.bound(node.node)
+        except BadRequest as gone:
+            if node.registered:
+                raise Gone(f"the node left by itself: {gone}") from None
+            return
+        busy = [p for p in bound if p.gpu is not None and not p.daemonset]
+        if busy:
+            raise Taken(f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile")
+
+    def _released(self, node: NodeVerdict, sending: Sending) -> None:
         if not node.failed and not node.learned:
             self.memory = memorise.released(self.memory, node.pool, node.break_even_s, self.sight.now)
-        return replace(effect, outcome="done")
+        sending.end("done")
+        marks.forget(self.deps, node.node)
+        if node.flight:
+            self._one_less(f"{self.deps.name}/{node.flight}")
 
-    def _uncordon(self, node: NodeVerdict) -> None:
-        if not node.frozen:
-            self.deps.cluster.uncordon(node.node)
+    def _one_less(self, name: str) -> None:
+        """A node of a gang that lacks a part went back: its entry in flight has one less."""
+        entry = ledger.flight(self.deps.state, name)
+        if entry is not None and entry.count > 1:
+            ledger.write_flight(self.deps.state, name, msgspec.structs.replace(entry, count=entry.count - 1))
+        elif entry is not None:
+            ledger.forget_flight(self.deps.state, name)
 
-    def _uncordon_after(self, node: NodeVerdict, no: PilotlightError) -> None:
-        """Whoever cannot even uncordon leaves the record open: the next look does it."""
-        try:
-            self._uncordon(node)
-        except BadRequest:
-            return  # The node left by itself meanwhile.
-        except PilotlightError as second:
-            raise second from no
+    def _keep(self, node: NodeVerdict, sending: Sending, no: PilotlightError) -> None:
+        """It stays, open again unless an earlier call for it may still land; what kept it is said."""
+        if sending.sent_before:
+            return
+        if isinstance(no, LastNode):
+            self.memory = memorise.floored(self.memory, node.pool, self.sight.now)
+            note = f"{no}: {cents(node.usd_per_hour)}/h for as long as it stays"
+            sending.end("denied", code="last-node", note=note, count=0)
+        elif sending.step.state == "planned":
+            sending.end("revoked", code=_code(no), note=str(no), count=0)
+        elif sending.step.state == "sent":
+            sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=0)
+        if node.registered and not node.forced:
+            marks.lift(self.deps, node.node, "release", by=self.record.id)
+
+
+def _code(no: PilotlightError) -> StepCode:
+    match no:
+        case Taken():
+            return "taken"
+        case Gone():
+            return "gone"
+        case Stalled():
+            return "failed"
+    return "drain"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -60,6 +60,10 @@ class Deps:
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None
 
+    def now(self) -> datetime:
+        """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""
+        return self.state.now()
+
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""
         rules = self.policy.pools.get(pool)
@@ -90,14 +94,24 @@ class LateDeps(Deps):
         return getattr(opened, name)
 
 
+Outcome = Literal["done", "seen", "stopped", "nothing", "at-work", "known", "dry-run"]
+"""``done``: a decision was recorded. ``seen``: there is demand, and nothing new to do or tell of it. ``stopped``:
+brakes hold all that would be done. ``nothing``: there was nothing to do. ``at-work``: another delivery looks after this
+one. ``known``: this event was handled before, or is of no use.
+"""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a function answers: the decision's id (empty when none was needed), what it did, and why in one line.
 
-    ``plan`` is there on a dry run. ``look_again_at`` is when a look could change something without a new event.
+    ``outcome`` is for code, ``why`` for people. ``released`` are the nodes that were given back. ``plan`` is there on a
+    dry run. ``look_again_at`` is when a look could change something without a new event.
     """
 
     decision: str
     did: tuple[str, ...]
     why: str
+    outcome: Outcome = "done"
+    released: tuple[str, ...] = ()
     look_again_at: datetime | None = None
     plan: Plan | None = None

@@ -1,102 +1,95 @@
-"""One worker a cluster at a time. A delivery that finds the lease held marks "look again" and leaves."""
+"""One worker a cluster at a time. A delivery that finds the lease held marks "look again" and leaves.
 
-from datetime import datetime
+A lease ends by the store's time, which no worker's clock can bend, and its holder reckons what is left of it by a
+stopwatch that also runs while the process is frozen. That keeps two workers from doing the same work; what keeps them
+from harm where one of them stalled all the same are the states of steps (``flow/steps.py``).
+"""
 
-import msgspec
+from collections.abc import Callable
+from contextlib import suppress
 
-from pilotlight.codec.records import MARK, Format, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports import ABSENT, Clock, State
-
-LEASE_S = 60.0
-"""A dead holder's lease ends after so long."""
+from pilotlight.state_schema.cluster import FENCE, LEASE, LEASE_S, Fence, Held
+from pilotlight.state_schema.marks import LOOK_AGAIN
+from pilotlight.units import Seconds
 
 AT_WORK = "another delivery is at work on this cluster; it will look again"
 
 RENEW_S = LEASE_S / 4
 """A holder that works for longer renews as often."""
 
+MARGIN_S = 5.0
+"""A call begins only where the lease outlasts its deadline by so long."""
 
-class _Lease(msgspec.Struct, frozen=True, kw_only=True):
-    fence: int
-    holder: str
-
-
-class _Fence(msgspec.Struct, frozen=True, kw_only=True):
-    fence: int
-
-
-# Schema 1 was the bare number.
-LEASE, FENCE = Format(_Lease), Format(_Fence, lambda number: {"fence": int(number)})
+LOST = "the cluster's lease was lost to another worker, which goes on from the record"
 
 
 class Lease:
     """A lease that is held. ``fence`` grows with every holder of this cluster."""
 
-    def __init__(self, state: State, clock: Clock, key: str, value: _Lease, version: int) -> None:
+    def __init__(self, state: State, clock: Clock, cluster: str, value: Held) -> None:
         self.fence = value.fence
-        self._state, self._clock, self._key, self._value, self._version = state, clock, key, value, version
-        self._renewed: datetime = clock.now()
+        self._state, self._clock, self._cluster, self._value = state, clock, cluster, value
+        self._version = ABSENT
+        self._ran: Callable[[], Seconds] = lambda: 0.0
+        self._put()
 
-    def keep(self, *, sure: bool = False) -> None:
-        """Make sure, before an effect, that the lease is still ours; renew it when not fresh, or to be ``sure``.
+    @property
+    def left_s(self) -> Seconds:
+        """How long it is still ours for certain: from before it was last written."""
+        return LEASE_S - self._ran()
+
+    def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
+        """Make sure, before an effect of ``for_s``, that the lease is still ours; renew it when not fresh, or ``sure``.
 
         Raises ``Busy`` when it was lost: whoever holds it now goes on with what was recorded.
         """
-        if not sure and (self._clock.now() - self._renewed).total_seconds() < RENEW_S:
+        if not sure and self._ran() < RENEW_S and self.left_s >= for_s + MARGIN_S:
             return
         try:
-            value = LEASE.write(self._value)
-            self._version = self._state.put(self._key, value, if_version=self._version, ttl_s=LEASE_S)
+            self._put()
         except Conflict:
-            raise Busy("the cluster's lease was lost to another worker, which goes on from the record") from None
-        self._renewed = self._clock.now()
+            raise Busy(LOST) from None
+        if self.left_s < for_s + MARGIN_S:
+            raise Busy("this worker stood still while it renewed the cluster's lease: nothing was sent")
+
+    def _put(self) -> None:
+        ran = self._clock.stopwatch()
+        self._version = LEASE.put(self._state, self._cluster, self._value, if_version=self._version)
+        self._ran = ran
 
     def release(self) -> None:
         """Give the lease back. One that was lost to its expiry is left to its new holder."""
-        try:
-            self._state.delete(self._key, if_version=self._version)
-        except Conflict:
-            return
+        with suppress(Conflict):
+            LEASE.delete(self._state, self._cluster, if_version=self._version)
 
 
 def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | None:
     """The cluster's lease, or None where another holds it (then it is asked to look again)."""
-    key = f"lease/{cluster}"
-    if state.get(key) is None:
-        value = _Lease(fence=_next_fence(state, cluster), holder=holder)
-        try:
-            version = state.put(key, LEASE.write(value), if_version=ABSENT, ttl_s=LEASE_S)
-            return Lease(state, clock, key, value, version)
-        except Conflict:
-            pass
+    if LEASE.get(state, cluster) is None:
+        value = Held(fence=_next_fence(state, cluster), holder=holder)
+        with suppress(Conflict):
+            return Lease(state, clock, cluster, value)
     # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.
-    if state.get(f"look-again/{cluster}") is None:
-        state.put(f"look-again/{cluster}", MARK.write(Mark()))
+    if LOOK_AGAIN.get(state, cluster) is None:
+        LOOK_AGAIN.put(state, cluster, Mark())
     return None
 
 
 def spoken_for(state: State, cluster: str) -> bool:
     """Whether another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
-    return state.get(f"lease/{cluster}") is not None and state.get(f"look-again/{cluster}") is not None
+    return LEASE.get(state, cluster) is not None and LOOK_AGAIN.get(state, cluster) is not None
 
 
 def asked_again(state: State, cluster: str) -> bool:
     """Whether a delivery left a mark since the last look; takes the mark away."""
-    key = f"look-again/{cluster}"
-    if state.get(key) is None:
+    if LOOK_AGAIN.get(state, cluster) is None:
         return False
-    state.delete(key)
+    LOOK_AGAIN.delete(state, cluster)
     return True
 
 
 def _next_fence(state: State, cluster: str) -> int:
-    key = f"fence/{cluster}"
-    while True:
-        stored = state.get(key)
-        fence = FENCE.read(key, stored.value).fence + 1 if stored else 1
-        try:
-            state.put(key, FENCE.write(_Fence(fence=fence)), if_version=stored.version if stored else ABSENT)
-        except Conflict:
-            continue
-        return fence
+    return FENCE.change(state, cluster, lambda last: Fence(fence=last.fence + 1 if last else 1)).fence

@@ -1,138 +1,169 @@
-"""What a cluster's decisions leave in the state: memory, capacity in flight, and the records of decisions.
+"""What a cluster's decisions leave in the state: memory, capacity in flight, the records of decisions, what was told.
 
-Keys: ``memory/<cluster>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>`` from before a decision's
-first effect until after its last, then ``decision/<cluster>/<id>``, and ``told/<cluster>/<what>``. An entry in flight
-for more demands than one value holds goes on in ``inflight/<cluster>/<decision>.<n>+<part>``.
+Keys: ``memory/<cluster>`` and ``idle/<cluster>/<part>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>``
+from before a decision's first call until after its last is known, then ``decision/<cluster>/<id>``, and
+``told/<cluster>/<what>``. An entry in flight for more demands than one value holds goes on in
+``inflight/<cluster>/<decision>.<n>+<part>``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.records import MARK, Format, Mark
+from pilotlight.codec.records import Mark
+from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
-from pilotlight.flow.trim import fitted
-from pilotlight.ports import State, Stored
+from pilotlight.flow.lease import LOST
+from pilotlight.flow.trim import fitting
+from pilotlight.ports import ABSENT, State
+from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.marks import TOLD
+from pilotlight.state_schema.parted import Spread
 from pilotlight.units import HOUR
 
 SKEW = timedelta(seconds=5)
-"""A worker's clock may be so far ahead of the cloud's; with more, what boots still counts as room."""
+"""The store's clock may be so far ahead of the cloud's; with more, what boots still counts as room."""
 
 _LAST = datetime(9000, 1, 1, tzinfo=UTC)
-
-KEEP_RECORDS_S = 30 * 24 * HOUR
-TELL_AGAIN_S = 24 * HOUR
-"""The same finding or refusal is told once in so long."""
 
 MOST_DEMANDS = 5000
 """Pod uids of one entry in flight: about 200 KB."""
 KEEP_PARTS_S = 24 * HOUR
 """Parts of an entry are left to expire: long after it came, or was given up."""
 
-MEMORY, IN_FLIGHT, RECORD = Format(Memory), Format(InFlight), Format(Record)
-_TOLD = MARK.write(Mark())
+
+class Remembered(NamedTuple):
+    """What was remembered, and the versions that it is written over."""
+
+    memory: Memory
+    version: int
+    idle: Spread[datetime]
 
 
 def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
-    """Every entry of capacity asked for, with its key, oldest first."""
+    """Every entry of capacity asked for, with its name, oldest first."""
     out: list[tuple[str, InFlight]] = []
-    for key, stored in _all(state, f"inflight/{cluster}/"):
-        entry = IN_FLIGHT.read(key, stored.value)
-        whole, _, part = key.partition("+")
+    for entry in IN_FLIGHT.scan(state, f"{cluster}/"):
+        whole, _, part = entry.name.partition("+")
         if not part:
-            out.append((key, entry))
+            out.append((entry.name, entry.value))
         elif out and out[-1][0] == whole:
-            demands = out[-1][1].demands + entry.demands
+            demands = out[-1][1].demands + entry.value.demands
             out[-1] = whole, msgspec.structs.replace(out[-1][1], demands=demands)
     return out
 
 
-def recall(state: State, cluster: str) -> Memory:
+def recall(state: State, cluster: str) -> Remembered:
     """What was remembered, without capacity in flight."""
-    stored = state.get(f"memory/{cluster}")
-    return MEMORY.read(f"memory/{cluster}", stored.value) if stored else Memory()
+    found = MEMORY.get(state, cluster)
+    idle = IDLE.read(state, cluster)
+    memory = found.value if found else Memory()
+    memory = msgspec.structs.replace(memory, idle_since={**memory.idle_since, **idle.values})
+    return Remembered(memory, found.version if found else ABSENT, idle)
 
 
-def remember(state: State, cluster: str, memory: Memory) -> None:
-    """Write the memory. Capacity in flight has records of its own."""
-    lasting = msgspec.structs.replace(memory, in_flight=(), came=(), overdue=())
-    state.put(f"memory/{cluster}", MEMORY.write(lasting))
+def remember(state: State, cluster: str, was: Remembered, memory: Memory) -> Remembered:
+    """Write what changed of the memory, over what was read. Capacity in flight has records of its own.
+
+    Raises ``Busy`` where another worker has written it since: the lease was lost to it.
+    """
+    lasting, version, idle = _lasting(memory), was.version, was.idle
+    try:
+        if lasting != _lasting(was.memory):
+            version = MEMORY.put(state, cluster, lasting, if_version=version)
+        if memory.idle_since != idle.values:
+            idle = IDLE.write(state, cluster, idle, memory.idle_since)
+    except Conflict:
+        raise Busy(LOST) from None
+    return Remembered(memory, version, idle)
 
 
-def flight_key(cluster: str, decision: str, index: int) -> str:
-    """The key of the entry that a decision's effect number ``index`` makes."""
-    return f"inflight/{cluster}/{decision}.{index}"
+def _lasting(memory: Memory) -> Memory:
+    return msgspec.structs.replace(memory, in_flight=(), came=(), overdue=(), idle_since={})
 
 
-def flight(state: State, key: str) -> InFlight | None:
+def flight_name(cluster: str, decision: str, n: int) -> str:
+    """The name of the entry that a decision's step number ``n`` makes."""
+    return f"{cluster}/{decision}.{n}"
+
+
+def flight(state: State, name: str) -> InFlight | None:
     """One entry of capacity asked for, without its further parts."""
-    stored = state.get(key)
-    return IN_FLIGHT.read(key, stored.value) if stored else None
+    found = IN_FLIGHT.get(state, name)
+    return found.value if found else None
 
 
-def write_flight(state: State, key: str, entry: InFlight) -> None:
+def write_flight(state: State, name: str, entry: InFlight) -> None:
     """Write an entry of capacity asked for. Its parts come first: without the entry they count for nothing."""
     demands = entry.demands
     for part, start in enumerate(range(MOST_DEMANDS, len(demands), MOST_DEMANDS), 1):
         more = msgspec.structs.replace(entry, count=0, demands=demands[start : start + MOST_DEMANDS])
-        state.put(f"{key}+{part:04d}", IN_FLIGHT.write(more), ttl_s=KEEP_PARTS_S)
-    state.put(key, IN_FLIGHT.write(msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS])))
+        IN_FLIGHT.put(state, f"{name}+{part:04d}", more, ttl_s=KEEP_PARTS_S)
+    IN_FLIGHT.put(state, name, msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS]))
 
 
-def write(state: State, record: Record, *, if_version: int | None = None) -> int:
-    """Write an open decision: before its first effect, and as far as its effects are known; its version.
+def forget_flight(state: State, name: str) -> None:
+    """It came, or never will."""
+    IN_FLIGHT.delete(state, name)
 
-    Raises ``Conflict`` where another worker, which holds the lease now, has settled that version.
+
+def write(state: State, record: Record, *, if_version: int) -> int:
+    """Write an open decision: before its first call, and as far as its steps are known; its version.
+
+    Raises ``Busy`` where another worker, which holds the lease now, has settled that version.
     """
-    return state.put(f"open/{record.cluster}/{record.id}", fitted(record, RECORD.write), if_version=if_version)
+    try:
+        return OPEN.put(state, _name(record), fitting(record, OPEN.format.write), if_version=if_version)
+    except Conflict:
+        raise Busy(LOST) from None
 
 
 def close(state: State, record: Record) -> None:
-    """File a decision all of whose effects are known and whose messages are sent."""
+    """File a decision all of whose steps are known and whose messages are sent."""
     closed = msgspec.structs.replace(record, status="closed")
-    state.put(f"decision/{record.cluster}/{record.id}", fitted(closed, RECORD.write), ttl_s=KEEP_RECORDS_S)
-    state.delete(f"open/{record.cluster}/{record.id}")
+    DECISION.put(state, _name(record), fitting(closed, DECISION.format.write))
+    OPEN.delete(state, _name(record))
 
 
 def filed(state: State, cluster: str, decision: str) -> Record | None:
     """A decision by its id."""
-    key = f"decision/{cluster}/{decision}"
-    stored = state.get(key)
-    return RECORD.read(key, stored.value) if stored else None
+    found = DECISION.get(state, f"{cluster}/{decision}")
+    return found.value if found else None
 
 
-def open_records(state: State, cluster: str) -> list[Record]:
-    """Decisions that were begun and not filed, oldest first."""
-    return [RECORD.read(key, stored.value) for key, stored in _all(state, f"open/{cluster}/")]
+def open_records(state: State, cluster: str) -> list[tuple[Record, int]]:
+    """Decisions that were begun and not filed, oldest first, with their versions."""
+    return [(found.value, found.version) for found in OPEN.scan(state, f"{cluster}/")]
 
 
 def filed_records(state: State, cluster: str) -> list[Record]:
     """Decisions that were carried out, oldest first."""
-    return [RECORD.read(key, stored.value) for key, stored in _all(state, f"decision/{cluster}/")]
+    return [found.value for found in DECISION.scan(state, f"{cluster}/")]
 
 
 def was_told(state: State, cluster: str, what: str) -> bool:
     """Whether people were told this lately."""
-    return state.get(f"told/{cluster}/{what}") is not None
+    return TOLD.get(state, f"{cluster}/{what}") is not None
 
 
 def told(state: State, cluster: str, what: str, subject: str = "") -> None:
     """Mark it told, and of whom: after it was sent, so that a crash in between tells it twice rather than never."""
-    state.put(f"told/{cluster}/{what}", MARK.write(Mark(note=subject)), ttl_s=TELL_AGAIN_S)
+    TOLD.put(state, f"{cluster}/{what}", Mark(note=subject))
 
 
 def all_told(state: State, cluster: str) -> list[tuple[str, str]]:
     """What people were told lately, and of whom."""
-    within = f"told/{cluster}/"
-    return [(key.removeprefix(within), MARK.read(key, stored.value).note) for key, stored in _all(state, within)]
+    within = f"{cluster}/"
+    return [(found.name.removeprefix(within), found.value.note) for found in TOLD.scan(state, within)]
 
 
 def untell(state: State, cluster: str, what: str) -> None:
     """It is over, and people were told so: it is news again."""
-    state.delete(f"told/{cluster}/{what}")
+    TOLD.delete(state, f"{cluster}/{what}")
 
 
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:
@@ -165,11 +196,5 @@ def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list
     return (unknown + sorted(known, reverse=True))[:coming]
 
 
-def _all(state: State, prefix: str) -> Iterator[tuple[str, Stored]]:
-    after = ""
-    while True:
-        page = state.scan(prefix, after=after)
-        yield from page.items
-        if not page.next:
-            return
-        after = page.next
+def _name(record: Record) -> str:
+    return f"{record.cluster}/{record.id}"

@@ -23,9 +23,9 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
-    answer = walk.walk(deps, "provision", trigger, releases=False)
+    answer = walk.walk(deps, "provision", trigger, walk.Aim(releases=False))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
-    if answer.why not in (walk.NOTHING, walk.AT_WORK):
+    if answer.outcome not in ("nothing", "at-work"):
         deps.state.put(late or claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
     return answer
 
@@ -34,27 +34,31 @@ def _handled(deps: Deps, claim: str, why: str = "this event was handled already"
     stored = deps.state.get(claim)
     if stored is None:
         return None
-    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why=why)
+    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why=why, outcome="known")
 
 
 def _seen_to(deps: Deps) -> Answer | None:
     """In a burst most deliveries end here."""
-    return Answer(decision="", did=(), why=lease.AT_WORK) if lease.spoken_for(deps.state, deps.name) else None
+    return (
+        Answer(decision="", did=(), why=lease.AT_WORK, outcome="at-work")
+        if lease.spoken_for(deps.state, deps.name)
+        else None
+    )
 
 
 def _on_its_way(deps: Deps, event: PodPending) -> Answer | None:
-    now = deps.clock.now()
+    now = deps.now()
     for _, entry in ledger.in_flight(deps.state, deps.name):
         if event.uid and event.uid in entry.demands and now < entry.ready_by:
             until = f"{entry.offering}, by {entry.ready_by:%H:%M:%S}"
             why = f"capacity for {event.namespace}/{event.name} is on its way: {until}"
-            return Answer(decision=entry.decision, did=(), why=why)
+            return Answer(decision=entry.decision, did=(), why=why, outcome="known")
     return None
 
 
 def _late(deps: Deps, event: PodPending) -> str:
     """The claim of all events that are too old to trust: together they are one hint a minute to look."""
-    now = deps.clock.now()
+    now = deps.now()
     if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:
         return ""
     return f"event/{deps.name}/late-{now:%Y%m%d%H%M}"

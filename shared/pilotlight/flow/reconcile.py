@@ -9,7 +9,7 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.rescues import carry_on, seen
 from pilotlight.flow.tell import alert_out, send
 from pilotlight.flow.telling.flush import wake
-from pilotlight.flow.walk import Aim, aimed_walk
+from pilotlight.flow.walk import Aim, walk
 from pilotlight.flow.walk import dry_run as _dry_run
 from pilotlight.ports import Stored
 from pilotlight.units import Seconds, clock_seconds, human
@@ -28,7 +28,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
             aim = Aim(releases=True, see=seen(deps))
-            answer = aimed_walk(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
+            answer = walk(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
     except (Retry, Denied) as failed:
         _silence(deps, failed)
         raise
@@ -53,7 +53,7 @@ def _answers_again(deps: Deps) -> None:
     since = _since(deps, stored)
     fingerprint = f"silent/{since:.0f}"
     if ledger.was_told(deps.state, deps.name, fingerprint):
-        now = deps.clock.now()
+        now = deps.now()
         alert = Alert(
             cluster=deps.name,
             kind="silent",
@@ -75,7 +75,7 @@ def _silence(deps: Deps, failed: Retry | Denied) -> None:
 
     A store that is down cannot remember: it raises.
     """
-    now = clock_seconds(deps.clock.now())
+    now = clock_seconds(deps.now())
     stored = deps.state.get(_key(deps))
     since = now if stored is None else _since(deps, stored)
     if stored is None:
@@ -92,6 +92,6 @@ def _silence(deps: Deps, failed: Retry | Denied) -> None:
         why=str(failed),
         next="nodes stay as they are and nothing is bought until it answers",
         how="check the API server, the cloud's API and their credentials",
-        at=deps.clock.now(),
+        at=deps.now(),
     )
     send(deps, (alert_out(alert, f"silent-{since:.0f}"),))

@@ -20,12 +20,12 @@ def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Ans
     """What one refusal leads to. One that is known, too old, or of a group that is none of ours changes nothing."""
     claim = f"event/{deps.name}/{failed.identity}"
     if failed.identity and deps.state.get(claim) is not None:
-        return Answer(decision="", did=(), why="this refusal was handled already")
+        return Answer(decision="", did=(), why="this refusal was handled already", outcome="known")
     pool = pool_of(deps.policy, failed.group)
     why = _of_no_use(deps, failed, pool)
     if why:
         _log.info("refusal of no use", extra={"data": {"group": failed.group, "why": why}})
-        return Answer(decision="", did=(), why=why)
+        return Answer(decision="", did=(), why=why, outcome="known")
     # What is known costs a cold start nothing of this.
     from pilotlight.flow.reconcile import reconcile
 
@@ -53,7 +53,7 @@ def pool_of(policy: Policy, group: str) -> str:
 def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
     if not pool:
         return f"no pool of the policy is called {failed.group} at its cloud"
-    age_s = (deps.clock.now() - failed.at).total_seconds() if failed.at else 0.0
+    age_s = (deps.now() - failed.at).total_seconds() if failed.at else 0.0
     if age_s > deps.policy.max_event_age:
         return f"pool {pool} was refused {human(age_s)} ago: too long to still hold"
     return ""
@@ -67,11 +67,12 @@ def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     if held is None:
         raise Busy("another delivery is at work on this cluster; the refusal is remembered after it")
     try:
-        memory, now = ledger.recall(deps.state, deps.name), deps.clock.now()
+        was, now = ledger.recall(deps.state, deps.name), deps.now()
+        memory = was.memory
         no = DENIALS[failed.reason](f"{failed.group}: {failed.message}" if failed.message else failed.group)
         for offering in deps.offerings:
             if offering.pool == pool and failed.zone in ("", offering.zone or failed.zone):
                 memory = memorise.refused(memory, offering.name, no, now)
-        ledger.remember(deps.state, deps.name, memory)
+        ledger.remember(deps.state, deps.name, was, memory)
     finally:
         held.release()

@@ -25,11 +25,14 @@ QUARANTINE_S = 6 * 3600.0
 def settle(deps: Deps, sight: Sight) -> Sight:
     """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
     memory = _idle(_fresh(sight.memory, sight.now), sight.view.nodes, deps, sight.now)
+    unresolved = sight.unresolved
     live = {(e.decision, e.offering) for e in sight.memory.in_flight}
     pending = {p.uid: p.shape for p in sight.view.pending} if sight.flights else {}
     came: list[InFlight] = []
     for key, entry in sight.flights:
-        if (entry.decision, entry.offering) in live:
+        if (entry.decision, entry.offering) in live or entry.decision in unresolved:
+            continue
+        if entry.broken and sight.now < entry.requested_at + _patience(deps):
             continue
         unserved = {pending[uid].key for uid in entry.demands if uid in pending}
         idle_s = ready_for_s(entry, sight.view.nodes, sight.now) if unserved else None
@@ -42,13 +45,13 @@ def settle(deps: Deps, sight: Sight) -> Sight:
         if unserved and entry.gangs and sight.now < entry.requested_at + _patience(deps):
             came.append(entry)
             continue
-        deps.state.delete(key)
+        ledger.forget_flight(deps.state, key)
     memory, findings = _sizes(memory, sight.pools)
     findings += nodes_without_instance(sight.view.nodes, sight.pools)
-    if memory != sight.memory:
-        ledger.remember(deps.state, deps.name, memory)
+    was = ledger.remember(deps.state, deps.name, sight.was, memory)
     instances.learn(deps, sight)
-    return replace(sight, memory=msgspec.structs.replace(memory, came=tuple(came)), findings=findings)
+    memory = msgspec.structs.replace(memory, came=tuple(came))
+    return replace(sight, memory=memory, was=was, findings=findings)
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

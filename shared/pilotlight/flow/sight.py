@@ -1,7 +1,7 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import msgspec
@@ -11,6 +11,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.ledger import Remembered
 from pilotlight.units import Seconds
 
 CLOUD_SKEW = timedelta(seconds=5)
@@ -19,29 +20,42 @@ CLOUD_SKEW = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What was read. ``flights`` are all ledger entries by key; ``memory`` has them by how far they have come.
+    """What was read, at a moment of the store's time: no two workers' clocks have to agree.
 
-    ``findings`` are what the look itself found odd.
+    ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
+    it was read, with its versions. ``findings`` are what the look itself found odd. Of calls whose outcome is not known
+    yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving`` names nodes that may go at any moment,
+    with the decision, and ``unresolved`` the decisions whose holds stay.
     """
 
     view: ClusterView
     pools: tuple[PoolState, ...]
     memory: Memory
+    was: Remembered
     flights: tuple[tuple[str, InFlight], ...]
     now: datetime
     findings: tuple[Finding, ...] = ()
+    unsettled: Mapping[str, str] = field(default_factory=dict)
+    leaving: Mapping[str, str] = field(default_factory=dict)
+    unresolved: frozenset[str] = frozenset()
 
 
 def look(deps: Deps) -> Sight:
     """One read. The time is taken first: nothing seen is older than it."""
-    now = deps.clock.now()
+    now = deps.state.now()
     flights = tuple(ledger.in_flight(deps.state, deps.name))
-    memory = ledger.recall(deps.state, deps.name)
+    was = ledger.recall(deps.state, deps.name)
     view = deps.cluster.observe()
     pools = tuple(_without(pool, {node.instance for node in view.nodes}) for pool in deps.pools.describe())
-    if flights:
-        memory = _with_flights(deps, memory, [entry for _, entry in flights], view, pools, now)
-    return Sight(view=view, pools=pools, memory=memory, flights=flights, now=now)
+    return Sight(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now)
+
+
+def with_flights(deps: Deps, sight: Sight) -> Sight:
+    """The look with what its memory knows of capacity in flight: once it is settled what was asked for."""
+    if not sight.flights:
+        return sight
+    entries = [entry for _, entry in sight.flights]
+    return replace(sight, memory=_with_flights(deps, sight.memory, entries, sight.view, sight.pools, sight.now))
 
 
 def _without(pool: PoolState, nodes: set[str]) -> PoolState:
@@ -61,7 +75,7 @@ def _with_flights(
     """The memory with what still boots, what came and is not used yet, and what a gang misses past its deadline."""
     patience = timedelta(seconds=deps.policy.gpu_ready_deadline)
     booting = ledger.still_booting(entries, view.nodes, pools)
-    late = [now > entry.requested_at + patience for entry in entries]
+    late = [entry.broken or now > entry.requested_at + patience for entry in entries]
     live = tuple(e for e, left, over in zip(entries, booting, late, strict=True) if left and not over)
     waiting = {p.uid for p in view.pending}
     came = tuple(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, Effect, NodeVerdict, Plan
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.flow import ledger
+from pilotlight.flow import ledger, steps
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.unmet import mark, warnings
 
@@ -24,31 +24,76 @@ _OF_PODS = ("refused/", "finding-")
 _alert = msgspec.json.Decoder(Alert)
 
 
-def messages_of(
-    deps: Deps, plan: Plan, effects: Sequence[Effect], decision: str, now: datetime
-) -> tuple[Outgoing, ...]:
-    """All messages of a decision as far as its effects are known: a planned one is taken for done.
+def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
+    """All messages of a decision whose steps are known: what came of them, what brakes hold, what people should mend.
 
-    Ids are by effect, so that a message sent again after a crash carries the id it had.
+    Ids are by step, so that a message sent again after a crash carries the id it had.
     """
     from pilotlight.flow.worth import worth  # An event that decides nothing has no use for it.
 
     out: list[Outgoing] = []
-    calls: tuple[Buy | NodeVerdict, ...] = (*plan.buys, *plan.releases)
-    for index, (call, effect) in enumerate(zip(calls, effects, strict=True)):
-        change = _change(deps, call, effect, decision, now)
-        if effect.outcome in ("planned", "done") or (effect.outcome == "denied" and effect.count):
-            out.append(_outgoing(change, "capacity", change.pool, f"{decision}.{index}"))
-            alert = _alert_of(change, call, worth(deps, call, effect.count))
-            out.append(_outgoing(alert, "alerts", change.pool, f"{decision}.{index}.alert"))
-        if effect.outcome in ("advised", "stopped", "denied", "undone"):
-            alert = _not_done(change, effect, worth(deps, call, effect.count))
-            if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
-                out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.{index}.{effect.outcome}"))
-    for n, alert in enumerate(warnings(deps, plan, decision, now)):
-        if not ledger.was_told(deps.state, deps.name, alert.fingerprint):
-            out.append(_outgoing(alert, "alerts", alert.fingerprint, f"{decision}.w{n}"))
+    for call, step in record.made:
+        if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
+            change = _change(deps, call, step.count, record)
+            out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
+            if not _of_a_broken_gang(call, step):
+                alert = _alert_of(change, call, worth(deps, call, step.count))
+                out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
+        if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
+            change = _change(deps, call, step.count, record)
+            alert = _not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
+            out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
+    for n, held in enumerate(record.plan.held):
+        if held.code != "settling":
+            change = _change(deps, held.of, held.count, record)
+            ended = "advised" if held.code == "mode" else "stopped"
+            why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
+            alert = _not_done(change, ended, held.call, held.target, why, worth(deps, held.of, held.count))
+            out += _news(deps, alert, f"{record.id}.h{n}.{ended}")
+    for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
+        out += _news(deps, alert, f"{record.id}.w{n}")
     return tuple(out)
+
+
+def _of_a_broken_gang(call: Buy | NodeVerdict, step: Step) -> bool:
+    """What came for a gang and goes back at once: that it could not be had is told once, not each node of it."""
+    return bool(call.flight) if isinstance(call, NodeVerdict) else bool(call.gangs) and step.state == "denied"
+
+
+def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:
+    """An alert that was not told lately."""
+    if ledger.was_told(deps.state, deps.name, alert.fingerprint):
+        return []
+    return [_outgoing(alert, "alerts", alert.fingerprint, id)]
+
+
+def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
+    """Tell and file a decision whose steps are all known. What is to be told is written before it is told.
+
+    Raises ``Busy`` where another worker has settled it since ``version``.
+    """
+    if not record.messages:
+        record = msgspec.structs.replace(record, messages=messages_of(deps, record))
+    if record.messages or record.steps:
+        ledger.write(deps.state, record, if_version=version)
+    send(deps, record.messages)
+    tell_owners(deps, record)
+    ledger.close(deps.state, record)
+    steps.forget(deps, record)
+    return record
+
+
+_ENDED: dict[tuple[StepState, StepCode], str] = {
+    ("denied", ""): "denied",
+    ("unknown", ""): "undone",
+    ("revoked", "failed"): "undone",
+    ("revoked", "overtaken"): "undone",
+    ("revoked", "paused"): "stopped",
+    ("revoked", "drain"): "kept",
+}
+"""Which alert tells how a step ended, where people should know of it."""
+
+_HOW_TO_APPROVE = "allow it once with: pilotlight approve {}"
 
 
 def endings(deps: Deps, plan: Plan, decision: str, now: datetime) -> tuple[Outgoing, ...]:
@@ -79,11 +124,6 @@ def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime
     )
 
 
-def kept_endings(messages: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
-    """Those of a record's messages that say what is over."""
-    return tuple(message for message in messages if ".over." in message.id)
-
-
 def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
     """Publish, then mark warnings told, or over: their key is their fingerprint."""
     deps.outbox.publish(messages)
@@ -96,9 +136,9 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
                 ledger.told(deps.state, deps.name, message.key, alert.subject)
 
 
-def tell_owners(deps: Deps, plan: Plan, messages: Sequence[Outgoing]) -> None:
+def tell_owners(deps: Deps, record: Record) -> None:
     """An Event on each pod that a new warning is about. Best effort: the alert is out already."""
-    new = {message.key for message in messages}
+    plan, new = record.plan, {message.key for message in record.messages}
     told = [(g.pods, g.why) for g in plan.pods if g.verdict == "refused" and mark("refused", g.pods) in new]
     told += [
         ((f.subject,), f.message) for f in plan.findings if f.uid and mark(f"finding-{f.code}", (f.subject,)) in new
@@ -122,17 +162,16 @@ def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capaci
     return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
 
 
-def _change(deps: Deps, call: Buy | NodeVerdict, effect: Effect, decision: str, now: datetime) -> CapacityChanged:
-    grow = isinstance(call, Buy)
+def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> CapacityChanged:
     return CapacityChanged(
         cluster=deps.name,
-        decision=decision,
+        decision=record.id,
         pool=call.pool,
-        change="grow" if grow else "release",
-        nodes=effect.count,
-        usd_per_hour=str(effect.count * call.usd_per_hour),
+        change="grow" if isinstance(call, Buy) else "release",
+        nodes=count,
+        usd_per_hour=str(count * call.usd_per_hour),
         why=call.why,
-        at=now,
+        at=record.at,
     )
 
 
@@ -156,21 +195,22 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: "Worth")
     )
 
 
-def _not_done(change: CapacityChanged, effect: Effect, in_all: "Worth") -> Alert:
-    """What was not done, told once a cause: advice, a refusal of the cloud, a call that never happened."""
-    said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not"}[effect.outcome]
-    verb = f"{said} {effect.call} pool {effect.pool} ({effect.target})"
+def _not_done(
+    change: CapacityChanged, ended: str, call: Literal["grow", "release"], target: str, note: str, in_all: "Worth"
+) -> Alert:
+    """What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
+    said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not", "kept": "could not"}
     return Alert(
         cluster=change.cluster,
-        kind=f"capacity-{effect.outcome}",
-        severity="info" if effect.outcome == "advised" else "warning",
-        fingerprint=f"{effect.outcome}/{effect.call}/{effect.pool}/{effect.target}",
-        what=verb,
-        why=f"{change.why}; {effect.note}",
-        next=_NEXT[effect.outcome],
+        kind=f"capacity-{ended}",
+        severity="info" if ended == "advised" else "warning",
+        fingerprint=f"{ended}/{call}/{change.pool}/{target}",
+        what=f"{said[ended]} {call} pool {change.pool} ({target})",
+        why=f"{change.why}; {note}",
+        next=_NEXT[ended],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
-        usd=in_all.usd if effect.call == "grow" else "",
+        usd=in_all.usd if call == "grow" else "",
         subject=f"pool {change.pool}",
         decision=change.decision,
         at=change.at,
@@ -181,7 +221,8 @@ _NEXT = {
     "grow": "the pods bind when the node is ready",
     "release": "nothing to do",
     "advised": "set the pool's mode to act",
-    "stopped": "pilotlight resume, or approve with this decision's id",
+    "stopped": "tried again at every look, until the brake lets it through",
+    "kept": "tried again at every look; it is paid for meanwhile",
     "denied": "another offering is tried",
     "undone": "looked at again at once",
 }

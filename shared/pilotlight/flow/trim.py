@@ -1,6 +1,6 @@
 """Makes a decision's record fit the store: a plan over thousands of pods keeps its counts and its first names.
 
-What acting and recovery read is never cut: calls, their outcomes, nodes to release; so a plan of very many releases
+What acting and recovery read is never cut: calls, their steps, nodes to release; so a plan of very many releases
 becomes several. Messages may be cut, because they are made anew from the plan and its outcomes, and a warning that was
 not told is told by the next look. Terms may be, because holds have records of their own.
 """
@@ -34,14 +34,14 @@ def bounded(plan: Plan, now: datetime) -> Plan:
     return msgspec.structs.replace(plan, nodes=nodes, usd_per_hour_after=after, look_again_at=now)
 
 
-def fitted(record: Record, write: Callable[[Record], bytes]) -> bytes:
-    """The record as written, with as many names as fit."""
-    written = write(record)
+def fitting(record: Record, write: Callable[[Record], bytes]) -> Record:
+    """The record with as many names as fit the store, as it is written."""
+    less = record
     for most in KEPT:
-        if len(written) <= LARGEST:
+        if len(write(less)) <= LARGEST:
             break
-        written = write(_trimmed(record, most))
-    return written
+        less = _trimmed(record, most)
+    return less
 
 
 def _trimmed(record: Record, most: int) -> Record:

@@ -1,28 +1,29 @@
-"""The walk every deciding flow takes: claim, observe, decide, record, act, publish."""
+"""The walk every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
 
 from pilotlight.decide.capacity.plan import plan_cluster
-from pilotlight.errors import Conflict, Retry
+from pilotlight.errors import Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
-from pilotlight.facts.decisions import Effect, NodeVerdict, Plan, Record
-from pilotlight.flow import lease, ledger
-from pilotlight.flow.act import Act, planned
+from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
+from pilotlight.flow import brakes, lease, ledger, steps
+from pilotlight.flow.act import Act
 from pilotlight.flow.billing import lives
 from pilotlight.flow.books import budget_holds, keeper
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Answer, Deps, Outcome
 from pilotlight.flow.lease import Lease
-from pilotlight.flow.recover import recover
+from pilotlight.flow.leftovers import Left, carry_on, settle_left, take_over
 from pilotlight.flow.settle import settle
-from pilotlight.flow.sight import Sight, look
-from pilotlight.flow.tell import endings, flap_alerts, kept_endings, messages_of, send, tell_owners
+from pilotlight.flow.sight import Sight, look, with_flights
+from pilotlight.flow.tell import close_and_tell, endings, flap_alerts, messages_of
+from pilotlight.flow.told import did, released, summary
 from pilotlight.flow.trim import bounded
+from pilotlight.ports import ABSENT
 from pilotlight.units import clock_seconds
 
 MOST_LOOKS = 5
@@ -30,34 +31,6 @@ MOST_LOOKS = 5
 
 GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
-
-
-AT_WORK = lease.AT_WORK
-NOTHING = "nothing to do"
-
-
-def decide(deps: Deps, sight: Sight, *, money: Money = NO_BUDGETS, releases: bool, explain: bool) -> Plan:
-    """The plan for a look."""
-    plan = plan_cluster(
-        sight.view,
-        sight.pools,
-        deps.offerings,
-        deps.policy,
-        sight.memory,
-        sight.now,
-        throughput=deps.throughput,
-        money=money,
-        releases=releases,
-        explain=explain,
-    )
-    return bounded(plan, sight.now)
-
-
-def dry_run(deps: Deps, *, releases: bool) -> Answer:
-    """Decide and answer; change nothing."""
-    sight = look(deps)
-    plan = decide(deps, sight, money=budget_holds.balances(deps, sight.now), releases=releases, explain=True)
-    return Answer(decision="", did=(), why=f"dry run: {summary(plan)}", plan=plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +44,18 @@ class Aim:
     gives: tuple[NodeVerdict, ...] = ()
 
 
-def walk(deps: Deps, flow: str, trigger: str, *, releases: bool) -> Answer:
-    """The whole walk under the cluster's lease. Raises what the ports raise; effects done so far stay recorded."""
-    return aimed_walk(deps, flow, trigger, Aim(releases=releases))
+def dry_run(deps: Deps, *, releases: bool) -> Answer:
+    """Decide and answer; change nothing."""
+    sight = with_flights(deps, look(deps))
+    plan = decide(deps, sight, Aim(releases=releases), money=budget_holds.balances(deps, sight.now), explain=True)
+    return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
 
 
-def aimed_walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
-    """The walk with an aim of its own."""
+def walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
+    """Look under the cluster's lease, and again for as long as that is asked for.
+
+    Raises what the ports raise; what was done so far stays recorded.
+    """
     answer: Answer | None = None
     looks = 0
     while looks < MOST_LOOKS:
@@ -86,9 +64,10 @@ def aimed_walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
             break
         try:
             while looks < MOST_LOOKS:
-                answer = _joined(answer, _once(deps, flow, trigger, held, looks, aim))
+                cycle = Cycle(deps, held, flow, trigger, aim, looks)
+                answer = _joined(answer, cycle.run())
                 looks += 1
-                if not lease.asked_again(deps.state, deps.name):
+                if not (cycle.unfinished or lease.asked_again(deps.state, deps.name)):
                     break
                 deps.pause(GATHER_S)
         finally:
@@ -96,72 +75,133 @@ def aimed_walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
         # A delivery may have found the lease held after the last look and before its release.
         if not lease.asked_again(deps.state, deps.name):
             break
-    return answer or Answer(decision="", did=(), why=AT_WORK)
+    return answer or Answer(decision="", did=(), why=lease.AT_WORK, outcome="at-work")
 
 
-def _once(deps: Deps, flow: str, trigger: str, held: Lease, round_: int, aim: Aim) -> Answer:
-    sight = look(deps)
-    if recover(deps, sight, held):
-        sight = look(deps)
-    sight = settle(deps, sight) if aim.releases else sight
-    sight = aim.see(sight) if aim.see else sight
-    kept = keeper.keep(deps, sight, held.keep)
-    sight, plan = kept.sight, decide(deps, kept.sight, money=kept.money, releases=aim.releases, explain=False)
-    here = {node.name for node in sight.view.nodes}
-    gives = tuple(node for node in aim.gives if node.node in here)  # A second look gives nothing back twice.
-    if gives:
-        after = plan.usd_per_hour_after - sum(node.usd_per_hour for node in gives)
-        plan = msgspec.structs.replace(plan, nodes=(*plan.nodes, *gives), usd_per_hour_after=after)
-    odd = (*sight.findings, *kept.findings)
-    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *odd)) if odd else plan
-    decision = _id(sight.now, deps.name, trigger, held.fence, round_)
-    effects = planned(deps, plan, sight)
-    messages = messages_of(deps, plan, effects, decision, sight.now) + endings(deps, plan, decision, sight.now)
-    if not messages and all(effect.outcome in ("advised", "stopped") for effect in effects):
-        return Answer(decision="", did=(), why=summary(plan), look_again_at=plan.look_again_at)
-    record = Record(
-        id=decision,
-        cluster=deps.name,
-        flow=flow,
-        trigger=trigger,
-        at=sight.now,
-        status="open",
-        plan=plan,
-        effects=effects,
-        messages=messages,
+class Cycle:
+    """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look."""
+
+    def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
+        self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
+        self.unfinished = False
+
+    def run(self) -> Answer:
+        """Observe, decide, record, act, tell."""
+        sight, money, left = self.observe()
+        plan = decide(self.deps, sight, self.aim, money=money)
+        again = carry_on(self.deps, sight, left, self.held)
+        record = self.record(sight, plan)
+        if record is None:
+            why = summary(plan, ())
+            return Answer(
+                decision="", did=again, why=why, outcome=_without_record(plan), look_again_at=plan.look_again_at
+            )
+        done = self.act(sight, record)
+        return Answer(
+            decision=done.id,
+            did=(*again, *did(done)),
+            why=summary(done.plan, done.made),
+            outcome="done",
+            released=released(done),
+            look_again_at=plan.look_again_at,
+        )
+
+    def observe(self) -> tuple[Sight, Money, list[Left]]:
+        """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
+        left = take_over(self.deps, self.held)
+        sight, left = settle_left(self.deps, look(self.deps), left)
+        sight = with_flights(self.deps, sight)
+        sight = settle(self.deps, sight) if self.aim.releases else sight
+        sight = self.aim.see(sight) if self.aim.see else sight
+        kept = keeper.keep(self.deps, sight, self.held.keep)
+        findings = (*kept.sight.findings, *kept.findings)
+        return replace(kept.sight, findings=findings), kept.money, left
+
+    def record(self, sight: Sight, plan: Plan) -> Record | None:
+        """The decision with the calls it will make; None where nothing is to be done or told."""
+        id_ = _id(sight.now, self.deps.name, self.trigger, self.held.fence, self.round)
+        record = Record(
+            id=id_,
+            cluster=self.deps.name,
+            flow=self.flow,
+            trigger=self.trigger,
+            at=sight.now,
+            status="open",
+            plan=plan,
+            steps=_steps(plan, sight),
+        )
+        if record.steps:
+            return record
+        over = endings(self.deps, plan, id_, sight.now)
+        messages = messages_of(self.deps, record) + over
+        return msgspec.structs.replace(record, messages=messages) if messages else None
+
+    def act(self, sight: Sight, record: Record) -> Record:
+        """Write the decision, make its calls, tell what became of them.
+
+        What is planned is written before the lease is renewed: whoever holds it next finds it and revokes it. Where a
+        call's answer is lost the record stays open, and the next look settles it.
+        """
+        deps = self.deps
+        version = ledger.write(deps.state, record, if_version=ABSENT)
+        brakes.spend_approvals(deps, record)
+        act = Act(deps, sight, record, self.held, steps.planned(deps, record))
+        self.held.keep(sure=True)  # What another has told since is no news of this look's.
+        try:
+            act.run()
+        except Retry:
+            act.remember()
+            raise
+        act.remember()
+        done = act.done
+        self.unfinished = act.unfinished
+        messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
+        messages += () if record.messages else endings(deps, done.plan, done.id, done.at)
+        done = msgspec.structs.replace(done, messages=messages)
+        lives.released(deps, sight, done)
+        done = close_and_tell(deps, done, version)
+        budget_holds.after(deps, done)
+        return done
+
+
+def decide(deps: Deps, sight: Sight, aim: Aim, *, money: Money = NO_BUDGETS, explain: bool = False) -> Plan:
+    """The plan for a look."""
+    plan = plan_cluster(
+        sight.view,
+        sight.pools,
+        deps.offerings,
+        deps.policy,
+        sight.memory,
+        sight.now,
+        throughput=deps.throughput,
+        money=money,
+        releases=aim.releases,
+        explain=explain,
+        brakes=brakes.read(deps, sight.memory, sight.now),
+        leaving=sight.leaving,
+        unsettled=sight.unsettled,
+        gives=aim.gives,
     )
-    held.keep()  # What another has told since is no news of this look's.
-    version = ledger.write(deps.state, record)
-    done = _carry_out(deps, sight, record, held, version)
-    lives.released(deps, sight, done)
-    send(deps, done.messages)
-    tell_owners(deps, done.plan, done.messages)
-    ledger.close(deps.state, done)
-    budget_holds.after(deps, done)
-    return Answer(decision=decision, did=did(done), why=summary(plan), look_again_at=plan.look_again_at)
+    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *sight.findings)) if sight.findings else plan
+    return bounded(plan, sight.now)
 
 
-def _carry_out(deps: Deps, sight: Sight, record: Record, held: Lease, version: int) -> Record:
-    """The effects. Where a call's outcome stays unknown the record stays open, and the next look settles it.
+def _without_record(plan: Plan) -> Outcome:
+    if any(held.code != "settling" for held in plan.held):
+        return "stopped"
+    return "seen" if plan.pods or plan.held else "nothing"
 
-    Raises ``Conflict`` where another worker settled the record meanwhile: what it read of the cloud holds.
-    """
-    act = Act(deps, sight, record, held)
-    try:
-        act.run()
-    except Retry:
-        # Without messages: those of the plan took every call for made.
-        with suppress(Conflict):
-            known = msgspec.structs.replace(record, effects=act.known(), messages=())
-            ledger.write(deps.state, known, if_version=version)
-        raise
-    effects = tuple(act.effects)
-    messages = messages_of(deps, record.plan, effects, record.id, record.at)
-    messages += flap_alerts(deps, act.flapping, record.id, record.at) + kept_endings(record.messages)
-    done = msgspec.structs.replace(record, effects=effects, messages=messages)
-    if effects:  # What is known is written before it is told: whoever recovers tells the same.
-        ledger.write(deps.state, done, if_version=version)
-    return done
+
+def _steps(plan: Plan, sight: Sight) -> tuple[Step, ...]:
+    """A step for each call: purchases raise their pool from its size as it is, one after the other."""
+    sizes = {pool.name: pool.desired for pool in sight.pools}
+    out: list[Step] = []
+    for n, buy in enumerate(plan.buys):
+        sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
+        out.append(Step(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
+    for n, node in enumerate(plan.releases, len(out)):
+        out.append(Step(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
+    return tuple(out)
 
 
 def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:
@@ -171,50 +211,9 @@ def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> s
 
 
 def _joined(first: Answer | None, second: Answer) -> Answer:
-    if first is None or not first.decision:
+    """Both looks in one answer."""
+    if first is None or first.outcome != "done":
         return second
-    if not second.decision:
-        return msgspec.structs.replace(first, look_again_at=second.look_again_at)
-    return msgspec.structs.replace(second, did=first.did + second.did)
-
-
-def did(record: Record) -> tuple[str, ...]:
-    """What was done, a line a call."""
-    return tuple(_line(effect) for effect in record.effects)
-
-
-def _line(effect: Effect) -> str:
-    call = {
-        "grow": f"asked pool {effect.pool} for {effect.count} x {effect.target}",
-        "release": f"released {effect.target}",
-    }
-    if effect.outcome == "done":
-        return call[effect.call] + (f" ({effect.note})" if effect.note else "")
-    return f"{effect.call} {effect.target}: {effect.outcome}" + (f", {effect.note}" if effect.note else "")
-
-
-def summary(plan: Plan) -> str:
-    """A plan in one line."""
-    counts: dict[str, int] = {}
-    for group in plan.pods:
-        counts[group.verdict] = counts.get(group.verdict, 0) + len(group.pods)
-    parts = [f"buys {b.count} x {b.offering}" for b in plan.buys]
-    parts += [f"releases {n.node}: {n.why}" for n in plan.releases]
-    parts += [_counted(v, n) for v, n in sorted(counts.items()) if v != "bought"]
-    first = next((g.why for g in plan.pods if g.verdict in ("refused", "waiting", "finding")), "")
-    return "; ".join(parts) + (f" ({first})" if first else "") if parts else NOTHING
-
-
-def _counted(verdict: str, count: int) -> str:
-    one, many = _WORDS[verdict]
-    return f"1 pod {one}" if count == 1 else f"{count} pods {many}"
-
-
-_WORDS = {
-    "fits": ("fits on a ready node", "fit on ready nodes"),
-    "booting": ("waits for a node on its way", "wait for nodes on their way"),
-    "waiting": ("waits", "wait"),
-    "refused": ("refused", "refused"),
-    "finding": ("needs mending", "need mending"),
-}
-"""What is said of one pod, and of more."""
+    if second.outcome != "done":
+        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
+    return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

@@ -10,8 +10,8 @@ from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.books.budget_holds import balances
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import look
-from pilotlight.flow.walk import decide
+from pilotlight.flow.sight import look, with_flights
+from pilotlight.flow.walk import Aim, decide
 from pilotlight.ports import Cluster
 from pilotlight.world.world import World
 
@@ -70,8 +70,8 @@ class Gate:
 
     def open(self, job: str) -> None:
         """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
-        sight = look(self._deps)
-        plan = decide(self._deps, sight, money=balances(self._deps, sight.now), releases=False, explain=False)
+        sight = with_flights(self._deps, look(self._deps))
+        plan = decide(self._deps, sight, Aim(releases=False), money=balances(self._deps, sight.now))
         demands = self._cluster.gated.pop(job)
         where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
         named = tuple(_only(d, where, d.shape) for d in demands)

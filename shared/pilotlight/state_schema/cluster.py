@@ -1,11 +1,21 @@
 """Families of one worker a cluster, and of the brakes that people set."""
 
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
 from pilotlight.codec.records import Format
+from pilotlight.facts.brakes import Approval, Pause
 from pilotlight.state_schema.table import Table
+from pilotlight.units import HOUR
+
+EPOCH = "1970-01-01T00:00:00Z"
+
+Owner = Literal["release", "budget", "placement", "rescue", "person"]
+"""``release``: it is being given back. ``budget``: nothing more may be spent on it. ``rescue``: its cloud takes it.
+``person``: somebody opened it while it was being given back, and it rests; that alone keeps no node closed.
+"""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,21 +31,10 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True):
     fence: int
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why and since when every effect of a pool, or of all, is stopped."""
+LEASE_S = 60.0
+"""A dead holder's lease ends after so long."""
 
-    reason: str
-    at: datetime
-
-
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes of a pool that a person allowed beyond ``approve_over``."""
-
-    nodes: int
-    decision: str
-
-
-LEASE = Table("lease", Format(Held), 60.0)
+LEASE = Table("lease", Format(Held), LEASE_S)
 """``<cluster>``: who works on it."""
 
 # Schema 1 was the bare number.
@@ -45,5 +44,37 @@ FENCE = Table("fence", Format(Fence, lambda number: {"fence": int(number)}))
 PAUSE = Table("pause", Format(Pause))
 """``<cluster>/<pool or *>``."""
 
-APPROVED = Table("approved", Format(Approval), 3600.0)
-"""``<cluster>/<pool>``."""
+# Schema 1 was kept for an hour, by pool: what is left of it allows nothing any more.
+APPROVED = Table(
+    "approved",
+    Format(
+        Approval, lambda old: {"decision": old["decision"], "nodes": {}, "granted_at": EPOCH, "spent_by": "expired"}
+    ),
+    30 * 24 * HOUR,
+)
+"""``<cluster>/<decision>``: kept as long as the decision, for it cannot be granted twice."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """One owner's hold on a node: why, by which decision if by one, since when, and until when if that is known."""
+
+    why: str
+    by: str = ""
+    since: datetime
+    until: datetime | None = None
+
+
+class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
+    """All who keep a node closed to new pods, by owner."""
+
+    node: str
+    owners: dict[Owner, Claim]
+
+    @property
+    def closed(self) -> bool:
+        """Whether anyone keeps it closed."""
+        return any(owner != "person" for owner in self.owners)
+
+
+NODE_MARK = Table("mark", Format(NodeMark))
+"""``<cluster>/<node>``: that it carries our taint, and for whose sake."""

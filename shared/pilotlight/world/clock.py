@@ -1,6 +1,7 @@
 """Two clocks for the world: one that moves when told to, and one that runs beside the wall's."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -24,6 +25,10 @@ class WorldClock(Protocol):
         """Seconds since ``start``."""
         ...
 
+    def stopwatch(self) -> Callable[[], Seconds]:
+        """A watch that begins now."""
+        ...
+
 
 class VirtualClock:
     """Stands still until ``advance``; never goes back."""
@@ -38,6 +43,10 @@ class VirtualClock:
 
     def elapsed_s(self) -> Seconds:
         return self._elapsed_s
+
+    def stopwatch(self) -> Callable[[], Seconds]:
+        began_s = self._elapsed_s
+        return lambda: self._elapsed_s - began_s
 
     def advance(self, to_s: Seconds) -> None:
         """Move to ``to_s`` seconds after the start; an earlier moment changes nothing."""
@@ -58,3 +67,7 @@ class WallClock:
 
     def elapsed_s(self) -> Seconds:
         return (time.monotonic() - self._began) * self.speed
+
+    def stopwatch(self) -> Callable[[], Seconds]:
+        began_s = self.elapsed_s()
+        return lambda: self.elapsed_s() - began_s

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -364,6 +364,10 @@ class Failing:
         self.inner = inner
         self.left = writes
         self.keys: list[str] = []
+
+    def now(self) -> datetime:
+        """The store's time."""
+        return self.inner.now()
 
     def get(self, key: str) -> Stored | None:
         """Read."""

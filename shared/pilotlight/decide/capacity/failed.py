@@ -12,6 +12,9 @@ from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, cents, human
 
+CLOUD_SKEW = timedelta(seconds=5)
+"""The cloud's clock may be so far behind the store's."""
+
 REST_S = 3600.0
 """An offering that failed so rests for so long."""
 
@@ -45,8 +48,40 @@ def failed_capacity(
         if offering is not None and not node.ready and not node.gpu_pods and node.created_at < late:
             why = _never(node.created_at, now)
             out.append(_verdict(offering, node.name, node.instance, node.created_at, now, why, True))
-    if memory.overdue:
-        out += _broken_gangs(nodes, offerings, pending, memory.overdue, now)
+    taken = {verdict.instance for verdict in out}
+    for entry in memory.overdue:
+        if entry.broken:
+            out += _given_back(entry, nodes, pools, offerings, taken, now)
+    waited = [entry for entry in memory.overdue if not entry.broken]
+    if waited:
+        out += _broken_gangs(nodes, offerings, pending, waited, now)
+    return out
+
+
+def _given_back(
+    entry: InFlight,
+    nodes: Sequence[Node],
+    pools: Sequence[PoolState],
+    offerings: Mapping[str, Offering],
+    taken: set[str],
+    now: datetime,
+) -> list[NodeVerdict]:
+    """What came for a gang that lacks a part: the newest of the pool that began since, without GPU pods."""
+    since = entry.requested_at - CLOUD_SKEW
+    booting = [b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since]
+    came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in booting]
+    came += [
+        (n.created_at, len(n.name), n.name, n.instance or n.name, True)
+        for n in nodes
+        if n.pool == entry.pool and n.created_at >= since and not n.gpu_pods
+    ]
+    out: list[NodeVerdict] = []
+    for begun, _, name, instance, registered in sorted(came, reverse=True):
+        if instance not in taken and len(out) < entry.count and entry.pool in offerings:
+            taken.add(instance)
+            why = f"gang {', '.join(entry.gangs)}: not all nodes could be had"
+            verdict = _verdict(offerings[entry.pool], name, instance, begun, now, why, registered)
+            out.append(msgspec.structs.replace(verdict, offering="", flight=f"{entry.decision}.{entry.n}"))
     return out
 
 
@@ -75,7 +110,7 @@ def _broken_gangs(
 def resting(memory: Memory, failed: Sequence[NodeVerdict], now: datetime) -> Memory:
     """The memory with the offerings of failed capacity at rest: what replaces it is another offering."""
     until = now + timedelta(seconds=REST_S)
-    fresh = {f.offering: Backoff(offering=f.offering, until=until, why=f.why) for f in failed}
+    fresh = {f.offering: Backoff(offering=f.offering, until=until, why=f.why) for f in failed if f.offering}
     if not fresh:
         return memory
     others = tuple(b for b in memory.backoffs if b.offering not in fresh)

@@ -1,11 +1,12 @@
 """One decision over one view: what to buy, what to keep, what to put out, and why."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.capacity.bins import Bin, of_node, of_offering
+from pilotlight.decide.capacity.brakes import braked
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.headroom import Headroom
@@ -15,11 +16,14 @@ from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.money.purse import Purse
+from pilotlight.facts.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
+
+NOTHING_UNSETTLED: Mapping[str, str] = {}
 
 
 def plan_cluster(
@@ -34,18 +38,25 @@ def plan_cluster(
     money: Money = NO_BUDGETS,
     releases: bool = True,
     explain: bool = True,
+    brakes: Brakes = NO_BRAKES,
+    leaving: Collection[str] = (),
+    unsettled: Mapping[str, str] = NOTHING_UNSETTLED,
+    gives: Sequence[NodeVerdict] = (),
 ) -> Plan:
     """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
 
     ``releases`` False leaves nodes alone (a pod-pending event only ever adds). ``explain`` False leaves out the
     verdicts of busy nodes, which a reconcile of a thousand nodes has no use for. ``money`` is how far budgets are used.
+    ``brakes`` hold what may not be done now. Nodes ``leaving`` may be gone at any moment: no room, and nothing is done
+    to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
     policy = effective(policy, now)
     by_pool = _first_by_pool(offerings)
     failed = failed_capacity(view.nodes, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
     memory = resting(memory, failed, now)
     gone = {f.node for f in failed}
-    ready, booting, headroom = _room([n for n in view.nodes if n.name not in gone], pools, by_pool, policy, failed)
+    standing = [n for n in view.nodes if n.name not in gone]
+    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving)
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
         policy=policy,
@@ -65,11 +76,15 @@ def plan_cluster(
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
-        others = [n for n in view.nodes if n.name not in gone]
+        others = [n for n in standing if n.name not in leaving]
         nodes, look_again = verdicts(others, by_pool, policy, memory, _reserved(ready), now, explain, money.frozen)
         nodes = failed + nodes
+    else:  # A gang that lacks a part goes back whoever looks.
+        nodes = [f for f in failed if f.flight]
+    here = {n.name for n in view.nodes}
+    nodes += [n for n in gives if n.node in here and n.node not in leaving]
     released = sum((n.usd_per_hour for n in nodes if n.verdict == "release"), Decimal(0))
-    return Plan(
+    plan = Plan(
         buys=buys,
         pods=tuple(run.outcomes),
         nodes=tuple(nodes),
@@ -80,6 +95,7 @@ def plan_cluster(
             (t for t in (look_again, money.look_again_at, *_rests(run, memory)) if t is not None), default=None
         ),
     )
+    return braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
 
 
 def _rests(run: Provisioner, memory: Memory) -> list[datetime]:
@@ -106,6 +122,7 @@ def _room(
     by_pool: Mapping[str, Offering],
     policy: Policy,
     failed: Sequence[NodeVerdict],
+    leaving: Collection[str],
 ) -> tuple[list[Bin], list[Bin], Headroom]:
     """Free room of ready nodes (fullest first), room on its way, and what the caps leave.
 
@@ -120,7 +137,7 @@ def _room(
         if not node.ready:
             if node.schedulable and node.pool in by_pool and not node.gpu_pods:
                 booting.append(of_offering(by_pool[node.pool], "booting", node.name))
-        elif node.schedulable and (any(node.devices) or any(node.slices.values())):
+        elif node.schedulable and node.name not in leaving and (any(node.devices) or any(node.slices.values())):
             ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))
     for state in sorted(pools, key=lambda p: p.name):
         offering = by_pool.get(state.name)

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from pilotlight.decide.money.holds import lit
 from pilotlight.facts.bill import Life
-from pilotlight.facts.capacity import Booting
-from pilotlight.facts.decisions import Record
+from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
 from pilotlight.state_schema.billing import LIVES
@@ -25,11 +24,10 @@ def ended(deps: Deps, *lives: Life) -> None:
 
 def released(deps: Deps, sight: Sight, record: Record) -> None:
     """Note the instances that a decision has just given back."""
-    releases = zip(record.plan.releases, record.effects[len(record.plan.buys) :], strict=False)
-    gone = [node for node, effect in releases if effect.outcome == "done"]
+    gone = [node for node, step in record.made if isinstance(node, NodeVerdict) and step.state == "done"]
     if not gone:
         return
-    now = deps.clock.now()
+    now = deps.now()
     since = {one.instance: one.since for one in lit(sight.view.nodes, sight.pools)}
     named = ((node, node.instance or node.node) for node in gone)
     ended(
@@ -40,12 +38,6 @@ def released(deps: Deps, sight: Sight, record: Record) -> None:
             if instance in since
         ),
     )
-
-
-def given_back(deps: Deps, pool: str, booting: Booting) -> None:
-    """Note an instance that was given back before it became a node."""
-    name, now = booting.instance, deps.clock.now()
-    ended(deps, Life(instance=name, node=name, pool=pool, since=booting.requested_at, ended_at=now))
 
 
 def over(deps: Deps, seen: datetime | None) -> list[Life]:

@@ -16,7 +16,7 @@ from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget import applies, balance, life, meters, opened
 from pilotlight.decide.money.ladder import refuses
 from pilotlight.facts.budget import Hold, Money, Runs, Terms
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.flow.billing import ladder
 from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Deps
@@ -81,18 +81,17 @@ def stop(deps: Deps, hold: Hold, ended_at: datetime, now: datetime) -> None:
 
 def after(deps: Deps, record: Record) -> None:
     """Settle the nodes that a decision has just given back, and free what the cloud did not sell it."""
-    if not deps.policy.budgets or all(effect.outcome in ("planned", "advised") for effect in record.effects):
+    if not deps.policy.budgets or all(step.open for step in record.steps):
         return
-    calls: tuple[Buy | NodeVerdict, ...] = (*record.plan.buys, *record.plan.releases)
     gone: set[str] = set()
     unsold: set[str] = set()
-    for index, (call, effect) in enumerate(zip(calls, record.effects, strict=True)):
+    for call, step in record.made:
         if isinstance(call, NodeVerdict):
-            gone |= {call.instance or call.node} if effect.outcome == "done" else set()
-        elif effect.outcome in ("denied", "undone"):
-            unsold |= {_hold_id(record.id, index, n) for n in range(effect.count, call.count)}
+            gone |= {call.instance or call.node} if step.state == "done" else set()
+        elif step.state in ("denied", "unknown", "revoked"):
+            unsold |= {_hold_id(record.id, step.n, n) for n in range(step.count, call.count)}
     if gone or unsold:
-        now = deps.clock.now()
+        now = deps.now()
         for hold in accounts.holds(deps):
             if hold.instance in gone:
                 stop(deps, hold, now, now)

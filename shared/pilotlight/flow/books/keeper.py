@@ -14,6 +14,7 @@ from pilotlight.decide.money.holds import TICK, Claim, Lit
 from pilotlight.errors import Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
 from pilotlight.facts.workload import Finding
+from pilotlight.flow import marks
 from pilotlight.flow.billing import ladder
 from pilotlight.flow.books import accounts
 from pilotlight.flow.books.budget_holds import boot_s, give_back, known_runs, soft, stop
@@ -133,9 +134,9 @@ class _Keeper:
             return
         try:
             if after.frozen and node.schedulable:
-                self.deps.cluster.cordon(node.name)
+                marks.hold(self.deps, node.name, "budget", "its budget has no room for more on it")
             elif before.frozen and not after.frozen:
-                self.deps.cluster.uncordon(node.name)
+                marks.lift(self.deps, node.name, "budget")
             else:
                 return
         except Denied as no:

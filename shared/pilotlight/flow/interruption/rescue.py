@@ -25,7 +25,7 @@ from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.doomed import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, verified
 from pilotlight.flow.sight import Sight
-from pilotlight.flow.walk import AT_WORK, Aim, aimed_walk
+from pilotlight.flow.walk import Aim, walk
 from pilotlight.units import Seconds, UsdPerHour
 
 
@@ -184,7 +184,7 @@ class Rescue:
             return
         aim = Aim(releases=False, see=partial(self.see, move=True))
         answer = self._walk(aim)
-        if answer is not None and answer.why != AT_WORK:
+        if answer is not None and answer.outcome != "at-work":
             self._note(replaced=True, decision=answer.decision or self.found.decision)
 
     def _release(self, node: Node, why: str) -> None:
@@ -198,19 +198,19 @@ class Rescue:
             verdict="release",
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.price,
-            registered=False,
+            forced=True,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds())
             if self.offering
             else Decimal(0),
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
-        if answer is not None and answer.why != AT_WORK and any(line.startswith("released") for line in answer.did):
+        if answer is not None and answer.released:
             self._note(decision=self.found.decision or answer.decision)
             self._end("released")
 
     def _walk(self, aim: Aim) -> Answer | None:
         try:
-            answer = aimed_walk(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
+            answer = walk(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return None

@@ -1,0 +1,52 @@
+"""Brakes: what a person or the policy sets against calls that were decided."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.facts.capacity import Mode
+from pilotlight.facts.memory import Turn
+from pilotlight.units import Seconds
+
+APPROVAL_S: Seconds = 3600.0
+"""An approval that is not used within so long allows nothing any more."""
+
+ALL = "*"
+"""In place of a pool: all of them."""
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why and since when every effect of a pool, or of all, is stopped."""
+
+    reason: str
+    at: datetime
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that a person allowed one decision to buy beyond ``approve_over``: by pool.
+
+    ``spent_by`` is the decision that bought by it; an approval is used once, and cannot be granted again.
+    """
+
+    decision: str
+    nodes: dict[str, int]
+    granted_at: datetime
+    spent_by: str = ""
+
+
+class Brakes(msgspec.Struct, frozen=True, kw_only=True):
+    """All brakes as one look reads them.
+
+    ``modes`` and ``paused`` (with its reason) are by pool; ``paused`` knows ``ALL`` too. ``approvals`` are those not
+    spent yet, by pool the approval's decision and its nodes. ``turns`` are the calls of the last ten minutes.
+    """
+
+    modes: Mapping[str, Mode] = {}
+    paused: Mapping[str, str] = {}
+    approvals: Mapping[str, tuple[str, int]] = {}
+    turns: tuple[Turn, ...] = ()
+
+
+NO_BRAKES = Brakes()
+"""Nothing is held: what a dry run over files decides under."""

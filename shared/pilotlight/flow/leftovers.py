@@ -1,0 +1,155 @@
+"""What earlier looks left open: calls that were planned are revoked, of those that were sent the cloud is read.
+
+A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.decisions import NodeVerdict, Record, Step
+from pilotlight.flow import ledger, marks, steps
+from pilotlight.flow.act import Act
+from pilotlight.flow.books import budget_holds
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.lease import Lease
+from pilotlight.flow.sight import Sight
+from pilotlight.flow.steps import Sending
+from pilotlight.flow.tell import close_and_tell
+from pilotlight.flow.told import line
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A record that another look left open, at a version, with its steps as they really are."""
+
+    record: Record
+    version: int
+    sendings: list[Sending]
+
+
+def take_over(deps: Deps, held: Lease) -> list[Left]:
+    """Every open record. From here on nothing that its worker planned can be sent.
+
+    Raises ``Busy`` where the lease was lost meanwhile: then an open record is its new holder's, at work.
+    """
+    found = ledger.open_records(deps.state, deps.name)
+    if found:
+        held.keep(sure=True)
+    return [Left(record, version, steps.taken_over(deps, record)) for record, version in found]
+
+
+def settle_left(deps: Deps, sight: Sight, left: Sequence[Left]) -> tuple[Sight, list[Left]]:
+    """Settle what the look shows of each, close those of which all is known.
+
+    The look with what may still land, and the records that stay open.
+    """
+    if not left:
+        return sight, []
+    seen = {pool.name: pool for pool in sight.pools}
+    sizes = {**sight.memory.sizes, **{name: pool.desired for name, pool in seen.items()}}
+    memory = msgspec.structs.replace(sight.memory, sizes=sizes)
+    was = ledger.remember(deps.state, deps.name, sight.was, memory)
+    for one in left:
+        for sending in one.sendings:
+            if sending.step.state == "sent":
+                _settle(deps, sight, one.record, sending)
+            elif sending.step.state == "revoked":
+                _undo(deps, one.record, sending.step)
+    left = [one for one in left if not _close(deps, one)]
+    open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
+    grows = [step for _, step in open_ if step.call == "grow"]
+    sight = replace(
+        sight,
+        memory=memory,
+        was=was,
+        pools=tuple(_as_asked(pool, grows) for pool in sight.pools),
+        unsettled={step.pool: _until(step) for step in grows if steps.may_land(step, sight.now)},
+        leaving={step.target: record.id for record, step in open_ if step.call == "release"},
+        unresolved=frozenset(record.id for record, _ in open_),
+    )
+    return sight, left
+
+
+def carry_on(deps: Deps, sight: Sight, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
+    """Send again each release whose answer was lost, to the same instance under its mark; what came of it, a line each.
+
+    Not where a GPU pod has bound to it since: then it is left alone until the first call can no longer land.
+    """
+    said: list[str] = []
+    for one in left:
+        act = Act(deps, sight, one.record, held, [s for s in one.sendings if s.step.call == "release"])
+        act.run()
+        said += [line(s.step) for s in act.sendings if s.step.state == "done"]
+        _close(deps, one)
+    return tuple(said)
+
+
+def _settle(deps: Deps, sight: Sight, record: Record, sending: Sending) -> None:
+    step = sending.step
+    if step.call == "release":
+        _settle_release(deps, sight, record, sending)
+        return
+    size = next((pool.desired for pool in sight.pools if pool.name == step.pool), 0)
+    came = max(0, min(step.count, step.count - (step.to - size)))
+    if came == step.count:
+        sending.end("done", code="late", note="its answer was lost; the cloud shows it")
+    elif step.sent_at is None or sight.now >= step.sent_at + steps.LATE:
+        _shrink_flight(deps, record, step, came)
+        note = f"its answer was lost; {came} of {step.count} came" if came else "its answer was lost, and it never came"
+        sending.end("unknown", code="late", note=note, count=came)
+
+
+def _settle_release(deps: Deps, sight: Sight, record: Record, sending: Sending) -> None:
+    """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
+    step, now = sending.step, sight.now
+    there = any(node.name == step.target for node in sight.view.nodes)
+    booting = {b.instance for pool in sight.pools for b in pool.booting}
+    if not there and (step.instance or step.target) not in booting:
+        sending.end("done", code="late", note="its answer was lost; the node is gone")
+    elif step.sent_at is None or now >= step.sent_at + steps.LANDS:
+        verdict = record.plan.calls[step.n]
+        if there and isinstance(verdict, NodeVerdict) and not verdict.forced:
+            marks.lift(deps, step.target, "release", by=record.id)
+        sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
+
+
+def _undo(deps: Deps, record: Record, step: Step) -> None:
+    """What a call that was never sent has left behind."""
+    if step.call == "grow":
+        ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
+    else:
+        marks.lift(deps, step.target, "release", by=record.id)
+
+
+def _close(deps: Deps, one: Left) -> bool:
+    """Whether all of it is known: then it is told and filed."""
+    known = msgspec.structs.replace(one.record, steps=tuple(sending.step for sending in one.sendings))
+    if any(step.open for step in known.steps):
+        return False
+    budget_holds.after(deps, known)
+    close_and_tell(deps, known, one.version)
+    return True
+
+
+def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
+    """The entry of capacity in flight is left with what came."""
+    key = ledger.flight_name(deps.name, record.id, step.n)
+    entry = ledger.flight(deps.state, key)
+    if entry is not None and came:
+        ledger.write_flight(deps.state, key, msgspec.structs.replace(entry, count=came, demands=()))
+    elif entry is not None:
+        ledger.forget_flight(deps.state, key)
+
+
+def _as_asked(pool: PoolState, grows: Sequence[Step]) -> PoolState:
+    """The pool with what was asked of it and may still come: it counts as on its way."""
+    asked = max((step.to for step in grows if step.pool == pool.name), default=0)
+    return msgspec.structs.replace(pool, desired=asked) if asked > pool.desired else pool
+
+
+def _until(step: Step) -> str:
+    end = f"{step.sent_at + steps.LANDS:%H:%M:%S}" if step.sent_at else "then"
+    return f"an earlier call for {step.count} x {step.target} may still land, until {end}"

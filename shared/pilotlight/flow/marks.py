@@ -1,0 +1,86 @@
+"""Which nodes we keep closed to new pods, and for whose sake: a node opens when its last owner leaves.
+
+Key: ``mark/<cluster>/<node>``, written before the node is marked and deleted before it is opened: a crash leaves a
+marked node that no record names, which the next look opens.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from pilotlight.errors import BadRequest, Conflict
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.cluster import NODE_MARK, Claim, NodeMark, Owner
+
+REST = timedelta(hours=1)
+"""A node that a person opened again is not given back for so long."""
+
+SETTLED = timedelta(seconds=30)
+"""A mark so old is on its node for certain: where it is not, a person took it off."""
+
+
+def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: datetime | None = None) -> None:
+    """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises."""
+    now = deps.now()
+    while True:
+        mark, version = _read(deps, node)
+        since = mark.owners[owner].since if owner in mark.owners else now
+        owners: dict[Owner, Claim] = {**mark.owners, owner: Claim(why=why, by=by, since=since, until=until)}
+        if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
+            break
+    deps.cluster.cordon(node)
+
+
+def lift(deps: Deps, node: str, owner: Owner, *, by: str = "") -> None:
+    """An owner leaves; with the last one the node opens. A node that is gone is no error.
+
+    Where another decision holds it since, ``by`` is not its name and nothing changes.
+    """
+    while True:
+        mark, version = _read(deps, node)
+        if owner in mark.owners and mark.owners[owner].by != by:
+            return
+        owners = {name: claim for name, claim in mark.owners.items() if name != owner}
+        if _put(deps, NodeMark(node=node, owners=owners), version):
+            break
+    if not NodeMark(node=node, owners=owners).closed:
+        open_node(deps, node)
+
+
+def forget(deps: Deps, node: str) -> None:
+    """The node is gone."""
+    NODE_MARK.delete(deps.state, _name(deps, node))
+
+
+def open_node(deps: Deps, node: str) -> None:
+    """Take our mark off a node. One that is gone is no error."""
+    try:
+        deps.cluster.uncordon(node)
+    except BadRequest:
+        return
+
+
+def every(deps: Deps) -> Iterator[NodeMark]:
+    """All marks of the cluster."""
+    return (entry.value for entry in NODE_MARK.scan(deps.state, f"{deps.name}/"))
+
+
+def _read(deps: Deps, node: str) -> tuple[NodeMark, int]:
+    found = NODE_MARK.get(deps.state, _name(deps, node))
+    return (found.value, found.version) if found else (NodeMark(node=node, owners={}), ABSENT)
+
+
+def _put(deps: Deps, mark: NodeMark, version: int) -> bool:
+    """Whether nobody was faster."""
+    try:
+        if mark.owners:
+            NODE_MARK.put(deps.state, _name(deps, mark.node), mark, if_version=version)
+        elif version != ABSENT:
+            NODE_MARK.delete(deps.state, _name(deps, mark.node), if_version=version)
+    except Conflict:
+        return False
+    return True
+
+
+def _name(deps: Deps, node: str) -> str:
+    return f"{deps.name}/{node}"
