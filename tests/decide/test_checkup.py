@@ -179,7 +179,7 @@ CASES = [
         id="cluster-autoscaler was told of the pool",
     ),
     pytest.param(
-        seen(autoscaler_status="nodeGroups:\n- name: gke-c1-t4-0f3a-grp\n"), POLICY, "rival", "fault",
+        seen(autoscaler_status="nodeGroups:\n- name: gke-c1-t4-0f3a9c1d-grp\n"), POLICY, "rival", "fault",
         "is scaled by cluster-autoscaler (cluster-autoscaler) too: two owners undo each other's work",
         id="its status names the pool, as on GKE",
     ),

@@ -4,6 +4,7 @@ import logging
 
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
+from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.policy import Policy
 from pilotlight.flow import lease, ledger
@@ -21,7 +22,7 @@ def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Ans
     claim = f"event/{deps.name}/{failed.identity}"
     if failed.identity and deps.state.get(claim) is not None:
         return Answer(decision="", did=(), why="this refusal was handled already", outcome="known")
-    pool = pool_of(deps.policy, failed.group)
+    pool = pool_of(deps.policy, failed.group, deps.name)
     why = _of_no_use(deps, failed, pool)
     if why:
         _log.info("refusal of no use", extra={"data": {"group": failed.group, "why": why}})
@@ -38,16 +39,10 @@ def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Ans
     return reconcile(deps, tick)
 
 
-def pool_of(policy: Policy, group: str) -> str:
-    """The pool that the cloud calls ``group``, or nothing.
-
-    GKE and EKS make their groups' names of the pool's: ``gke-<cluster>-<pool>-<hash>-grp``, ``eks-<pool>-<uuid>``.
-    """
+def pool_of(policy: Policy, group: str, cluster: str = "") -> str:
+    """The pool that the cloud calls ``group``, or makes it of; or nothing."""
     names = {rules.cluster_pool or name: name for name, rules in policy.pools.items()}
-    if group in names:
-        return names[group]
-    made = [name for name in names if group.startswith(("gke-", "eks-")) and f"-{name}-" in group]
-    return names[max(made, key=len)] if made else ""
+    return names.get(pool_of_group(group, names, cluster), "")
 
 
 def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey, Verdict
+from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.policy import Policy
 
 _AUTOSCALER = "cluster-autoscaler"
@@ -50,7 +51,9 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
     for deployment in running:
         told = [word.rpartition("=")[2] for word in deployment.command if word.startswith("--nodes=")]
         groups |= {text.split(":", 2)[-1] for text in told}
-    shared = [n for n, pool in policy.pools.items() if any(_same(pool.cluster_pool or n, group) for group in groups)]
+    called = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
+    theirs = {called.get(pool_of_group(group, called)) for group in groups}
+    shared = [name for name in policy.pools if name in theirs]
     subject = running[0].full_name if running else _AUTOSCALER
     for name in shared:
         yield _says(
@@ -73,12 +76,6 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
 def _is_autoscaler(deployment: SeenSet) -> bool:
     names = (deployment.name, *(image.rpartition("/")[2] for image in deployment.images))
     return any(_AUTOSCALER in name and "proportional" not in name for name in names)
-
-
-def _same(pool: str, group: str) -> bool:
-    """Whether a group is a pool: its own name, or as GKE and EKS name the groups that they make of one."""
-    name, known = group.rpartition("/")[2], re.escape(pool)
-    return re.fullmatch(rf"{known}|gke-.+-{known}-[0-9a-f]{{4,8}}-grp|eks-{known}-[0-9a-f-]{{36}}", name) is not None
 
 
 def _priorities(survey: Survey) -> Iterator[Check]:
