@@ -106,6 +106,23 @@ def test_a_put_over_a_version_needs_that_version(state: State) -> None:
         state.put("k", b"3", if_version=seen)
 
 
+@pytest.mark.parametrize("seen", ["absent", "a version"])
+def test_of_many_writers_over_one_version_exactly_one_wins(state: State, seen: str) -> None:
+    """A store whose put ignored ``if_version`` would let all of them through."""
+    over = state.put("cap/c/all", b"0") if seen == "a version" else ABSENT
+
+    def write(n: int) -> int | None:
+        try:
+            return state.put("cap/c/all", str(n).encode(), if_version=over)
+        except Conflict:
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        won = [(n, version) for n, version in enumerate(pool.map(write, range(8))) if version is not None]
+    assert len(won) == 1
+    assert state.get("cap/c/all") == (str(won[0][0]).encode(), won[0][1])
+
+
 def test_a_put_over_a_version_of_an_absent_key_conflicts(state: State) -> None:
     """A version names something that was there: an absent key has none."""
     with pytest.raises(Conflict):

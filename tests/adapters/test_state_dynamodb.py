@@ -25,7 +25,7 @@ REFUSALS = {
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "us-east-1")
-    monkeypatch.setattr("pilotlight.adapters.state.dynamodb.ATTEMPTS", 1)
+    monkeypatch.setattr("pilotlight.adapters.state.calls.PAUSES_S", ())
 
 
 @pytest.mark.parametrize(("status", "code", "kind"), REFUSALS.values(), ids=REFUSALS.keys())

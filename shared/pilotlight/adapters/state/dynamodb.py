@@ -6,7 +6,7 @@ that a scan by prefix is one Query over the sort key ``key``; one partition take
 what is over.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -17,14 +17,17 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Broken
 from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state.aws_wire import Wire
+from pilotlight.adapters.state.calls import MetAgain, tried
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 ROOM = "state"
-CONNECT_S, READ_S, ATTEMPTS = 2, 5, 4
 
 _NAMES = {"#key": "key", "#version": "version", "#expires": "expires"}
 _OVER = "#expires <= :now"
@@ -55,10 +58,12 @@ class DynamoDBState:
     def __init__(self, table: str, clock: Clock | None = None, *, endpoint: str = "") -> None:
         self.table = table
         self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
-        retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-        config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=retries, max_pool_connections=32)
+        self._wire = Wire()
+        # Attempts are ours, under one deadline; what boto3 does is credentials, signatures and DynamoDB's words.
+        config = Config(retries={"mode": "standard", "total_max_attempts": 1})
         with self._explained("its client"):
             self.client = boto3.client("dynamodb", endpoint_url=endpoint or None, config=config)
+        self.client.meta.events.register("before-send.dynamodb", self._wire.send)
         self.client.meta.events.register("before-call.dynamodb", _sent)
         self.client.meta.events.register("after-call.dynamodb", self._answered)
 
@@ -66,8 +71,7 @@ class DynamoDBState:
         return self._time.now()
 
     def get(self, key: str) -> Stored | None:
-        with self._explained(key):
-            found = self.client.get_item(TableName=self.table, Key=_id(key), ConsistentRead=True)
+        found = self._read(key, self.client.get_item, Key=_id(key), ConsistentRead=True)
         item = found.get("Item")
         return _stored(item) if item and self._live(item) else None
 
@@ -78,18 +82,23 @@ class DynamoDBState:
         if ttl_s is not None:
             item["expires"] = _number(ceil(clock_seconds(self.now()) + ttl_s))
         try:
-            with self._explained(key):
-                self.client.put_item(TableName=self.table, Item=item, **self._condition(if_version))
-        except Conflict:
-            # The client sends again when an answer is lost: a conflict with the version just drawn is our own write.
+            self._change(key, self.client.put_item, Item=item, **self._condition(if_version))
+        except Conflict as error:
+            # What was sent again after its answer was lost meets our own write.
             mine = self.get(key)
-            if mine is None or mine.version != version:
-                raise
+            if mine is not None and mine.version == version:
+                return version
+            if isinstance(error, MetAgain):
+                raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
+            raise
         return version
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
-        with self._explained(key):
-            self.client.delete_item(TableName=self.table, Key=_id(key), **self._condition(if_version))
+        try:
+            self._change(key, self.client.delete_item, Key=_id(key), **self._condition(if_version))
+        except MetAgain:
+            if self.get(key) is not None:
+                raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
@@ -108,7 +117,6 @@ class DynamoDBState:
             condition += " AND begins_with(#key, :prefix)"
             names["#key"], values[":prefix"] = "key", {"S": prefix}
         query: dict[str, Any] = {
-            "TableName": self.table,
             "ConsistentRead": True,
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": names,
@@ -118,8 +126,7 @@ class DynamoDBState:
         if after and after >= prefix:
             query["ExclusiveStartKey"] = _id(after)
         while True:
-            with self._explained(prefix):
-                page = self.client.query(**query)
+            page = self._read(prefix, self.client.query, **query)
             yield from ((item["key"]["S"], _stored(item)) for item in page["Items"] if self._live(item))
             if "LastEvaluatedKey" not in page:
                 return
@@ -149,21 +156,35 @@ class DynamoDBState:
 
     def _ask_time(self) -> None:
         """Any answer tells the time: of the cheapest read."""
-        with self._explained("its time"):
-            self.client.get_item(TableName=self.table, Key=_id("now"))
+        self._read("its time", self.client.get_item, Key=_id("now"))
 
     def _answered(self, http_response: Any, context: Mapping[str, Any], **_: object) -> None:
         said = http_response.headers.get("Date")
         if said:
             self._time.told(parsedate_to_datetime(said), context[_SENT])
 
+    def _read(self, key: str, call: Callable[..., Any], **asked: Any) -> Any:
+        return self._tried(key, call, asked, changes=False)
+
+    def _change(self, key: str, call: Callable[..., Any], **asked: Any) -> None:
+        self._tried(key, call, asked, changes=True)
+
+    def _tried(self, key: str, call: Callable[..., Any], asked: Mapping[str, Any], *, changes: bool) -> Any:
+        def send(deadline: Deadline) -> Any:
+            with self._wire.under(deadline), self._explained(key, changes=changes):
+                return call(TableName=self.table, **asked)
+
+        return tried(send)
+
     @contextmanager
-    def _explained(self, key: str) -> Iterator[None]:
+    def _explained(self, key: str, *, changes: bool = False) -> Iterator[None]:
         where = f"DynamoDB table {self.table}, {key}"
         try:
             yield
         except ClientError as error:
-            raise _of_client_error(error.response, where) from None
+            raise _of_client_error(error.response, where, changes=changes) from None
+        except Broken as error:
+            raise (Unsure if changes and error.sent else Unavailable)(f"{where}: {error}") from None
         except (NoCredentialsError, NoRegionError) as error:
             raise Forbidden(f"{where}: {error}; give the function a role and AWS_REGION") from None
         except BotoCoreError as error:
@@ -186,7 +207,7 @@ def create_table(client: Any, table: str) -> None:
     client.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
 
 
-def _of_client_error(response: Mapping[str, Any], where: str) -> PilotlightError:
+def _of_client_error(response: Mapping[str, Any], where: str, *, changes: bool) -> PilotlightError:
     code, status = response["Error"]["Code"], response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     said = f"{where}: {code}: {response['Error'].get('Message', '')}"
     if code == "ConditionalCheckFailedException":
@@ -197,7 +218,9 @@ def _of_client_error(response: Mapping[str, Any], where: str) -> PilotlightError
         return Forbidden(f"{said}; allow the function's role to read and write the table")
     if code == "ResourceNotFoundException":
         return BadInput(f"{where}: there is no such table here; create it, or name another with PILOTLIGHT_STATE")
-    return Unavailable(said) if status >= 500 else BadRequest(said)
+    if status >= 500:
+        return Unsure(said) if changes else Unavailable(said)
+    return BadRequest(said)
 
 
 def _id(key: str) -> dict[str, dict[str, Any]]:

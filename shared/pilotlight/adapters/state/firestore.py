@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-import urllib3
 
+from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.http import Broken, Site
 from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state.calls import MetAgain, tried
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import EPOCH, Seconds
 
 HOST = "https://firestore.googleapis.com"
-# Every request may be sent again: reads change nothing, and a write is known by its drawn number.
-RETRIES = urllib3.Retry(
-    total=3, status_forcelist=(429, 500, 502, 503, 504), allowed_methods=None, backoff_factor=0.2, raise_on_status=False
-)
-TIMEOUT = urllib3.Timeout(connect=2, read=5)
+BATCH = 200
+"""Documents of one query: their values are at most 300 KB each, and mostly far smaller."""
+LARGEST_ANSWER = 128 * 1024 * 1024
 MICROSECOND = timedelta(microseconds=1)
 
 _CONFLICTS = {"ABORTED", "ALREADY_EXISTS", "FAILED_PRECONDITION"}
@@ -61,11 +61,11 @@ class FirestoreState:
         credentials_file: bool = False,
     ) -> None:
         self._time = StoreTime(clock, lambda: self._document("now"))
-        self._http = urllib3.PoolManager(maxsize=32, retries=RETRIES, timeout=TIMEOUT)
         self._token = None if emulator else GoogleToken(file=credentials_file)
         self._collection = collection
         self._documents = f"projects/{project}/databases/{database}/documents"
-        self._url = f"{f'http://{emulator}' if emulator else HOST}/v1/{quote(self._documents)}"
+        self._site = Site(f"http://{emulator}" if emulator else HOST)
+        self._path = f"/v1/{quote(self._documents)}"
 
     def now(self) -> datetime:
         return self._time.now()
@@ -81,10 +81,12 @@ class FirestoreState:
             return self._commit(key, write)
         try:
             return self._commit(key, write | {"currentDocument": self._expected(key, if_version)})
-        except Conflict:
+        except Conflict as error:
             there = self._document(key)
             if there and there.write == drawn:  # The answer was lost, and what was sent again met our own write.
                 return there.stored.version
+            if isinstance(error, MetAgain):
+                raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
             if if_version != ABSENT or there is None or there.live(self.now()):
                 raise
         return self._commit(key, write | {"currentDocument": {"updateTime": _time(there.stored.version)}})
@@ -93,12 +95,17 @@ class FirestoreState:
         write: dict[str, Any] = {"delete": self._name(key)}
         if if_version is not None:
             write["currentDocument"] = self._expected(key, if_version)
-        self._commit(key, write)
+        try:
+            self._commit(key, write)
+        except MetAgain:
+            if self._document(key) is not None:
+                raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
+        wanted = min(limit + 1, BATCH)
         while True:
-            documents = self._query(prefix, after, limit + 1)
+            documents = self._query(prefix, after, wanted)
             now = self.now()
             for document in documents:
                 if not document.live(now):
@@ -106,7 +113,7 @@ class FirestoreState:
                 if len(found) == limit:
                     return Page(found, found[-1][0])
                 found.append((document.key, document.stored))
-            if len(documents) <= limit:
+            if len(documents) < wanted:
                 return Page(found, "")
             after = documents[-1].key
 
@@ -129,7 +136,7 @@ class FirestoreState:
 
     def _commit(self, key: str, write: Mapping[str, Any]) -> int:
         """Make one write; the document's new version (of a delete, nothing)."""
-        answer = self._ask(":commit", {"writes": [write]}, key)
+        answer = self._ask(":commit", {"writes": [write]}, key, changes=True)
         updated = answer["writeResults"][0].get("updateTime") or answer["commitTime"]
         return _version(updated)
 
@@ -171,21 +178,28 @@ class FirestoreState:
         ends = datetime.fromisoformat(expires) if expires else None
         return _Document(key, Stored(value, _version(document["updateTime"])), write, ends)
 
-    def _ask(self, call: str, body: Mapping[str, Any], key: str) -> Any:
+    def _ask(self, call: str, body: Mapping[str, Any], key: str, *, changes: bool = False) -> Any:
+        wire = msgspec.json.encode(body)
+        return tried(lambda deadline: self._send(deadline, call, wire, key, changes=changes))
+
+    def _send(self, deadline: Deadline, call: str, body: bytes, key: str, *, changes: bool) -> Any:
         headers = {"Content-Type": "application/json"}
         # "owner" is what the emulator takes for an administrator.
         headers |= self._token.header() if self._token else {"Authorization": "Bearer owner"}
         where = f"Firestore {self._documents}, {key}"
         sent_s = since_boot_s()
         try:
-            answer = self._http.request("POST", self._url + call, body=msgspec.json.encode(body), headers=headers)
-            data = msgspec.json.decode(answer.data)
-        except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"{where}: {error}") from None
+            answer = self._site.ask(
+                deadline, "POST", self._path + call, body, headers, repeatable=not changes, largest=LARGEST_ANSWER
+            )
+            data = msgspec.json.decode(answer.body)
+        except Broken as error:
+            raise (Unsure if changes and error.sent else Unavailable)(f"{where}: {error}") from None
         except msgspec.DecodeError:
-            raise Unavailable(f"{where}: answers {answer.status} with what is no JSON") from None
+            unreadable = f"{where}: answers {answer.status} with what is no JSON"
+            raise (Unsure if changes else Unavailable)(unreadable) from None
         if answer.status != 200:
-            raise _of_answer(answer.status, data, where)
+            raise _of_answer(answer.status, data, where, changes=changes)
         if said := _time_of(data):
             self._time.told(datetime.fromisoformat(said), sent_s)
         return data
@@ -194,7 +208,7 @@ class FirestoreState:
         return f"{self._documents}/{self._collection}/{document_id(key)}"
 
 
-def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
+def _of_answer(status: int, data: Any, where: str, *, changes: bool) -> PilotlightError:
     error = (data[0] if isinstance(data, list) else data).get("error", {})
     said = f"{where}: {error.get('status', status)}: {error.get('message', '')}"
     if error.get("status") in _CONFLICTS or status in (409, 412):
@@ -207,7 +221,9 @@ def _of_answer(status: int, data: Any, where: str) -> PilotlightError:
         return Throttled(said)
     if status in (401, 403):
         return Forbidden(f"{said}; give the function's service account roles/datastore.user")
-    return Unavailable(said) if status >= 500 else BadRequest(said)
+    if status >= 500:
+        return Unsure(said) if changes else Unavailable(said)
+    return BadRequest(said)
 
 
 def _time_of(data: Any) -> str:

@@ -1,0 +1,52 @@
+"""One call to a store on the network: attempts within one deadline, and no "failed" for what may have been done.
+
+A write whose answer is lost is sent again, because its condition lets it through once. Where the second meets another
+version, that may be its own: ``MetAgain`` says so, and whoever wrote looks.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.errors import Conflict, Throttled, Unavailable, Unsure
+from pilotlight.units import Seconds
+
+STORE_S: Seconds = 10.0
+"""For one call with all its attempts: names, connecting, sending and reading together."""
+
+PAUSES_S: tuple[Seconds, ...] = (0.0, 0.2, 0.8)
+"""Between one attempt and the next. The first may have met a kept connection that had ended."""
+
+T = TypeVar("T")
+
+
+class MetAgain(Conflict):
+    """Another version is there, and an earlier attempt of this call may have written it."""
+
+
+def tried(send: Callable[[Deadline], T]) -> T:
+    """What the store answers in the end. ``send`` raises ``Unsure`` where a write was sent and no answer came.
+
+    Raises what ``send`` does; ``Unsure`` where any attempt may have been done; ``MetAgain`` for a conflict after that.
+    """
+    lost: Unsure | None = None
+    with Deadline(STORE_S) as deadline:
+        for pause_s in (*PAUSES_S, None):
+            try:
+                return send(deadline)
+            except Conflict as error:
+                raise (MetAgain(str(error)) if lost else error) from None
+            except (Throttled, Unavailable) as error:
+                lost = error if isinstance(error, Unsure) else lost
+                if pause_s is None or _over(deadline, pause_s):
+                    raise lost or error from None
+                time.sleep(pause_s)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _over(deadline: Deadline, pause_s: Seconds) -> bool:
+    try:
+        return deadline.left() <= pause_s
+    except TimeoutError:
+        return True

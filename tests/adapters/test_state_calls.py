@@ -1,0 +1,143 @@
+"""Calls to a store on the network: they end, and a write whose answer is lost is never said to have failed."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+import urllib3
+from answering import Answer, answering
+
+from pilotlight.adapters.state import calls
+from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.firestore import FirestoreState
+from pilotlight.errors import Conflict, Unavailable, Unsure
+from pilotlight.ports import State
+
+At = Callable[[str], State]
+"""The same store over another host and port."""
+
+
+@pytest.fixture(params=["dynamodb", "firestore"])
+def service(request: pytest.FixtureRequest) -> tuple[str, At]:
+    """A managed store's host, and what opens one table or collection of it over any host."""
+    name = f"state-{uuid4()}"
+    if request.param == "firestore":
+        host: str = request.getfixturevalue("firestore_emulator")
+        return host, lambda at: FirestoreState("demo", database="(default)", collection=name, emulator=at)
+    endpoint: str = request.getfixturevalue("dynamodb_server")
+    create_table(DynamoDBState(name, endpoint=endpoint).client, name)
+    return endpoint.removeprefix("http://"), lambda at: DynamoDBState(name, endpoint=f"http://{at}")
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """Host and port of a server that takes a request and answers it a byte at a time, for ever."""
+    over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(65536)
+            try:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not over.wait(0.02):
+                    connection.sendall(b" ")
+            except OSError:
+                return
+
+    def serve() -> None:
+        while not over.is_set():
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        over.set()
+
+
+@contextmanager
+def losing(host: str, on: Callable[[str, dict[str, str]], bool], meanwhile: Callable[[], object]) -> Iterator[str]:
+    """A proxy that hands every request on; the first answer that ``on`` names is lost, and then something happens."""
+    direct, lost = urllib3.PoolManager(), list[str]()
+
+    def forward(path: str, body: bytes, headers: dict[str, str]) -> Answer | None:
+        answer = direct.request("POST", f"http://{host}{path}", body=body, headers=headers)
+        if on(path, headers) and not lost:
+            lost.append(path)
+            meanwhile()
+            return None
+        return answer.status, answer.json()
+
+    with answering(forward) as proxy:
+        yield proxy
+    assert lost
+
+
+def writes(path: str, headers: dict[str, str]) -> bool:
+    """Whether a request changes something."""
+    return ":commit" in path or headers.get("X-Amz-Target", "").endswith(("PutItem", "DeleteItem"))
+
+
+def test_a_store_that_drips_is_left_in_time(service: tuple[str, At], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read is for later; of a write it is not known whether it was done."""
+    monkeypatch.setattr(calls, "STORE_S", 0.3)
+    with dripping() as host:
+        state = service[1](host)
+        with pytest.raises(Unavailable) as caught:
+            state.get("lease/c")
+        assert not isinstance(caught.value, Unsure)
+        with pytest.raises(Unsure):
+            state.put("lease/c", b"1")
+        with pytest.raises(Unsure):
+            state.delete("lease/c")
+
+
+def test_a_lost_answer_to_a_write_that_was_written_over_is_not_a_conflict(service: tuple[str, At]) -> None:
+    """Ours was done, then another's: neither "you lost" nor a second write of ours."""
+    host, at = service
+    other = at(host)
+    other.put("lease/c", b"0")
+    with losing(host, writes, lambda: other.put("lease/c", b"other")) as proxy:
+        state = at(proxy)
+        seen = state.get("lease/c")
+        assert seen is not None
+        with pytest.raises(Unsure):
+            state.put("lease/c", b"ours", if_version=seen.version)
+    found = other.get("lease/c")
+    assert found is not None
+    assert found.value == b"other"
+
+
+def test_a_conflict_without_a_lost_answer_is_one(service: tuple[str, At]) -> None:
+    """Who was told no at the first attempt was not first."""
+    host, at = service
+    state = at(host)
+    seen = state.put("lease/c", b"0")
+    state.put("lease/c", b"1")
+    with pytest.raises(Conflict):
+        state.put("lease/c", b"2", if_version=seen)
+
+
+def test_a_delete_whose_answer_is_lost_is_done(service: tuple[str, At]) -> None:
+    """Sent again it meets nothing, which is what it was for."""
+    host, at = service
+    seen = at(host).put("lease/c", b"0")
+    with losing(host, writes, lambda: None) as proxy:
+        at(proxy).delete("lease/c", if_version=seen)
+    assert at(host).get("lease/c") is None
+
+
+def test_a_delete_whose_answer_is_lost_and_key_made_again_is_unsure(service: tuple[str, At]) -> None:
+    """What another wrote after ours was deleted stays, and it is not called a conflict."""
+    host, at = service
+    other = at(host)
+    seen = other.put("lease/c", b"0")
+    with losing(host, writes, lambda: other.put("lease/c", b"other")) as proxy, pytest.raises(Unsure):
+        at(proxy).delete("lease/c", if_version=seen)
+    assert other.get("lease/c") is not None
