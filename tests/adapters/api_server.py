@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from api_store import Json, Refused, Resource, Store
+from api_store import Json, Refused, Resource, Store, merged
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "examples" / "cluster"
@@ -81,13 +81,14 @@ class Access:
 class ApiServer:
     """The stand-in. ``tokens`` are those let in (empty: everybody); ``allow`` decides reviews, and requests too.
 
-    While it is not ``ready`` it has not read its roles yet.
+    While it is not ``ready`` it has not read its roles yet. ``admit`` says why a patch is refused whom it impersonates.
     """
 
     store: Store = field(default_factory=Store)
     tokens: set[str] = field(default_factory=set)
     allow: Callable[[Access], bool] = lambda access: True
     ready: bool = True
+    admit: Callable[[str, Json, Json], str] = lambda user, before, after: ""
     requests: list[Asked] = field(default_factory=list)
     url: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -214,7 +215,7 @@ class ApiServer:
             case "get":
                 return 200, self.store.read(resource, (namespace, name))
             case "patch":
-                return 200, self.store.patch(resource, (namespace, name), asked.json())
+                return 200, self._patch(resource, (namespace, name), asked)
             case "update":
                 return 200, self._update(resource, (namespace, name), asked.json())
             case "create":
@@ -260,6 +261,15 @@ class ApiServer:
         # As on the wire: the items of a typed list carry no kind.
         bare = [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in here]
         return {"kind": f"{resource.kind}List", "apiVersion": resource.group_version, "metadata": meta, "items": bare}
+
+    def _patch(self, resource: Resource, key: tuple[str, str], asked: Asked) -> Json:
+        user, before = asked.headers.get("Impersonate-User", ""), self.store.read(resource, key)
+        if user and not self.allow(Access("impersonate", "", "serviceaccounts")):
+            raise Refused(403, "Forbidden", 'serviceaccounts "pilotlight" is forbidden: cannot impersonate resource')
+        after = merged(before, asked.json())
+        if why := self.admit(user, before, after):
+            raise Refused(422, "Invalid", f"{resource.plural} {key[1]!r} is forbidden: {why}")
+        return after if asked.query.get("dryRun") == "All" else self.store.patch(resource, key, asked.json())
 
     def _update(self, resource: Resource, key: tuple[str, str], value: Json) -> Json:
         self.store.patch(resource, key, {"metadata": {"resourceVersion": value["metadata"].get("resourceVersion")}})

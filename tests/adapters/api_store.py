@@ -24,6 +24,7 @@ class Resource(NamedTuple):
         return self.group_version.rpartition("/")[0]
 
 
+ADMISSION = "admissionregistration.k8s.io/v1"
 BUILT_IN = tuple(
     Resource(*each)
     for each in (
@@ -46,6 +47,8 @@ BUILT_IN = tuple(
         ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", False),
         ("rbac.authorization.k8s.io/v1", "roles", "Role"),
         ("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding"),
+        (ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False),
+        (ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False),
     )
 )
 CUSTOM = {

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from api_server import Access, ApiServer, api_server
-from manifests import Json, allows, grants, role
+from manifests import HERE, Json, allows, grants, objects, role
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.proving import limit_of
 from pilotlight.adapters.cluster.kubernetes.survey import survey
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.errors import Busy, Forbidden
@@ -20,6 +21,8 @@ from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 
 MEMBER = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "1", "pilotlight.dev/annotate": "true"}
+IMPERSONATE = ("impersonate", "", "serviceaccounts")
+"""What a check-up tries with another credential than our own, to prove what limits ours; no role of ours has it."""
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 
 QUEUED = {
@@ -44,7 +47,7 @@ class Guarded:
         api.add_samples()
         for name in ("volcano", "coscheduling", "kueue", "kueue-flavors", "karpenter", "keda"):
             api.store.serve(name)
-        api.add(QUEUED)
+        api.add(QUEUED, *objects(HERE / "admission" / "nodes.yaml"))
         self.policy = App(Settings()).policy
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())
@@ -55,8 +58,9 @@ class Guarded:
 
     def _allow(self, access: Access) -> bool:
         resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
-        # The two ConfigMaps are granted by their names, which the stand-in does not pass on.
-        name = checkup.AUTOSCALER_STATUS if access.resource == "configmaps" else ""
+        # The two ConfigMaps and the policy are granted by their names, which the stand-in does not pass on.
+        name = {"configmaps": checkup.AUTOSCALER_STATUS}.get(access.resource, "")
+        name = checkup.LIMIT if access.resource.startswith("validatingadmission") else name
         self.used.add((access.verb, access.group, resource))
         return allows(self._roles, access.verb, access.group, resource, name)
 
@@ -66,6 +70,7 @@ class Guarded:
         self.cluster.bound("gpu-t4-1")
         seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
         assert seen.hidden == {}
+        limit_of(self.source, self.api, ())
 
 
 @pytest.fixture
@@ -97,7 +102,8 @@ def test_observe_is_what_a_look_and_a_check_up_read(api: ApiServer, tmp_path: Pa
     guarded.look()
     with pytest.raises(Forbidden):
         guarded.cluster.tell("ml", "member-0", "R", "m")  # It reads the pod first.
-    assert guarded.used - {("create", "", "events")} == _granted("observe")
+    tried = {("create", "", "events"), ("patch", "", "nodes"), IMPERSONATE}
+    assert guarded.used - tried == _granted("observe")
 
 
 @pytest.mark.parametrize("write", ["cordon", "uncordon", "tell", "evict"])
@@ -123,7 +129,7 @@ def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
     guarded.cluster.uncordon("gpu-t4-1")
     guarded.cluster.tell("ml", "member-0", "Bought", "a node is on its way")
     guarded.cluster.evict("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"])
-    assert guarded.used - _granted("observe") - {("patch", "", "pods")} == _granted("act")
+    assert guarded.used - _granted("observe") - {("patch", "", "pods"), IMPERSONATE} == _granted("act")
 
 
 def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:

@@ -10,15 +10,13 @@ import pytest
 import typer
 import yaml
 from api_server import ApiServer, api_server
-from api_store import Resource
+from api_store import ADMISSION
 from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.cluster.kubernetes import removing
 from pilotlight.adapters.cluster.kubernetes.admission import names_of
 from pilotlight.cli import connect_command
 from pilotlight.errors import BadInput, Failed, Forbidden
-
-ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
@@ -27,9 +25,6 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     for name in ("POLICY", "CLUSTER", "CLUSTERS", "MODE", "API", "POOLS"):
         monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
     with api_server(ApiServer(tokens={"admin-token"})) as server:
-        for plural, kind in (("policies", "Policy"), ("policybindings", "PolicyBinding")):
-            resource = Resource(ADMISSION, f"validatingadmission{plural}", f"ValidatingAdmission{kind}", False)
-            server.store.resources[ADMISSION, resource.plural] = resource
         monkeypatch.setattr(removing, "SETTLE_S", 0.0)
         (tmp_path / "admin").write_text(server.kubeconfig(token="admin-token"))
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "admin"))
@@ -208,7 +203,8 @@ OURS_ANYWHERE = (
 def left(api: ApiServer) -> list[str]:
     """Every object that is left of what connect may have made."""
     resources = map(api.store.resource, OURS_ANYWHERE)
-    return [f"{r.kind} {o['metadata']['name']}" for r in resources for o in api.store.list(r, "", "", "")]
+    found = [f"{r.kind} {o['metadata']['name']}" for r in resources for o in api.store.list(r, "", "", "")]
+    return [each for each in found if each.partition(" ")[2].startswith("pilotlight")]
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["this version's", "an earlier version's"])
@@ -218,6 +214,12 @@ def test_removal_leaves_nothing(api: ApiServer, earlier: bool) -> None:
         install_earlier(api)
     else:
         run("--act")
+    for kind, name in (
+        ("ConfigMap", "kube-root-ca.crt"),
+        ("ConfigMap", "istio-ca-root-cert"),
+        ("ServiceAccount", "default"),
+    ):
+        api.add({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "pilotlight"}})
     api.requests.clear()
     said = run("--remove").stderr
     assert left(api) == []

@@ -102,6 +102,7 @@ def _objects(settings: Settings, act: bool) -> "list[Object]":
     """The manifests to apply; with ``act`` the policy that limits it to the pools too."""
     from pilotlight.adapters.cluster.kubernetes.admission import limit_to
     from pilotlight.adapters.cluster.kubernetes.connecting import read_objects
+    from pilotlight.decide.checkup.limits import listed
     from pilotlight.wiring import App
 
     names = ["namespace.yaml", "rbac/observe.yaml"]
@@ -109,7 +110,7 @@ def _objects(settings: Settings, act: bool) -> "list[Object]":
         # What limits a right is there before the right is.
         names += ["admission/nodes.yaml", "rbac/act.yaml"]
     objects = read_objects({name: read(str(default_file(f"{MANIFESTS}/{name}"))) for name in names})
-    pools = {pool.cluster_pool or name for name, pool in App(settings).policy.pools.items()} if act else set()
+    pools = listed(App(settings).policy) if act else ()
     if act and not pools:
         raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
     limit_to(objects, pools)

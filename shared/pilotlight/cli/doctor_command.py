@@ -92,11 +92,15 @@ def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]
 def look(site: "App", now: datetime) -> Survey:
     """The survey of the cluster that the settings name."""
     from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.proving import limit_of
     from pilotlight.adapters.cluster.kubernetes.survey import survey
     from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.decide.checkup.limits import listed
 
     source = source_of(site.settings.api, site.settings.environ)
-    return survey(source, Api(source), site.policy, (*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH), now)
+    api = Api(source)
+    seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH), now)
+    return msgspec.structs.replace(seen, limit=limit_of(source, api, listed(site.policy)))
 
 
 _CLOUD = "check the token and the address in PILOTLIGHT_POOLS"

@@ -45,6 +45,11 @@ AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_STATUS = "cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"
 
+ACCOUNT = "system:serviceaccount:pilotlight:pilotlight"
+"""Our account, as an API server names it."""
+LIMIT = "pilotlight-nodes"
+"""The admission policy, and its binding, that limit what our account changes of nodes."""
+
 LOOK: tuple[Right, ...] = (
     *(Right(verb="list", resource=what) for what in ("pods", "nodes", "namespaces")),
     *(Right(verb="list", resource=what) for what in ("persistentvolumes", "persistentvolumeclaims")),
@@ -80,6 +85,10 @@ SURVEY: tuple[Right, ...] = (
     *(
         Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=name)
         for name in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES)
+    ),
+    *(
+        Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=LIMIT)
+        for what in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     ),
 )
 """What a check-up reads besides; without one of them it says what it could not see."""
@@ -161,11 +170,40 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     ends: datetime | None = None
 
 
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a node that was tried as our account, by a dry run.
+
+    ``what`` is "label" for a label, "mark" for our taint in a pool of the policy, "stray" for it elsewhere.
+    ``allowed`` is what came of it, None where that says nothing; ``said`` is the API server's own line.
+    """
+
+    what: Literal["label", "mark", "stray"]
+    node: str
+    allowed: bool | None
+    said: str = ""
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits our account's changes of nodes: the policy as it is there, and what it did when it was tried.
+
+    ``policy`` is "parameters" for an earlier version's, None where it could not be read; ``pools`` are those it lists,
+    None where that cannot be told. ``patches`` says whether our account may patch nodes at all, None
+    where that cannot be told.
+    """
+
+    policy: Literal["absent", "there", "parameters"] | None = None
+    bound: bool = False
+    pools: tuple[str, ...] | None = None
+    patches: bool | None = None
+    trials: tuple[Trial, ...] = ()
+    unproven: str = ""
+
+
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
 
     ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
-    tells of itself.
+    tells of itself; ``limit`` is None where it was not looked at.
     """
 
     server: str
@@ -181,6 +219,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     autoscaler_priorities: str = ""
     hidden: Mapping[str, str] = {}
     token: Token | None = None
+    limit: Limit | None = None
 
 
 TOKEN_WARNING_S: Seconds = 7 * 86_400.0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.decide.checkup.credential import token_check
+from pilotlight.decide.checkup.limits import limit_checks
 from pilotlight.decide.checkup.pools import pool_checks
 from pilotlight.decide.checkup.rivals import rival_checks
 from pilotlight.facts.capacity import Mode, Offering, PoolState
@@ -42,6 +43,7 @@ def checkup(
         _good("reach", survey.server, f"answers, Kubernetes {survey.version}"),
         *_rights(survey, policy, mode),
         *_token(survey),
+        *limit_checks(survey, policy, strongest(policy, mode)),
         *pool_checks(survey, policy, offered, clouds),
         *_device_plugin(survey, policy),
         *rival_checks(survey, policy, offered),

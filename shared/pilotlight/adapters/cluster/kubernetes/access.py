@@ -14,8 +14,9 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """An address with its trust and one credential. ``ca``, ``certificate`` and ``key`` are PEM text; an empty ``ca``
-    is the system's. ``server_name`` is whose certificate is expected, where it is not the address's. Secrets are in no
-    ``repr``. Raises ``BadInput`` where a credential would travel in the clear."""
+    is the system's. ``server_name`` is whose certificate is expected, where it is not the address's. ``acting_as`` is
+    whom to impersonate, or empty. Secrets are in no ``repr``. Raises ``BadInput`` where a credential would travel in
+    the clear."""
 
     server: str
     ca: str = field(default="", repr=False)
@@ -23,6 +24,7 @@ class Access:
     token: str = field(default="", repr=False)
     certificate: str = field(default="", repr=False)
     key: str = field(default="", repr=False)
+    acting_as: str = ""
 
     def __post_init__(self) -> None:
         where = urlsplit(self.server)

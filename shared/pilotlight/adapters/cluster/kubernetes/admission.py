@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-POLICY = "pilotlight-nodes"
-"""What the policy and its binding are called."""
 PARAMETERS = "pilotlight-pools"
 """The ConfigMap of earlier versions."""
 

@@ -4,6 +4,7 @@ The rights go first, so that nobody acts while the rest goes; then our marks on 
 then what limited the rights. The namespace goes only with nothing of anybody's in it.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,12 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS, POLICY
+from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS
 from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, Step
 from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
+from pilotlight.facts.checkup import LIMIT
 from pilotlight.facts.labels import DRAINING
 from pilotlight.units import Seconds
 
@@ -30,7 +32,7 @@ _ROLES = ("annotate", "act", "observe")
 _RIGHTS = tuple(("ClusterRoleBinding", f"{ACCOUNT}-{role}") for role in _ROLES)
 _LIMITS = tuple(
     (kind, name)
-    for name in (POLICY, "pilotlight-pods")
+    for name in (LIMIT, "pilotlight-pods")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
 )
 _REST = (*(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES), ("ServiceAccount", ACCOUNT))
@@ -48,7 +50,9 @@ _HOLDS = (
     "/apis/batch/v1/{}/jobs",
 )
 """What a namespace is looked through for, before it goes with all that is in it."""
-_EVERY_NAMESPACE_HAS = {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
+_OURS = {("serviceaccounts", ACCOUNT), ("configmaps", PARAMETERS)}
+_EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
+"""What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
 
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
@@ -108,12 +112,12 @@ def _namespace(api: Api, *, dry_run: bool) -> Iterator[Step]:
 
 def _held(api: Api) -> Iterator[str]:
     """What is in the namespace beside our account and what every namespace has: "deployments/NAME"."""
-    ours = {("serviceaccounts", ACCOUNT), ("configmaps", PARAMETERS)}
     for path in _HOLDS:
         plural = path.rpartition("/")[2]
         for each in _all(api, path.format(f"namespaces/{NAMESPACE}"), _Named):
-            if (plural, each.metadata.name) not in ours | _EVERY_NAMESPACE_HAS:
-                yield f"{plural}/{each.metadata.name}"
+            name = f"{plural}/{each.metadata.name}"
+            if (plural, each.metadata.name) not in _OURS and not _EVERY_NAMESPACE_HAS.fullmatch(name):
+                yield name
 
 
 def _all(api: Api, path: str, model: type[T]) -> list[T]:

@@ -228,6 +228,8 @@ def _headers(access: Access, kind: str) -> dict[str, str]:
     headers = {"Accept": JSON, "User-Agent": "pilotlight"}
     if kind:
         headers["Content-Type"] = kind
+    if access.acting_as:
+        headers["Impersonate-User"] = access.acting_as
     if access.token:
         headers["Authorization"] = f"Bearer {access.token}"
     return headers

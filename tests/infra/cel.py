@@ -1,0 +1,24 @@
+"""Expressions of admission policies, evaluated without a control plane."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import celpy
+from manifests import Json
+
+
+def refusals(policy: Json, before: Json, after: Json) -> list[str]:
+    """The messages of a policy's validations that refuse an update."""
+    known: dict[str, Any] = {"object": celpy.json_to_cel(after), "oldObject": celpy.json_to_cel(before)}
+    variables = celpy.celtypes.MapType({})
+    for variable in policy["spec"]["variables"]:
+        name = celpy.celtypes.StringType(variable["name"])
+        variables[name] = value_of(variable["expression"], {**known, "variables": variables})
+    validations = policy["spec"]["validations"]
+    return [v["message"] for v in validations if not value_of(v["expression"], {**known, "variables": variables})]
+
+
+def value_of(expression: str, known: Mapping[str, Any] | None = None) -> Any:
+    """What an expression comes to."""
+    environment = celpy.Environment()
+    return environment.program(environment.compile(expression)).evaluate(dict(known or {}))
