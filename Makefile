@@ -10,6 +10,8 @@ STAMP := .venv/.installed
 WORKERS := 2
 ENV := dev
 TF := terraform -chdir=infra/terraform
+COMMA := ,
+UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
 .PHONY: help setup check run demo test serve format lock bench bundle package tf checkov deploy destroy clean
@@ -25,7 +27,7 @@ setup: $(STAMP) ## Make .venv from the lock file (at once when nothing changed)
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; install one and run make again" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
@@ -53,11 +55,12 @@ format: $(STAMP) ## Format and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: ## Resolve the ranges of pyproject.toml anew into requirements.lock
+lock: ## Resolve the ranges of pyproject.toml anew into requirements.lock, with the hashes of every file
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed" >&2; exit 2; }
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
-	build/lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate $(foreach extra,$(subst $(COMMA), ,$(EXTRAS)),--extra $(extra)) pyproject.toml -o requirements.lock
 	rm -rf build/lock
 
 bench: $(STAMP) ## The measurements of bench/, printed

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -54,6 +55,14 @@ def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None
     assert all("==" in line for line in requirements)
     assert {"functions-framework", "msgspec", "urllib3"} <= {line.partition("==")[0] for line in requirements}
     assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
+
+
+def test_every_locked_package_is_held_to_its_hashes() -> None:
+    """Whoever installs from the lock gets the files that it was made with, or nothing."""
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text().strip())
+    assert len(entries) > 50
+    assert [entry for entry in entries if not re.match(r"[\w.-]+==\S+[^\n]*\\\n +--hash=sha256:[0-9a-f]{64}", entry)] == []
+    assert "--require-hashes -r requirements.lock" in (ROOT / "Makefile").read_text()
 
 
 def test_a_zip_brings_its_own_functions_requirements(build: Path) -> None:

@@ -89,7 +89,8 @@ def test_the_dockerfile_is_slim_and_has_no_root() -> None:
     assert len(set(bases)) == 1
     assert bases[0].endswith("-slim-bookworm")
     assert "USER 65532:65532" in lines
-    assert any("--constraint requirements.lock" in line for line in lines)
+    assert any("--require-hashes" in line and "requirements.lock" in line for line in lines)
+    assert any("--no-index --find-links /wheels" in line for line in lines)
 
 
 def test_the_image_gets_all_that_the_wheel_is_made_of() -> None:
