@@ -61,7 +61,9 @@ def test_every_locked_package_is_held_to_its_hashes() -> None:
     """Whoever installs from the lock gets the files that it was made with, or nothing."""
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text().strip())
     assert len(entries) > 50
-    assert [entry for entry in entries if not re.match(r"[\w.-]+==\S+[^\n]*\\\n +--hash=sha256:[0-9a-f]{64}", entry)] == []
+    assert [
+        entry for entry in entries if not re.match(r"[\w.-]+==\S+[^\n]*\\\n +--hash=sha256:[0-9a-f]{64}", entry)
+    ] == []
     assert "--require-hashes -r requirements.lock" in (ROOT / "Makefile").read_text()
 
 
