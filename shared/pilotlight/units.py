@@ -82,6 +82,11 @@ def per_hour(price: UsdPerHour, seconds: Seconds) -> Usd:
     return price * round(seconds * 1_000_000) / Decimal(3_600_000_000)
 
 
+def an_hour(usd: UsdPerHour | None) -> str:
+    """``$1.00/h``, or that the price is not known."""
+    return "price unknown" if usd is None else f"{cents(usd)}/h"
+
+
 def cents(amount: Usd) -> str:
     """An amount as people read it: "$1,234.56"."""
     return f"${amount:,.2f}"

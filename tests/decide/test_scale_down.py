@@ -116,6 +116,14 @@ def test_what_keeps_a_node(lit: Node, word: str, why: str) -> None:
     assert why in fate(made, "n")[1]
 
 
+def test_a_node_whose_price_is_not_known_costs_no_zero_dollars() -> None:
+    """A node of no pool of the policy has no price, and is in no sum of the plan."""
+    made = plan(nodes=[node("n", THEIRS), node("m", idle_s=7200)], offerings=[T4], rules=IDLE_5M)
+    prices = {verdict.node: verdict.usd_per_hour for verdict in made.nodes}
+    assert (prices["n"], prices["m"]) == (None, T4.usd_per_hour)
+    assert (made.usd_per_hour_before, made.usd_per_hour_after) == (T4.usd_per_hour, 0)
+
+
 LEAST = {
     "no minimum": ({}, 3),
     "one warm": ({"warm": 1}, 2),

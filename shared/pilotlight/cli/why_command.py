@@ -13,6 +13,7 @@ from pilotlight.flow.told import line
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
 from pilotlight.settings import deployed
+from pilotlight.units import an_hour
 
 SHOWN = 5
 """Decisions that are printed; ``--json`` gives all."""
@@ -101,7 +102,7 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
             price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
             yield f"    not {option.offering}{price}: {option.why}"
     for node in _nodes(record, subject):
-        yield f"  node {node.node}: {node.verdict}, ${node.usd_per_hour}/h"
+        yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
         yield f"    because {node.why}"
     for call, step in record.made:
         price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""

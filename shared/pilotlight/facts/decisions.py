@@ -1,5 +1,6 @@
 """What was decided: values with the figures used and the options rejected. Doing nothing is one too."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -111,7 +112,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     ``flight`` names the entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
     together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
-    has cost.
+    has cost. Of a node whose price is not known both are None.
     """
 
     node: str
@@ -119,7 +120,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     verdict: Literal["keep", "release"]
     why: str
-    usd_per_hour: UsdPerHour
+    usd_per_hour: UsdPerHour | None
     idle_s: Seconds = 0
     break_even_s: Seconds = 0
     blockers: tuple[str, ...] = ()
@@ -130,7 +131,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     forced: bool = False
     flight: str = ""
     offering: str = ""
-    spent_usd: Usd = Decimal(0)
+    spent_usd: Usd | None = Decimal(0)
 
 
 BrakeCode = Literal["mode", "paused", "limit", "approval", "settling"]
@@ -166,6 +167,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     def target(self) -> str:
         """The offering, or the node."""
         return self.buy.offering if self.buy is not None else self.node.node if self.node is not None else ""
+
+
+def known_per_hour(nodes: Iterable[NodeVerdict]) -> UsdPerHour:
+    """Dollars an hour of the nodes whose price is known: no others are in a plan's sums."""
+    return sum((node.usd_per_hour for node in nodes if node.usd_per_hour is not None), Decimal(0))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

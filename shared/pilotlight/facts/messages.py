@@ -144,7 +144,7 @@ class Alert(_Message, frozen=True, kw_only=True):
 
 
 class CapacityChanged(_Message, frozen=True, kw_only=True):
-    """Pilotlight asked the cloud for nodes, or gave one back."""
+    """Pilotlight asked the cloud for nodes, or gave one back. ``usd_per_hour`` is empty where no price is known."""
 
     cluster: str
     decision: str

@@ -18,7 +18,7 @@ from pilotlight.flow.lease import Lease
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.steps import Overtaken, Sending, Stalled
 from pilotlight.ports import CALL_S
-from pilotlight.units import Seconds, cents
+from pilotlight.units import Seconds, an_hour
 
 DRAIN_S: Seconds = 40.0
 """What emptying a node may take."""
@@ -247,7 +247,7 @@ class Act:
             return
         if isinstance(no, LastNode):
             self.memory = memorise.floored(self.memory, node.pool, self.sight.now)
-            note = f"{no}: {cents(node.usd_per_hour)}/h for as long as it stays"
+            note = f"{no}: {an_hour(node.usd_per_hour)} for as long as it stays"
             sending.end("denied", code="last-node", note=note, count=0)
         elif sending.step.state == "planned":
             sending.end("revoked", code=_code(no), note=str(no), count=0)

@@ -169,7 +169,7 @@ def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> 
         pool=call.pool,
         change="grow" if isinstance(call, Buy) else "release",
         nodes=count,
-        usd_per_hour=str(count * call.usd_per_hour),
+        usd_per_hour="" if call.usd_per_hour is None else str(count * call.usd_per_hour),
         why=call.why,
         at=record.at,
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.decisions import Plan, PodGroup, Record
+from pilotlight.facts.decisions import Plan, PodGroup, Record, known_per_hour
 from pilotlight.ports import LARGEST
 
 MOST_RELEASES = 300
@@ -23,10 +23,10 @@ KEPT = (1000, 100, 10, 1, 0)
 
 def bounded(plan: Plan, now: datetime) -> Plan:
     """A plan whose releases fit one record; the others stay for the next look, at once."""
-    later = {node.node: node.usd_per_hour for node in plan.releases[MOST_RELEASES:]}
+    later = {node.node: node for node in plan.releases[MOST_RELEASES:]}
     if not later:
         return plan
-    after = plan.usd_per_hour_after + sum(later.values())
+    after = plan.usd_per_hour_after + known_per_hour(later.values())
     why = f"to be released too; one decision releases {MOST_RELEASES} nodes at most"
     nodes = tuple(
         msgspec.structs.replace(node, verdict="keep", why=why) if node.node in later else node for node in plan.nodes

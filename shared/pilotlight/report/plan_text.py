@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents
+from pilotlight.units import an_hour, cents
 
 SHOWN_PODS = 20
 """Pods of one shape that are named one by one; of more, only the first."""
@@ -61,8 +61,7 @@ def _pods(group: PodGroup) -> Iterator[Text]:
 
 
 def _node(node: NodeVerdict) -> Iterator[Text]:
-    price = f"{cents(node.usd_per_hour)}/h" if node.usd_per_hour else "price unknown"
-    yield _line(node.verdict, node.node, f"{node.pool or 'no pool'}, {price}", node.why)
+    yield _line(node.verdict, node.node, f"{node.pool or 'no pool'}, {an_hour(node.usd_per_hour)}", node.why)
     for blocker in node.blockers:
         yield _detail("blocked", blocker)
 

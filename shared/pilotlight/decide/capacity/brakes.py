@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, PodGroup
+from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory, Turn
 from pilotlight.facts.policy import Limits, Policy
 from pilotlight.units import cents
@@ -45,7 +45,7 @@ def braked(
         return msgspec.structs.replace(plan, buys=tuple(buys)) if buys else plan
     held += stays.values()
     less = sum((h.buy.usd_per_hour * h.count for h in held if h.buy), Decimal(0))
-    more = sum((h.node.usd_per_hour for h in held if h.node), Decimal(0))
+    more = known_per_hour(h.node for h in held if h.node)
     return msgspec.structs.replace(
         plan,
         buys=tuple(buys),

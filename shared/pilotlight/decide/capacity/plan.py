@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 
 from pilotlight.decide.capacity.bins import Bin, of_node, of_offering
 from pilotlight.decide.capacity.brakes import braked
@@ -19,7 +18,7 @@ from pilotlight.decide.money.purse import Purse
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 
@@ -83,7 +82,7 @@ def plan_cluster(
         nodes = [f for f in failed if f.flight]
     here = {n.name for n in view.nodes}
     nodes += [n for n in gives if n.node in here and n.node not in leaving]
-    released = sum((n.usd_per_hour for n in nodes if n.verdict == "release"), Decimal(0))
+    released = known_per_hour(n for n in nodes if n.verdict == "release")
     plan = Plan(
         buys=buys,
         pods=tuple(run.outcomes),

@@ -239,7 +239,7 @@ def _keep(
         instance=node.instance,
         verdict="keep",
         why=why,
-        usd_per_hour=offering.usd_per_hour if offering is not None else 0,  # type: ignore[arg-type]
+        usd_per_hour=offering.usd_per_hour if offering is not None else None,
         idle_s=idle_s,
         break_even_s=break_even,
         blockers=blockers,

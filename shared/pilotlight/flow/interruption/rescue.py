@@ -197,11 +197,9 @@ class Rescue:
             instance=node.instance or node.name,
             verdict="release",
             why=f"{self.found.kind}: {why}",
-            usd_per_hour=self.price,
+            usd_per_hour=self.offering.usd_per_hour if self.offering else None,
             forced=True,
-            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds())
-            if self.offering
-            else Decimal(0),
+            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
         if answer is not None and answer.released:
