@@ -279,9 +279,11 @@ def test_a_cloud_that_hangs_is_not_waited_for() -> None:
     stage = Posted()
     answers = Event()
     stage.deps = replace(stage.deps, pools=Hung(stage.world, answers))
-    assert question.ask(stage.deps, "p", "n1", 0.01) is None
+    hurried = question.Questions(stage.deps, 0.01)
+    assert hurried.ask("p", "n1") is None
     answers.set()
-    assert question.ask(stage.deps, "p", "n1", 60) is not None
+    assert hurried.ask("p", "n1") is None  # A hundred rescues of one look wait no longer than one.
+    assert question.Questions(stage.deps, 60).ask("p", "n1") is not None
 
 
 @settings(max_examples=30, deadline=None)

@@ -15,6 +15,7 @@ from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
+from pilotlight.flow import lease
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.interrupt import interrupt
@@ -401,3 +402,27 @@ def test_what_comes_back_is_not_given_back(action: str) -> None:
     assert (stage.world.launches, stage.of("terminate"), len(stage.world.running)) == (1, [], 1)
     assert not stage.world.nodes["n1"].cordoned
     assert [a.kind for a in stage.alerts if a.kind == "interruption"]
+
+
+def test_many_at_once_are_replaced_by_one_decision() -> None:
+    """Thirty nodes go together while another worker holds the lease: room for all is asked for once, in one walk."""
+    many = 30
+    stage = Doomed(msgspec.structs.replace(SPOT, max=200), pods=[SAVES] * many)
+    held = lease.acquire(stage.deps.state, stage.deps.clock, "c", "another")
+    assert held is not None
+    for node in list(stage.world.nodes):
+        stage.notice(node=node)
+    assert stage.world.launches == many
+    held.release()
+    before = len(stage.deps.state.scan("decision/").items)
+    stage.wait(1)
+    go_on(stage.deps)
+    assert stage.world.launches == 2 * many
+    assert len(stage.deps.state.scan("decision/").items) == before + 1
+    stage.until(110)
+    assert stage.world.terminations == many
+    assert all(
+        kept.found.outcome == "released"
+        for kept in [notices.find(stage.deps, f"n{n + 1}") for n in range(many)]
+        if kept
+    )

@@ -184,12 +184,12 @@ def _told(
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
     from pilotlight.flow.interruption.doomed import node_of
-    from pilotlight.flow.interruption.question import verified
+    from pilotlight.flow.interruption.question import Questions
     from pilotlight.flow.interruption.rescue import Rescue
 
     node = node_of(view, found.instance)
     if node is not None and found.truth == "unverified":
-        found = verified(deps, found, node, found.received_at)
+        found = Questions(deps).verified(found, node, found.received_at)
     if found.truth == "disproved":
         return Answer(decision="", did=(), why=f"dry run: disproved: {found.proof}")
     run = Rescue(deps, found, view)

@@ -20,28 +20,39 @@ ASK_AGAIN = timedelta(seconds=15)
 """A cloud is asked so often at most whether what it does not say yet has become true."""
 
 
-def verified(deps: Deps, found: Interruption, node: Node, now: datetime) -> Interruption:
-    """What is known of a notice by now. Its deadline is the cloud's own, where the cloud tells one."""
-    asked_at, said = found.asked_cloud_at, None
-    if asked_at is None or now - asked_at >= ASK_AGAIN:
-        said, asked_at = ask(deps, found.pool, found.instance), now
-    truth, proof, deadline = judge(found, node, said, now)
-    deadline = (deadline or found.deadline) if found.deadline else None
-    return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline, asked_cloud_at=asked_at)
-
-
-def ask(deps: Deps, pool: str, instance: str, patience_s: Seconds = PATIENCE_S) -> InstanceState | None:
-    """What the cloud says of an instance; None where it cannot be asked, does not know, or takes too long.
-
-    Asked on a thread of its own: a call that hangs ends by its own deadline, and nobody waits for it.
+class Questions:
+    """What one look asks the cloud of instances. Where it does not answer once, it is not asked again in this look: a
+    hundred rescues wait no longer for it than one.
     """
-    answers: list[InstanceState | None] = []
 
-    def question() -> None:
-        with suppress(PilotlightError):
-            answers.append(deps.pools.instance(pool, instance))
+    def __init__(self, deps: Deps, patience_s: Seconds = PATIENCE_S) -> None:
+        self._deps, self._patience_s = deps, patience_s
+        self._hangs = False
 
-    thread = Thread(target=question, name=f"ask-{instance}", daemon=True)
-    thread.start()
-    thread.join(patience_s)
-    return answers[0] if answers else None
+    def verified(self, found: Interruption, node: Node, now: datetime) -> Interruption:
+        """What is known of a notice by now. Its deadline is the cloud's own, where the cloud tells one."""
+        asked_at, said = found.asked_cloud_at, None
+        if asked_at is None or now - asked_at >= ASK_AGAIN:
+            said, asked_at = self.ask(found.pool, found.instance), now
+        truth, proof, deadline = judge(found, node, said, now)
+        deadline = (deadline or found.deadline) if found.deadline else None
+        return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline, asked_cloud_at=asked_at)
+
+    def ask(self, pool: str, instance: str) -> InstanceState | None:
+        """What the cloud says of an instance; None where it cannot be asked, does not know, or takes too long.
+
+        Asked on a thread of its own: a call that hangs ends by its own deadline, and nobody waits for it.
+        """
+        if self._hangs:
+            return None
+        answers: list[InstanceState | None] = []
+
+        def question() -> None:
+            with suppress(PilotlightError):
+                answers.append(self._deps.pools.instance(pool, instance))
+
+        thread = Thread(target=question, name=f"ask-{instance}", daemon=True)
+        thread.start()
+        thread.join(self._patience_s)
+        self._hangs = thread.is_alive()
+        return answers[0] if answers else None

@@ -5,7 +5,7 @@ and giving back go through the walk, with its lease, its budgets and its records
 first eviction; where it cannot be, the evictions wait for as long as the deadline allows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -23,17 +23,22 @@ from pilotlight.flow import brakes
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.doomed import node_of, without
-from pilotlight.flow.interruption.question import ASK_AGAIN, verified
+from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
 from pilotlight.flow.sight import Sight
 from pilotlight.flow.walk import Aim, walk
 from pilotlight.units import Seconds, UsdPerHour
 
 
 class Rescue:
-    """One look at one interruption. ``found`` is its record as far as it has come, ``did`` what was done now."""
+    """One look at one interruption. ``found`` is its record as far as it has come, ``did`` what was done now.
 
-    def __init__(self, deps: Deps, found: Interruption, view: ClusterView) -> None:
+    ``beside`` are the rescues of the same look: room is asked for once, for all that need it now.
+    """
+
+    def __init__(self, deps: Deps, found: Interruption, view: ClusterView, questions: Questions | None = None) -> None:
         self.deps, self.found, self.view = deps, found, view
+        self.questions = questions or Questions(deps)
+        self.beside: Sequence[Rescue] = ()
         self.now: datetime = deps.clock.now()
         self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
         self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
@@ -80,7 +85,7 @@ class Rescue:
     def _afterwards(self, node: Node | None) -> None:
         """What is said to have gone already: room is asked for once that is true."""
         if node is not None and self.found.truth == "unverified":
-            self.found = verified(self.deps, self.found, node, self.now)
+            self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth == "disproved":
             self._end("disproved")
         elif node is None or self.found.truth == "verified":
@@ -98,7 +103,7 @@ class Rescue:
         if self.now >= self.found.begin and node.schedulable:
             self._try(partial(self._cordon, node.name))
             node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
-        self.found = verified(self.deps, self.found, node, self.now)
+        self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth != "disproved":
             return node
         if self.found.cordoned:
@@ -182,10 +187,28 @@ class Rescue:
         """Ask for the room that the pods of the node will need. Whatever the answer is, it was asked."""
         if self.found.replaced:
             return
-        aim = Aim(releases=False, see=partial(self.see, move=True))
-        answer = self._walk(aim)
+        needy = [self, *(one for one in self.beside if one is not self and one.needs_room())]
+
+        def see(sight: Sight) -> Sight:
+            for one in needy:
+                sight = one.see(sight, move=True)
+            return sight
+
+        answer = self._walk(Aim(releases=False, see=see))
         if answer is not None and answer.outcome != "at-work":
-            self._note(replaced=True, decision=answer.decision or self.found.decision)
+            for one in needy:
+                one._note(replaced=True, decision=answer.decision or one.found.decision)
+
+    def needs_room(self) -> bool:
+        """Whether a verified order, which nobody holds, asks for room now."""
+        found = self.found
+        if found.over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
+            return False
+        node = node_of(self.view, found.instance, found.node)
+        acts = self.deps.mode_of(found.pool) in ("scale-up", "act")
+        if node is None or not acts or self._paused():
+            return False
+        return any(move.do == "replace" and move.at <= self.now for move in self.steps(node))
 
     def _release(self, node: Node, why: str) -> None:
         """Give the instance back, and lower its pool by one: so that no group starts another in its place."""

@@ -9,6 +9,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.notices import Kept
+from pilotlight.flow.interruption.question import Questions
 from pilotlight.flow.interruption.rescue import Rescue
 from pilotlight.flow.sight import Sight
 
@@ -18,12 +19,14 @@ def carry_on(deps: Deps) -> list[Answer]:
     left = notices.left(deps)
     if not left:
         return []
-    view = deps.cluster.observe()
+    view, questions = deps.cluster.observe(), Questions(deps)
+    runs = [Rescue(deps, kept.found, view, questions) for kept in left]
     answers: list[Answer] = []
     failed: PilotlightError | None = None
-    for kept in left:
+    for kept, run in zip(left, runs, strict=True):
+        run.beside = runs
         try:
-            answers.append(advance(deps, kept, view))
+            answers.append(_advanced(deps, kept, run))
         except (Retry, Denied) as error:
             failed = failed or error
     if failed is not None:
@@ -62,7 +65,10 @@ def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
 
     Raises what kept a step from being done, after the others were.
     """
-    run = Rescue(deps, kept.found, view)
+    return _advanced(deps, kept, Rescue(deps, kept.found, view))
+
+
+def _advanced(deps: Deps, kept: Kept, run: Rescue) -> Answer:
     if not kept.found.over:
         run.go()
     if run.found != kept.found:
