@@ -9,7 +9,6 @@ import pytest
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.chaos.interruption_run import COUNTED
 from pilotlight.chaos.interruptions import run, sweep
-from pilotlight.flow import recover
 from pilotlight.flow.interruption.rescue import Rescue
 
 
@@ -50,17 +49,7 @@ PLANTED = {
     "nodes are given back at the notice": (Rescue, "_gently", _at_once, "broken_budgets"),
     "nothing is given back": (Rescue, "_release", _nothing, "double_replacements"),
     "a cordon is never taken off": (Rescue, "_last", _nothing, "cordons_past_their_ttl"),
-    "a doomed node is opened again": (recover, "_gone", None, "broken_budgets"),
 }
-
-
-def _opens(deps: Any, sight: Any, record: Any, index: int) -> bool:
-    verdict = record.plan.releases[index - len(record.plan.buys)]
-    for node in sight.view.nodes:
-        if node.name == verdict.node:
-            deps.cluster.uncordon(node.name)
-            return False
-    return True
 
 
 def _mute(self: Any) -> str:
@@ -72,5 +61,5 @@ def _mute(self: Any) -> str:
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the harness watches for is seen within three hundred seeds once it happens."""
     owner, attribute, bug, counted = PLANTED[name]
-    monkeypatch.setattr(owner, attribute, bug or {"_said": _mute, "_gone": _opens}[attribute])
+    monkeypatch.setattr(owner, attribute, bug or _mute)
     assert any(counted in (kind for kind, _ in run(seed).broken) for seed in range(300))

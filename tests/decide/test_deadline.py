@@ -120,7 +120,7 @@ def test_a_gang_with_one_that_cannot_save_does_not_pretend_to() -> None:
 def test_what_was_done_is_not_done_again() -> None:
     """A second look finds only what is left."""
     pod = bound("a", checkpoint_takes_s=30)
-    done = notice(replaced=True, asked={"a": NOW}, evicted={"a": NOW})
+    done = notice(replaced=True, cordoned=True, asked={"a": NOW}, evicted={"a": NOW})
     assert [m.do for m in steps(done, four(pod, schedulable=False))] == ["release"]
     assert at(steps(done, four(schedulable=False)), "release") == {"n": 0}
 

@@ -16,6 +16,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import InstanceState, Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow import marks
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption import notices, question
 from pilotlight.flow.interruption.interrupt import interrupt
@@ -249,9 +250,9 @@ def test_a_true_notice_is_heard_whatever_is_posted_beside_it(first: str) -> None
 
 
 def test_a_cordon_that_is_not_ours_stays() -> None:
-    """A node that was cordoned before the notice came is not opened when the notice turns out to be untrue."""
+    """A node that a budget keeps closed is not opened when a notice about it turns out to be untrue."""
     stage = Posted()
-    stage.world.cordon("n1")
+    marks.hold(stage.deps, "n1", "budget", "its budget has no room")
     stage.post("spot-interruption", 0, 120)
     stage.until(10)
     assert stage.outcome == "disproved"

@@ -113,7 +113,7 @@ def rescue(
         first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
         at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
-    if node.schedulable:
+    if node.schedulable or not found.cordoned:
         moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
     moves.append(_last(found, node, bool(leaving), end))
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))

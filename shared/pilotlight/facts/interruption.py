@@ -46,7 +46,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     ``why`` says so in words; ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are
     by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing. ``cloud`` is who is said
     to take it; ``named``: the notice itself said the deadline. ``truth`` is what is known of the notice, ``proof`` by
-    what, ``asked_cloud_at`` when its cloud was last asked. ``cordoned``: it took pods until we cordoned it.
+    what, ``asked_cloud_at`` when its cloud was last asked. ``cordoned``: it takes no pods for our sake.
     """
 
     cluster: str

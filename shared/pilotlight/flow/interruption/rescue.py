@@ -6,6 +6,7 @@ first eviction; where it cannot be, the evictions wait for as long as the deadli
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -19,7 +20,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption import GONE, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.flow import brakes
+from pilotlight.flow import brakes, marks
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.doomed import node_of, without
@@ -72,7 +73,9 @@ class Rescue:
 
     def save(self, node: Node) -> None:
         """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
-        if self._believed(node) is None:
+        if self.found.truth == "unverified":  # Asked first: without the store nobody knows who else closed the node.
+            self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "disproved":
             return
         since_s = (self.now - self.found.begin).total_seconds()
         asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
@@ -100,7 +103,7 @@ class Rescue:
         early = self.now < self.found.begin and self.found.asked_cloud_at is not None
         if self.found.truth == "verified" or early:
             return node
-        if self.now >= self.found.begin and node.schedulable:
+        if self.now >= self.found.begin and (node.schedulable or not self.found.cordoned):
             self._try(partial(self._cordon, node.name))
             node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
         self.found = self.questions.verified(self.found, node, self.now)
@@ -161,12 +164,15 @@ class Rescue:
             self.did.append(f"evicted {name}")
 
     def _cordon(self, node: str) -> None:
-        self.deps.cluster.cordon(node)
+        try:
+            marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}")
+        except Retry:  # A store that does not answer keeps no node open.
+            self.deps.cluster.cordon(node)
         self._note(cordoned=True)
         self.did.append(f"cordoned {node}")
 
     def _uncordon(self, node: str) -> None:
-        self.deps.cluster.uncordon(node)
+        marks.lift(self.deps, node, "rescue")
         self._note(cordoned=False)
         self.did.append(f"uncordoned {node}")
 
@@ -225,7 +231,7 @@ class Rescue:
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
-        if answer is not None and answer.released:
+        if answer is not None and node.name in answer.released:
             self._note(decision=self.found.decision or answer.decision)
             self._end("released")
 
@@ -288,6 +294,9 @@ class Rescue:
         self.found = msgspec.structs.replace(self.found, **fields)
 
     def _end(self, outcome: str) -> None:
+        if outcome in ("released", "gone") and self.found.cordoned:
+            with suppress(Retry):
+                marks.forget(self.deps, self.found.node)
         untrue = outcome == "disproved"
         lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)
