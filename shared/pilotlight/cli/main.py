@@ -3,6 +3,7 @@
 Every command's module is imported when that command runs or its help is shown, so that ``--help`` is quick.
 """
 
+import os
 import sys
 import traceback
 from importlib import import_module
@@ -13,6 +14,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import PilotlightError, Reject
+from pilotlight.report.terminal import Shown, teach_rich
 
 COMMANDS = {
     "plan_command": ("plan",),
@@ -49,6 +51,9 @@ PANELS = {
 }
 """How the help groups them."""
 
+PRIVATE = 0o077
+"""Who else may read what is written here: state, outbox, reports and exports have names, figures and decisions."""
+
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
 
@@ -82,6 +87,9 @@ def _name(info: CommandInfo | TyperInfo) -> str:
 
 def run() -> None:
     """What the console script calls: runs a command, and ends the process."""
+    os.umask(PRIVATE)
+    sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
+    teach_rich()
     words = [word for word in sys.argv[1:] if word != "--debug"]
     debug = len(words) < len(sys.argv[1:])
     if debug:

@@ -116,7 +116,7 @@ def as_csv(month: Month) -> str:
 
 def _plain(name: str) -> str:
     """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
-    return f"'{name}" if name[:1] in "=+-@" else name
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name
 
 
 def _percent(share: Decimal) -> str:

@@ -1,0 +1,71 @@
+"""What is printed holds nothing that moves a cursor, hides text or turns it around: names and messages are others'.
+
+Such characters are shown by their escapes (``\\u001b``), which JSON reads as the same characters.
+"""
+
+import re
+from typing import IO, Any
+
+UNSAFE = (
+    r"\x00-\x08\x0b-\x1f"  # Control characters but tab and new line; carriage return overwrites a line.
+    r"\x7f-\x9f"  # Delete, and the second set of controls, which some terminals take for ESC sequences.
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Marks that turn the direction of text.
+    r"\u2028\u2029\ufeff"  # Ends of lines that nobody sees, and the mark of byte order.
+    r"\ud800-\udfff"  # Halves of characters, which no terminal can be sent.
+)
+_UNSAFE = re.compile(f"[{UNSAFE}]")
+
+
+def shown(text: str) -> str:
+    """The text as a terminal may have it."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+class Shown:
+    """A text stream that is written to by that rule. Rich writes to the stream behind: its own codes are meant."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Write it as it may be shown."""
+        self.rich_proxied_file.write(shown(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> Any:
+        """The bytes behind; on a terminal they are written as text is."""
+        return _ShownBytes(self) if self.isatty() else self.rich_proxied_file.buffer  # type: ignore[attr-defined]
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self.rich_proxied_file.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a stream has."""
+        return getattr(self.rich_proxied_file, name)
+
+
+class _ShownBytes:
+    def __init__(self, stream: Shown) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> int:
+        self._stream.write(content.decode(errors="backslashreplace"))
+        return len(content)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def teach_rich() -> None:
+    """Have Rich do the same with every text it is given: its own table strips a few of these characters."""
+    from rich import control
+
+    table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
+    table.update({code: shown(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})
