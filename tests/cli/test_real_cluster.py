@@ -13,8 +13,8 @@ from api_store import CUSTOM
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from typer.testing import CliRunner
 
-from pilotlight.cli import doctor_command, plan_command, reconcile_command
-from pilotlight.errors import BadInput
+from pilotlight.cli import doctor_command, plan_command, reconcile_command, why_command
+from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
@@ -41,7 +41,7 @@ def run(*words: str) -> tuple[int, str]:
     """Exit code and output; raises what the command raises."""
     app = typer.Typer()
     app.callback()(lambda: None)
-    for command in (doctor_command, plan_command, reconcile_command):
+    for command in (doctor_command, plan_command, reconcile_command, why_command):
         command.register(app)
     done = CliRunner().invoke(app, list(words), catch_exceptions=False)
     return done.exit_code, done.stdout
@@ -97,6 +97,48 @@ def test_a_reconcile_only_advises_until_told_otherwise(api: ApiServer) -> None:
     _, text = run("reconcile", "--context", "test")
     assert "advised, the mode is advise" in text
     assert changes(api) == []
+
+
+BLOCKED = (
+    {
+        "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "metadata": {"name": "web-stays", "namespace": "ml"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    },
+    {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "web-0", "namespace": "ml", "labels": {"app": "web"}},
+        "spec": {"nodeName": "gpu-a100-idle", "containers": [{"name": "c"}]},
+        "status": {"phase": "Running"},
+    },
+)
+"""A pod on the idle node of the recorded cluster, and the budget that lets nobody evict it."""
+
+
+def test_why_says_what_keeps_an_idle_node(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No decision names a node that stays: why looks, and names the pod and its budget; nothing is written."""
+    api.add(*BLOCKED)
+    monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")
+    monkeypatch.setenv("PILOTLIGHT_POOLS", "advisor")
+    code, text = run("why", "gpu-a100-idle")
+    assert (code, text.splitlines()[:2]) == (0, ["now", "  node gpu-a100-idle: keep, $32.77/h"])
+    assert "    blocked by ml/web-0: PodDisruptionBudget web-stays allows no disruption" in text.splitlines()
+    assert json.loads(run("why", "gpu-a100-idle", "--json")[1])[0]["verdict"] == "keep"
+    assert changes(api) == []
+
+
+def test_why_of_a_stranger_is_unknown_on_a_cluster_too(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What neither a record nor the cluster knows is said so; a cluster that does not answer is told of beside it."""
+    monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")
+    monkeypatch.setenv("PILOTLIGHT_POOLS", "advisor")
+    with pytest.raises(Failed, match="nothing known about 'n9'"):
+        run("why", "n9")
+    api.fail(404, times=99)
+    with pytest.raises(Failed, match="nothing known about 'gpu-a100-idle'"):
+        run("why", "gpu-a100-idle")
 
 
 def test_the_doctor_finds_the_recorded_clusters_faults(api: ApiServer) -> None:

@@ -1,12 +1,15 @@
-"""``pilotlight why``: past decisions about a pod, a node or a pool, from their records."""
+"""``pilotlight why``: past decisions about a pod, a node or a pool, from their records, and why a node is there now.
+
+Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead.
+"""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from pilotlight.errors import Failed
+from pilotlight.errors import Failed, PilotlightError
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
 from pilotlight.flow.told import line
@@ -14,6 +17,9 @@ from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
 from pilotlight.settings import deployed
 from pilotlight.units import an_hour
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
 
 SHOWN = 5
 """Decisions that are printed; ``--json`` gives all."""
@@ -30,7 +36,7 @@ def why(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
 ) -> None:
-    """Explain past decisions, the newest first.
+    """Explain past decisions, the newest first; of a node also why it is kept now, or goes.
 
     Example: [bold]pilotlight why ml-research/train-0[/bold]
     """
@@ -39,18 +45,36 @@ def why(
     wired = app(deployed())
     found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
     interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject)
-    if not found and not interrupted:
+    now = [] if any(True for record in found for _ in _groups(record, subject)) else _now(wired, subject)
+    if not found and not interrupted and not now:
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
         raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it, {where}")
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode([*interrupted, *found])).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode([*now, *interrupted, *found])).decode())
         return
+    for node in now:
+        typer.echo("\n".join(("now", *_node_lines(node))))
     for interruption in interrupted:
         typer.echo("\n".join(lines(interruption)))
     for record in found[:SHOWN]:
         typer.echo("\n".join(_lines(record, subject)))
     if len(found) > SHOWN:
         typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
+
+
+def _now(wired: "App", subject: str) -> list[NodeVerdict]:
+    """What a look would do with the node at this moment, where a cluster outside this process is named."""
+    from pilotlight.flow.walk import dry_run
+
+    settings = wired.settings
+    if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
+        return []
+    try:
+        plan = dry_run(wired.at(settings.cluster_name).deps, releases=True).plan
+    except PilotlightError as error:
+        typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
+        return []
+    return [node for node in plan.nodes if subject in (node.node, node.instance)] if plan else []
 
 
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
@@ -102,8 +126,7 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
             price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
             yield f"    not {option.offering}{price}: {option.why}"
     for node in _nodes(record, subject):
-        yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
-        yield f"    because {node.why}"
+        yield from _node_lines(node)
     for call, step in record.made:
         price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
         yield f"  {line(step)}{price}"
@@ -111,3 +134,10 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
         yield f"  would {held.call} {held.target}: {held.why}"
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"
+
+
+def _node_lines(node: NodeVerdict) -> Iterator[str]:
+    yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
+    yield f"    because {node.why}"
+    for blocker in node.blockers:
+        yield f"    blocked by {blocker}"
