@@ -151,7 +151,7 @@ def node_object(node: Node) -> Json:
         "memory": str(free.memory),
         "ephemeral-storage": str(free.ephemeral),
         "pods": str(free.pods + len(node.pods)),
-        "nvidia.com/gpu": str(node.gpus),
+        node.resource: str(node.gpus),
         **{name: str(count) for name, count in node.slices.items()},
     }
     ready = {

@@ -67,6 +67,9 @@ def test_a_price_is_the_decimal_that_was_written() -> None:
         pytest.param("source: a list, ", "", "prices.on-demand: source is missing", id="a price without a source"),
         pytest.param("on-demand:", "monthly:", "instance_types.t4.prices: Invalid", id="an unknown capacity type"),
         pytest.param("gpus: 1", "gpus: one", "instance_types.t4.gpus: must be a whole number", id="gpus in words"),
+        pytest.param(
+            "gpus: 1", "gpus: 1\n    resource: gpu", "resource: 'gpu' is not one of nvidia.com/gpu", id="a resource"
+        ),
         pytest.param("gpus: 1", "gpus: 0", "instance_types.t4.gpus: must be 1 or more", id="a node without a GPU"),
         pytest.param(
             "gpus: 1", "gpus: 9999999999999999999", "t4.gpus: must be 1 or more, and at most", id="absurd GPUs"

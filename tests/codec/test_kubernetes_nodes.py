@@ -55,6 +55,16 @@ def test_slices() -> None:
     assert only_node(view([one], [node(allocatable=room)])).slices == {"nvidia.com/mig-1g.10gb": 5}
 
 
+def test_devices_go_by_their_resource_name() -> None:
+    """AMD's GPUs are AMD's: a node says the name of its devices, and a pod of another name takes none of them."""
+    room = {"cpu": "4", "memory": "16Gi", "amd.com/gpu": "2", "hugepages-2Mi": "8Mi", "hugepages-1Gi": "0"}
+    running = pod("a", gpus=0, nodeName="n1", status={"phase": "Running"})
+    running["spec"]["containers"][0]["resources"] = {"limits": {"amd.com/gpu": 1, "hugepages-2Mi": "2Mi"}}
+    seen = only_node(view([running], [node(allocatable=room)]))
+    assert (seen.resource, seen.devices, seen.slices) == ("amd.com/gpu", (0, 1000), {})
+    assert seen.free.other == (("hugepages-2Mi", 6 << 20),)
+
+
 def test_cpu_nodes_are_left_out() -> None:
     """A node without GPUs that belongs to no pool of the policy is none of ours."""
     assert view([], [node(allocatable={"cpu": "4"}, labels={})]).nodes == ()

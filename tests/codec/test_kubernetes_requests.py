@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.kubernetes.objects import PodSpec
-from pilotlight.codec.kubernetes.requests import Unreadable, effective_request, gpu_request
+from pilotlight.codec.kubernetes.requests import Unreadable, effective_request, gpu_request, other_resources
 from pilotlight.facts.workload import GpuRequest
 
 GIB = 2**30
@@ -123,7 +123,6 @@ def test_gpus_of_a_pod(limits: dict, gpu: GpuRequest | None) -> None:
 
 
 REFUSED = {
-    "an unknown device beside a GPU": ({"nvidia.com/gpu": 1, "rdma/hca": 1}, None, "unknown-device"),
     "an accelerator we do not know": ({"aws.amazon.com/neuron": 1}, None, "unknown-device"),
     "a vendor's own GPU resource": ({"nvidia.com/gpu-h100": 1}, None, "unknown-device"),
     "two kinds of GPU": ({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}, None, "mixed-devices"),
@@ -142,6 +141,13 @@ def test_devices_that_are_refused(limits: dict, share: str | None, code: str) ->
     with pytest.raises(Unreadable) as refused:
         gpu_request(effective_request(spec({"limits": limits})), share)
     assert refused.value.code == code
+
+
+def test_what_is_asked_for_beside_a_gpu_is_part_of_the_demand() -> None:
+    """Hugepages and further devices are amounts by name; CPU, memory, disk and the GPU have their own places."""
+    limits = {"nvidia.com/gpu": 1, "rdma/hca": 2, "hugepages-2Mi": "4Mi", "cpu": 1, "vpc.amazonaws.com/efa": 0}
+    request = effective_request(spec({"limits": limits}))
+    assert other_resources(request, gpu_request(request)) == (("hugepages-2Mi", 4 << 20), ("rdma/hca", 2))
 
 
 def test_a_share_of_a_gpu() -> None:

@@ -115,6 +115,10 @@ WRONG = {
         f"pools: {{a: {{{POOL}, daemonsets: {{cpu: lots}}}}}}",
         "pools.a.daemonsets.cpu: 'lots' is not",
     ),
+    "a DaemonSet's part of what nodes are not known to have": (
+        f"pools: {{a: {{{POOL}, daemonsets: {{rdma/hca: 1}}}}}}",
+        "pools.a.daemonsets.rdma/hca: is in no count of a node: list it in pools.a.slices",
+    ),
     "one node pool under two names": (
         f"pools: {{a: {{{POOL}, cluster_pool: x}}, b: {{{POOL}, cluster_pool: x}}}}",
         "pools.b.cluster_pool: is that of pool a too",

@@ -42,7 +42,7 @@ def world(pools: tuple[WorldPool, ...] = POOLS, **options: Any) -> World:
 def pod(name: str, gpus: int = 1, milli: int = 1000, on: str = "", **traits: Any) -> PodDemand:
     """A pod, on one instance type where ``on`` names it."""
     terms = ((Requirement(key=INSTANCE_TYPE, operator="In", values=(on,)),),) if on else ()
-    made = shape(gpu=GpuRequest(count=gpus, milli=milli), **{"terms": terms, **traits})
+    made = shape(**{"gpu": GpuRequest(count=gpus, milli=milli), "terms": terms, **traits})
     return PodDemand(uid=name, namespace="default", name=name, shape=made, created_at=START)
 
 

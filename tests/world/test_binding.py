@@ -6,7 +6,7 @@ from small_cloud import gang, pod, world
 from pilotlight.errors import BadInput, BadRequest, Busy
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOSTNAME
-from pilotlight.facts.workload import Requirement, Toleration
+from pilotlight.facts.workload import GpuRequest, Requirement, Toleration
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
@@ -128,6 +128,30 @@ def test_taints_and_models_keep_pods_off() -> None:
     assert list(here.pending) == ["bare", "other model"]
     here.submit(pod("welcome", tolerations=tolerant, gpu_models=("T4",)), 60)
     assert list(here.running) == ["welcome"]
+
+
+def test_devices_go_by_their_resource_name() -> None:
+    """A pod that asks for a whole GPU does not bind to MIG slices, nor one for AMD's GPU to NVIDIA's."""
+    mig = "nvidia.com/mig-1g.10gb"
+    here = world(
+        (
+            WorldPool(name="cut", instance_type="eight", slices={mig: 2}),
+            WorldPool(name="rdma", instance_type="one", slices={"rdma/hca": 1}),
+        )
+    )
+    ready(here, "cut", "rdma")
+    for name, resource, other in (
+        ("amd", "amd.com/gpu", ()),
+        ("shared", "nvidia.com/gpu.shared", ()),
+        ("huge", "nvidia.com/gpu", (("hugepages-2Mi", 1),)),
+        ("slice", mig, ()),
+        ("whole", "nvidia.com/gpu", (("rdma/hca", 1),)),
+    ):
+        here.submit(pod(name, gpu=GpuRequest(count=1, resource=resource), other=other), 60)
+    assert list(here.pending) == ["amd", "shared", "huge"]
+    assert [here.running[j].placement[0].node.pool for j in ("slice", "whole")] == ["cut", "rdma"]
+    here.advance(here.now_s + 60)
+    assert [(n.slices, dict(n.free.other)) for n in here.nodes.values()] == [({mig: 2}, {}), ({}, {"rdma/hca": 1})]
 
 
 def test_cpu_counts_too() -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.workload import WHOLE_DEVICES
 from pilotlight.units import quantity
 
 _TABLES: dict[type, tuple[str, type]] = {Catalog: ("instance_types", InstanceType), InstanceType: ("prices", Price)}
@@ -96,6 +97,8 @@ def _problems(catalog: Catalog) -> Iterator[str]:
 def _type_problems(offered: InstanceType) -> Iterator[str]:
     if not 1 <= offered.gpus <= MOST_GPUS:
         yield f"gpus: must be 1 or more, and at most {MOST_GPUS}"
+    if offered.gpu_resource not in WHOLE_DEVICES:
+        yield f"resource: {offered.resource!r} is not one of {', '.join(WHOLE_DEVICES)}"
     for capacity, price in offered.prices.items():
         if not (price.usd_per_hour.is_finite() and 0 < price.usd_per_hour < 1_000_000):
             yield f"prices.{capacity}.usd_per_hour: must be a positive number of dollars, not {price.usd_per_hour}"

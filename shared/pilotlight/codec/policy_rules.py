@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_values import amount_problem, suggestion
 from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy, Schedule
+from pilotlight.facts.workload import WHOLE_DEVICES
 
 Problem = tuple[str, str]
 
+_COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
+"""What every node is known to offer, whose DaemonSets' part can be taken off."""
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -49,6 +52,8 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
     for key, amount in pool.daemonsets.items():
         if amount_problem(amount):
             yield f"{path}.daemonsets.{key}", amount_problem(amount)
+        elif key not in (*_COUNTED, *pool.slices):
+            yield f"{path}.daemonsets.{key}", f"is in no count of a node: list it in {path}.slices, or take it out"
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"

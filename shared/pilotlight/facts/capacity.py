@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape
+from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
@@ -21,12 +21,16 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node offers to pods beside GPUs. ``memory`` and ``ephemeral`` are bytes."""
+    """What a node offers to pods beside GPUs. ``memory`` and ``ephemeral`` are bytes.
+
+    ``other`` are amounts of further resources by name: hugepages in bytes, "rdma/hca". What is not named is not there.
+    """
 
     cpu_milli: int = 1_000_000_000
     memory: int = 1 << 62
     ephemeral: int = 1 << 62
     pods: int = 1_000_000
+    other: tuple[tuple[str, int], ...] = ()
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +38,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
 
     ``usd_per_hour`` covers the node with its disks and public address. A node is billed at least
     ``minimum_s`` and then by ``increment_s``. ``resources`` is the predicted allocatable of an empty node,
-    that pool's DaemonSets already taken off. ``slices`` are other device resources a node of it offers
+    that pool's DaemonSets already taken off. ``resource`` is what pods ask for to get a whole GPU of it,
+    ``whole_gpus`` how many they may have so: None is all of ``gpus``. ``slices`` are parts of GPUs a node of it offers
     (MIG profiles, shared replicas). ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
     read; None for the policy's own figure.
     """
@@ -51,6 +56,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     increment_s: Seconds = 1
     boot_s: Seconds = 180
     resources: Resources = Resources()
+    resource: str = NVIDIA
+    whole_gpus: int | None = None
     slices: dict[str, int] = {}
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
@@ -61,6 +68,11 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """One readable name, unique in a plan: "a100/p4d.24xlarge/us-east-1a/spot"."""
         return "/".join(p for p in (self.pool, self.instance_type, self.zone, self.capacity_type) if p)
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The free thousandths of each device of an empty node that pods may have whole."""
+        return (MILLI_PER_GPU,) * (self.gpus if self.whole_gpus is None else self.whole_gpus)
 
 
 class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +104,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
 
-    ``devices`` are the free thousandths of each whole-GPU device; ``slices`` the free counts of other device
+    ``devices`` are the free thousandths of each whole device of ``resource``; ``slices`` the free counts of other GPU
     resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
     known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
     when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
@@ -106,6 +118,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     ready: bool
     devices: tuple[int, ...] = ()
+    resource: str = NVIDIA
     slices: dict[str, int] = {}
     free: Resources = Resources()
     labels: dict[str, str] = {}

@@ -1,13 +1,17 @@
 """The catalogue: instance types and their dated prices, as data with sources."""
 
+import re
 from datetime import datetime
 from decimal import Decimal
 
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.workload import AMD, NVIDIA, WorkloadClass
 from pilotlight.units import Seconds
+
+_AMD = re.compile(r"(?:AMD|Instinct|Radeon|MI\d)", re.IGNORECASE)
+"""How the names of AMD's models begin."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,7 +27,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     ``gpu_memory_gib`` is that of one device. ``gpu_product`` is the label NVIDIA's feature discovery sets.
     ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
-    ``slices`` are other device resources it offers (MIG profiles, shared replicas).
+    ``resource`` is what pods ask for to get one of its GPUs, as "amd.com/gpu"; empty goes by the model.
     """
 
     cloud: str
@@ -31,6 +35,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     gpus: int
     gpu_memory_gib: int = 0
     gpu_product: str = ""
+    resource: str = ""
     cpu: str = "1000000"
     memory: str = "1Ei"
     ephemeral: str = "1Ei"
@@ -41,6 +46,11 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     boot_s: Seconds = 180
     extra_usd_per_hour: Decimal = Decimal(0)
     interruptions_per_hour: float = 0.0
+
+    @property
+    def gpu_resource(self) -> str:
+        """What pods ask for to get one of its GPUs: nvidia.com/gpu unless it says otherwise or is AMD's."""
+        return self.resource or (AMD if _AMD.match(self.gpu_model) else NVIDIA)
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,18 @@ NVIDIA = "nvidia.com/gpu"
 AMD = "amd.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
 MIG_PREFIX = "nvidia.com/mig-"
+WHOLE_DEVICES = (NVIDIA, AMD)
+"""Resources whose unit is a whole GPU. No two of them are the same device."""
+
+
+def part_of_gpu(resource: str) -> bool:
+    """Whether a resource's unit is a part of a GPU: a MIG profile or a shared replica."""
+    return resource == SHARED or resource.startswith(MIG_PREFIX)
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether a resource's unit is a GPU or a part of one."""
+    return resource in WHOLE_DEVICES or part_of_gpu(resource)
 
 
 class GpuRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +97,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
 
     ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
+    ``other`` are amounts of further resources by name (hugepages in bytes, "rdma/hca"), sorted.
     ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
     seconds between its checkpoints, 0 where it names none.
     ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
@@ -94,6 +107,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     cpu_milli: int = 0
     memory: int = 0
     ephemeral: int = 0
+    other: tuple[tuple[str, int], ...] = ()
     terms: tuple[tuple[Requirement, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     gpu_models: tuple[str, ...] = ()

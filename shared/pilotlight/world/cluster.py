@@ -90,6 +90,7 @@ class WorldCluster:
             created_at=self._world.moment(node.launched_s),
             ready=node.ready,
             devices=tuple(node.devices),
+            resource=node.machine.resource,
             slices=dict(node.slices),
             free=node.free,
             labels=node.labels,

@@ -6,11 +6,13 @@ from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.catalog import InstanceType
 from pilotlight.facts.labels import CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import Seconds, UsdPerHour, milli, whole
 
 
 class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other device resources of a node.
+    """A node pool of the world's cloud. ``max`` caps its nodes; ``slices`` are other resources of a node; where they
+    name parts of GPUs, only the GPUs that they name too are whole.
 
     ``relaunches``: it starts a node by itself in the place of one that the cloud took. An ``atomic`` one grants a
     request whole or refuses it whole.
@@ -38,19 +40,25 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             labels=rules.labels,
             taints=rules.taints,
             zone=rules.zones[0] if rules.zones else "",
+            slices=rules.slices,
             relaunches=rules.relaunches,
             atomic=rules.atomic,
         )
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool in one zone with all that its catalogue entry says: what every such node is like."""
+    """A pool in one zone with all that its catalogue entry says: what every such node is like.
+
+    It has ``gpus``, of which pods may have ``whole_gpus`` by the name ``resource``.
+    """
 
     key: str
     pool: WorldPool
     zone: str
     gpus: int
     gpu_model: str
+    resource: str
+    whole_gpus: int
     price: UsdPerHour
     resources: Resources
     slices: dict[str, int]
@@ -71,17 +79,26 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             CAPACITY_TYPE: pool.capacity_type,
             ZONE: zone,
         }
+        own = kind.gpu_resource
+        parts = {name: count for name, count in pool.slices.items() if is_gpu(name) and name != own}
+        rest = tuple((name, count) for name, count in sorted(pool.slices.items()) if not is_gpu(name))
         return Machine(
             key=f"{pool.name}/{zone}",
             pool=pool,
             zone=zone,
             gpus=kind.gpus,
             gpu_model=kind.gpu_model,
+            resource=own,
+            whole_gpus=pool.slices.get(own, 0 if any(map(part_of_gpu, parts)) else kind.gpus),
             price=kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour,
             resources=Resources(
-                cpu_milli=milli(kind.cpu), memory=whole(kind.memory), ephemeral=whole(kind.ephemeral), pods=kind.pods
+                cpu_milli=milli(kind.cpu),
+                memory=whole(kind.memory),
+                ephemeral=whole(kind.ephemeral),
+                pods=kind.pods,
+                other=rest,
             ),
-            slices=pool.slices,
+            slices=parts,
             labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
             minimum_s=kind.minimum_s,
             increment_s=kind.increment_s,

@@ -20,6 +20,7 @@ from pilotlight.world.machines import Machine
 class Room(NamedTuple):
     """What is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
 
+    resource: str
     devices: tuple[int, ...]
     slices: tuple[tuple[str, int], ...]
     free: Resources
@@ -170,13 +171,13 @@ class WorldNode:
         self.cordoned = False
         self.doomed_s: Seconds | None = None
         self.idle_since_s: Seconds | None = None
-        self.devices = [MILLI_PER_GPU] * machine.gpus
+        self.devices = [MILLI_PER_GPU] * machine.whole_gpus
         self.slices = dict(machine.slices)
         self.free = machine.resources
         self.jobs: dict[str, WorldJob] = {}
         self.value: Node | None = None
         """The frozen value last shown to an observer; None after a change."""
-        self.room = Room((), (), self.free)
+        self.room = Room("", (), (), self.free)
         self.changed()
 
     @property
@@ -226,5 +227,5 @@ class WorldNode:
 
     def changed(self) -> None:
         """Work out its room anew after a pod came or went, or its state changed."""
-        self.room = Room(tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
+        self.room = Room(self.machine.resource, tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
         self.value = None

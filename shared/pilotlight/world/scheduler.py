@@ -5,11 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
-from pilotlight.facts.capacity import Resources
 from pilotlight.facts.labels import HOSTNAME, NODE_NAME
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
+from pilotlight.world.filters import affine, moved, picked, repelled, roomy
 from pilotlight.world.machines import Machine
 from pilotlight.world.nodes import Placement, Room, WorldNode
 
@@ -36,21 +35,21 @@ class Need:
         known = self._allowed.get(machine.key)
         if known is None:
             known = self._allowed[machine.key] = (
-                selects(machine.labels, self._machine_terms)
-                and untolerated(machine.pool.taints, self.shape.tolerations) is None
+                affine(machine.labels, self._machine_terms)
+                and not repelled(machine.pool.taints, self.shape.tolerations)
                 and (not self.shape.gpu_models or machine.gpu_model in self.shape.gpu_models)
             )
         return known
 
     def picks(self, node: WorldNode) -> bool:
         """Whether such a pod may run on this very node, of a machine that it may use."""
-        return not self.names_nodes or selects(node.labels, self.shape.terms)
+        return not self.names_nodes or affine(node.labels, self.shape.terms)
 
     def fits(self, room: Room) -> bool:
         """Whether one such pod fits so much room."""
         known = self._fits.get(room)
         if known is None:
-            known = pods_that_fit(self.shape, room.devices, dict(room.slices), room.free) > 0
+            known = roomy(self.shape, room.resource, room.devices, dict(room.slices), room.free)
             self._fits[room] = known
         return known
 
@@ -146,7 +145,7 @@ class Scheduler:
             node.devices[index] += gpu.milli
         if not devices:
             node.slices[gpu.resource] += gpu.count
-        node.free = _moved(node.free, demand.shape, 1)
+        node.free = moved(node.free, demand.shape, 1)
         node.changed()
         if here:
             self.add(node)
@@ -158,20 +157,10 @@ def _used_share(room: Room) -> float:
 
 
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
-    node.free = _moved(node.free, shape, -1)
-    if shape.gpu.resource not in WHOLE_DEVICES:
+    node.free = moved(node.free, shape, -1)
+    devices = picked(shape.gpu, node.machine.resource, node.devices) or ()
+    if not devices:
         node.slices[shape.gpu.resource] -= shape.gpu.count
-        return ()
-    devices = device_for(shape.gpu, node.devices) or []
     for index in devices:
         node.devices[index] -= shape.gpu.milli
-    return tuple(devices)
-
-
-def _moved(free: Resources, shape: PodShape, sign: int) -> Resources:
-    return Resources(
-        cpu_milli=free.cpu_milli + sign * shape.cpu_milli,
-        memory=free.memory + sign * shape.memory,
-        ephemeral=free.ephemeral + sign * shape.ephemeral,
-        pods=free.pods + sign,
-    )
+    return devices

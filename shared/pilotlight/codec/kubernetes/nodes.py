@@ -10,15 +10,13 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
-from pilotlight.codec.kubernetes.requests import Request, Unreadable, read_amounts, whole_units
+from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_resources, read_amounts, whole_units
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.notices import CONDITIONS
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, SHARED, Classifier, GpuRequest
+from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu
 from pilotlight.units import MILLI_PER_GPU
-
-WHOLE = (NVIDIA, AMD)
 
 
 class Onboard(NamedTuple):
@@ -36,7 +34,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     """
     meta = node.metadata
     room = read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable")
-    devices, slices = _devices(room)
+    resource, devices, slices = _devices(room)
     pool = pool_of(meta.labels, policy)
     if not _has_gpus(meta.labels, room, policy):
         return None
@@ -53,7 +51,8 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         capacity_type=kind,
         created_at=meta.created_at,
         ready=ready_since is not None and bool(devices or slices),
-        devices=_free_devices(devices, holding),
+        devices=_free_devices(resource, devices, holding),
+        resource=resource,
         slices=_free_slices(slices, holding),
         free=_free(room, [a.request for a in onboard.live]),
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
@@ -93,7 +92,7 @@ def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
 
 
 def _has_gpus(node_labels: Mapping[str, str], room: Request, policy: Policy) -> bool:
-    return any(_devices(room)) or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
+    return any(_devices(room)[1:]) or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
 
 
 def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
@@ -104,10 +103,12 @@ def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
     return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool == name), name)
 
 
-def _devices(room: Request) -> tuple[int, dict[str, int]]:
-    """Whole GPUs, and other device resources by name."""
-    slices = {n: int(a) for n, a in room.items() if a >= 1 and (n == SHARED or n.startswith(MIG_PREFIX))}
-    return min(sum(int(room.get(name, 0)) for name in WHOLE), 1024), slices
+def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
+    """Whole GPUs under the resource name that has the most, and all other GPU resources by name."""
+    whole = {name: int(room.get(name, 0)) for name in WHOLE_DEVICES}
+    own = max(WHOLE_DEVICES, key=whole.__getitem__)
+    slices = {n: int(a) for n, a in room.items() if a >= 1 and n != own and is_gpu(n)}
+    return own, min(whole[own], 1024), slices
 
 
 def _ready_since(node: KubeNode) -> datetime | None:
@@ -128,15 +129,15 @@ def _end(pod: Pod) -> datetime | None:
     return max((end for end in ends if end), default=None)
 
 
-def _free_devices(count: int, holding: Sequence[Asked]) -> tuple[int, ...]:
+def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[int, ...]:
     """Free thousandths of each device: whole requests first, then shares on the fullest device with room.
 
     Which device a pod holds is not in the API: this packing is the best that can be true.
     """
     free = [MILLI_PER_GPU] * count
-    requests = sorted((_held(a, count) for a in holding), key=lambda g: (-g.total_milli, g.resource))
+    requests = sorted((_held(a, resource, count) for a in holding), key=lambda g: (-g.total_milli, g.resource))
     for gpu in requests:
-        if gpu.resource not in WHOLE:
+        if gpu.resource != resource:
             continue
         fitting = sorted((room, i) for i, room in enumerate(free) if room >= gpu.milli)
         for _, i in fitting[: gpu.count]:
@@ -144,9 +145,9 @@ def _free_devices(count: int, holding: Sequence[Asked]) -> tuple[int, ...]:
     return tuple(free)
 
 
-def _held(asked: Asked, count: int) -> GpuRequest:
+def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
     """What a pod holds; one that cannot be read holds all."""
-    return asked.gpu or GpuRequest(count=max(1, count))
+    return asked.gpu or GpuRequest(count=max(1, count), resource=resource)
 
 
 def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
@@ -169,4 +170,5 @@ def _free(room: Request, requests: Sequence[Request]) -> Resources:
         memory=left("memory"),
         ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
         pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
+        other=tuple((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)),
     )

@@ -8,7 +8,14 @@ from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Container, Pod
 from pilotlight.codec.kubernetes.placement import Terms, pod_terms, tolerations
-from pilotlight.codec.kubernetes.requests import Request, Unreadable, effective_request, gpu_request, whole_units
+from pilotlight.codec.kubernetes.requests import (
+    Request,
+    Unreadable,
+    effective_request,
+    gpu_request,
+    other_resources,
+    whole_units,
+)
 from pilotlight.codec.kubernetes.storage import reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
@@ -132,6 +139,7 @@ def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, 
             cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
             memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
             ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
+            other=other_resources(request, asked.gpu),
             terms=terms,
             tolerations=tolerations(pod.spec.tolerations),
             gpu_models=models,

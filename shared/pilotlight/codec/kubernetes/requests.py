@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pilotlight.codec.kubernetes.objects import Container, PodSpec, ResourceLists
-from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, SHARED, GpuRequest
+from pilotlight.facts.workload import NVIDIA, WHOLE_DEVICES, GpuRequest, is_gpu
 from pilotlight.units import MILLI_PER_GPU, milli, quantity
 
 Request = dict[str, Decimal]
@@ -49,13 +49,13 @@ def effective_request(spec: PodSpec) -> Request:
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
     """The GPUs in a request, or None when it has none.
 
-    ``share`` is the gpu-share annotation: a part of one device. Raises Unreadable for devices that are unknown,
-    mixed or not whole.
+    ``share`` is the gpu-share annotation: a part of one device. Raises Unreadable for accelerators that are unknown,
+    devices that are mixed or not whole. What is asked for beside a GPU is ``other_resources``'s.
     """
     asked = {name: amount for name, amount in request.items() if amount and _is_device(name)}
-    known = [name for name in asked if _is_gpu(name)]
+    known = [name for name in asked if is_gpu(name)]
     unknown = sorted(asked.keys() - set(known))
-    if unknown and (known or share or any(map(_looks_like_accelerator, unknown))):
+    if unknown and not known and (share or any(map(_looks_like_accelerator, unknown))):
         raise Unreadable("unknown-device", f"asks for {', '.join(unknown)}, a device Pilotlight cannot buy")
     if len(known) > 1:
         raise Unreadable("mixed-devices", f"asks for {' and '.join(sorted(known))} at once: no node type offers both")
@@ -72,6 +72,19 @@ def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None
     return GpuRequest(count=int(amount), resource=resource)
 
 
+def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str, int], ...]:
+    """What a request wants beside GPUs, CPU, memory and disk, by name, in whole units: hugepages, other devices."""
+    mine = gpu.resource if gpu else ""
+    return tuple(
+        sorted(
+            (name, whole_units(amount))
+            for name, amount in request.items()
+            if amount and name not in _COMMON and name != mine
+        )
+    )
+
+
+_COMMON = ("cpu", "memory", "ephemeral-storage", "pods")
 _MOST_DEVICES = 1024
 
 
@@ -93,9 +106,11 @@ def _shared(share: str, asked: Request) -> GpuRequest:
         part = 0
     if not 0 < part <= MILLI_PER_GPU:
         raise Unreadable("bad-quantity", f"gpu-share is {share!r}: give a part of one GPU, as 0.25")
-    if any(amount > 1 for amount in asked.values()) or any(name not in (NVIDIA, AMD) for name in asked):
+    if any(amount > 1 for name, amount in asked.items() if is_gpu(name)) or any(
+        is_gpu(name) and name not in WHOLE_DEVICES for name in asked
+    ):
         raise Unreadable("bad-quantity", "gpu-share goes with at most one whole GPU")
-    return GpuRequest(count=1, milli=part, resource=next(iter(asked), NVIDIA))
+    return GpuRequest(count=1, milli=part, resource=next((name for name in asked if is_gpu(name)), NVIDIA))
 
 
 def _own(container: Container, path: str) -> Request:
@@ -133,10 +148,6 @@ def _is_device(name: str) -> bool:
     """Extended resources have a domain of their own; ``*.kubernetes.io/`` is Kubernetes's."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
-
-
-def _is_gpu(name: str) -> bool:
-    return name in (NVIDIA, AMD, SHARED) or name.startswith(MIG_PREFIX)
 
 
 def _looks_like_accelerator(name: str) -> bool:

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.kubernetes.models import capacity_type
-from pilotlight.codec.kubernetes.nodes import WHOLE, pool_of
+from pilotlight.codec.kubernetes.nodes import pool_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, PodSpec, Wire
 from pilotlight.facts.checkup import SeenNode, SeenNodePool, SeenScaledObject, SeenSet
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import WHOLE_DEVICES
 from pilotlight.units import quantity
 
 
@@ -148,6 +149,6 @@ def seen_scaled(each: ScaledObject) -> SeenScaledObject:
 def _gpus(amounts: Mapping[str, object]) -> int:
     """Whole GPUs; what is no quantity counts as none."""
     try:
-        return sum(int(quantity(str(amounts.get(name, 0)))) for name in WHOLE)
+        return sum(int(quantity(str(amounts.get(name, 0)))) for name in WHOLE_DEVICES)
     except ValueError:
         return 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pilotlight.decide.capacity.fit import WHOLE_DEVICES, device_for, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.workload import PodShape
@@ -22,23 +22,28 @@ class Bin:
     pool: str
     labels: Mapping[str, str]
     taints: Sequence[Taint]
+    resource: str
     devices: list[int]
     slices: dict[str, int]
     cpu_milli: int
     memory: int
     ephemeral: int
     pods: int
+    other: dict[str, int]
     taken: list[tuple[PodShape, int]] = field(default_factory=list)
     full: bool = False
 
     @property
     def free(self) -> Resources:
         """What is left beside GPUs."""
-        return Resources(cpu_milli=self.cpu_milli, memory=self.memory, ephemeral=self.ephemeral, pods=self.pods)
+        other = tuple(self.other.items()) if self.other else ()
+        return Resources(
+            cpu_milli=self.cpu_milli, memory=self.memory, ephemeral=self.ephemeral, pods=self.pods, other=other
+        )
 
     def room_for(self, shape: PodShape) -> int:
         """How many more pods of a shape fit, by size alone."""
-        return pods_that_fit(shape, self.devices, self.slices, self.free)
+        return pods_that_fit(shape, self.resource, self.devices, self.slices, self.free)
 
     def put(self, shape: PodShape, count: int) -> None:
         """Use the room of ``count`` pods that fit."""
@@ -52,7 +57,9 @@ class Bin:
         self.memory -= shape.memory * count
         self.ephemeral -= shape.ephemeral * count
         self.pods -= count
-        if gpu.resource not in WHOLE_DEVICES:
+        for name, amount in shape.other:
+            self.other[name] -= amount * count
+        if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
             return
         for _ in range(count):
@@ -62,15 +69,14 @@ class Bin:
 
 def of_node(node: Node) -> Bin:
     """The free room of a node that takes pods."""
-    return _bin("ready", node.name, node.pool, node.labels, node.taints, node.devices, node.slices, node.free)
+    gpus = node.resource, node.devices, node.slices
+    return _bin("ready", node.name, node.pool, node.labels, node.taints, gpus, node.free)
 
 
 def of_offering(offering: Offering, kind: Literal["booting", "new"], where: str) -> Bin:
     """The predicted room of an empty node of an offering."""
-    devices = (MILLI_PER_GPU,) * offering.gpus
-    return _bin(
-        kind, where, offering.pool, offering.labels, offering.taints, devices, offering.slices, offering.resources
-    )
+    gpus = offering.resource, offering.devices, offering.slices
+    return _bin(kind, where, offering.pool, offering.labels, offering.taints, gpus, offering.resources)
 
 
 def _bin(
@@ -79,22 +85,24 @@ def _bin(
     pool: str,
     labels: Mapping[str, str],
     taints: Sequence[Taint],
-    devices: Sequence[int],
-    slices: Mapping[str, int],
+    gpus: tuple[str, Sequence[int], Mapping[str, int]],
     free: Resources,
 ) -> Bin:
+    resource, devices, slices = gpus
     return Bin(
         kind=kind,
         where=where,
         pool=pool,
         labels=labels,
         taints=taints,
+        resource=resource,
         devices=list(devices),
         slices=dict(slices),
         cpu_milli=free.cpu_milli,
         memory=free.memory,
         ephemeral=free.ephemeral,
         pods=free.pods,
+        other=dict(free.other),
     )
 
 

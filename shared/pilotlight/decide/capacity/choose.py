@@ -17,7 +17,7 @@ from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import MIG_PREFIX, SHARED, PodShape
+from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, cents
 
 NAMES_A_GPU = frozenset(
@@ -57,6 +57,8 @@ class Eligible:
 
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
+    if not _offers(offering, shape.gpu.resource):
+        return "device", f"its nodes offer {_offered(offering)}, the pod asks for {shape.gpu.resource}"
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
     taint = untolerated(offering.taints, shape.tolerations)
@@ -66,18 +68,45 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
         return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
     if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
         return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
-    if not pods_that_fit(shape, (MILLI_PER_GPU,) * offering.gpus, offering.slices, offering.resources):
+    missing = _missing(shape, offering)
+    if missing:
+        return "resource", f"its nodes offer no {' and no '.join(missing)} (pools.{offering.pool}.slices)"
+    if not per_node(shape, offering):
         return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
     return None
 
 
+def per_node(shape: PodShape, offering: Offering) -> int:
+    """How many pods of a shape an empty node holds."""
+    return pods_that_fit(shape, offering.resource, offering.devices, offering.slices, offering.resources)
+
+
+def _offers(offering: Offering, resource: str) -> bool:
+    return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
+
+
+def _offered(offering: Offering) -> str:
+    own = [offering.resource] if offering.devices else []
+    return " and ".join([*own, *sorted(offering.slices)]) or "no GPU to pods"
+
+
+def _missing(shape: PodShape, offering: Offering) -> list[str]:
+    """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
+    if not shape.other:
+        return []
+    have = dict(offering.resources.other)
+    return [name for name, _ in shape.other if name not in have]
+
+
 def _lack(shape: PodShape, offering: Offering) -> str:
     have = offering.resources
-    if shape.gpu.resource.startswith(MIG_PREFIX) or shape.gpu.resource == SHARED:
-        if offering.slices.get(shape.gpu.resource, 0) < shape.gpu.count:
-            return f"needs {shape.gpu}, a node offers {offering.slices.get(shape.gpu.resource, 0)}"
-    elif offering.gpus < shape.gpu.count:
-        return f"needs {shape.gpu}, a node has {offering.gpus}"
+    whole = shape.gpu.resource == offering.resource
+    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
+    if gpus < shape.gpu.count:
+        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
+    for name, amount in shape.other:
+        if dict(have.other)[name] < amount:
+            return f"needs {amount} {name}, {dict(have.other)[name]} allocatable"
     if shape.cpu_milli > have.cpu_milli:
         return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
     if shape.memory > have.memory:
@@ -107,7 +136,7 @@ def eligible(
         else:
             able.append(offering)
     if not able:
-        return Eligible((), tuple(rejected), _no_pool(shape, codes))
+        return Eligible((), tuple(rejected), _no_pool(shape, codes, offerings))
     if _model_unsaid(shape, rules, able):
         message = (
             f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
@@ -129,10 +158,7 @@ def eligible(
                 free.append(offering)
     preferred = [o for o in free if o.capacity_type in rules.capacity_types]
     chosen = preferred or (free if rules.fallback == "allow" else [])
-    candidates = tuple(
-        Candidate(o, pods_that_fit(shape, (MILLI_PER_GPU,) * o.gpus, o.slices, o.resources), speeds[o.gpu_model])
-        for o in chosen
-    )
+    candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
     return Eligible(candidates, tuple(rejected), barred=over)
 
 
@@ -155,7 +181,20 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
     return None
 
 
-def _no_pool(shape: PodShape, codes: set[Code]) -> tuple[Code, str]:
+def _no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
+    if codes == {"device"}:
+        have = " and ".join(sorted({_offered(o) for o in offerings}))
+        return "device", (
+            f"asks for {shape.gpu.resource}, which no pool offers (they offer {have}): add a pool of such a type, or "
+            "list it in pools.<pool>.slices where its nodes have it"
+        )
+    codes = codes - {"device"}
+    if "resource" in codes:
+        names = sorted({name for o in offerings for name in _missing(shape, o)})
+        return "resource", (
+            f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer: take it out of the "
+            "pod, or list it in pools.<pool>.slices where a pool's nodes have it"
+        )
     if codes <= {"selector"}:
         return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
     if codes <= {"selector", "toleration"}:

@@ -1,12 +1,13 @@
 """Whether a pod may run on a node, by the rules of the Kubernetes scheduler (labels, taints, room)."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pilotlight.facts.capacity import Resources, Taint
-from pilotlight.facts.workload import AMD, NVIDIA, GpuRequest, PodShape, Requirement, Toleration
+from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration
 from pilotlight.units import MILLI_PER_GPU
 
-WHOLE_DEVICES = (NVIDIA, AMD)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def selects(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
@@ -27,11 +28,15 @@ def holds(labels: Mapping[str, str], requirement: Requirement) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            try:
-                have, bound = int(value or ""), int(requirement.values[0])
-            except (ValueError, IndexError):
+            have, bound = _integer(value or ""), _integer(*requirement.values[:1])
+            if have is None or bound is None:
                 return False
             return have > bound if requirement.operator == "Gt" else have < bound
+
+
+def _integer(text: str = "") -> int | None:
+    """A number as Go's ParseInt reads it: Python's int() would take "1_0" and " 1" too."""
+    return int(text) if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63 else None
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
@@ -64,10 +69,12 @@ def device_for(gpu: GpuRequest, devices: Sequence[int]) -> list[int] | None:
     return whole[: gpu.count] if len(whole) >= gpu.count else None
 
 
-def pods_that_fit(shape: PodShape, devices: Sequence[int], slices: Mapping[str, int], free: Resources) -> int:
-    """How many pods of one shape fit a node with so much free."""
+def pods_that_fit(
+    shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: Resources
+) -> int:
+    """How many pods of one shape fit a node with so much free; ``devices`` are whole ones of ``resource``."""
     gpu = shape.gpu
-    if gpu.resource not in WHOLE_DEVICES:
+    if gpu.resource != resource:
         count = slices.get(gpu.resource, 0) // gpu.count
     elif gpu.milli < MILLI_PER_GPU:
         count = sum(d // gpu.milli for d in devices)
@@ -81,4 +88,7 @@ def pods_that_fit(shape: PodShape, devices: Sequence[int], slices: Mapping[str, 
         count = min(count, free.memory // shape.memory)
     if shape.ephemeral:
         count = min(count, free.ephemeral // shape.ephemeral)
+    if shape.other:
+        have = dict(free.other)
+        count = min(count, *(have.get(name, 0) // amount for name, amount in shape.other))
     return max(0, min(count, free.pods))

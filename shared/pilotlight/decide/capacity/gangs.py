@@ -93,7 +93,18 @@ class Savepoint:
         self.findings = len(run.findings)
         self._headroom = run.headroom.saved()
         self._bins = [
-            (b, list(b.devices), dict(b.slices), b.cpu_milli, b.memory, b.ephemeral, b.pods, len(b.taken), b.full)
+            (
+                b,
+                list(b.devices),
+                dict(b.slices),
+                b.cpu_milli,
+                b.memory,
+                b.ephemeral,
+                b.pods,
+                dict(b.other),
+                len(b.taken),
+                b.full,
+            )
             for b in (*run.ready, *run.booting, *run.bought_bins())
         ]
         self._bought = {
@@ -106,9 +117,9 @@ class Savepoint:
         del run.outcomes[self.outcomes :]
         del run.findings[self.findings :]
         run.headroom = self._headroom
-        for b, devices, slices, cpu, memory, ephemeral, pods, taken, full in self._bins:
+        for b, devices, slices, cpu, memory, ephemeral, pods, other, taken, full in self._bins:
             b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
-            b.ephemeral, b.pods, b.full = ephemeral, pods, full
+            b.ephemeral, b.pods, b.other, b.full = ephemeral, pods, other, full
             del b.taken[taken:]
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]

@@ -1,15 +1,16 @@
 """What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
+from types import MappingProxyType
 
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, Resources
 from pilotlight.facts.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.facts.workload import Finding
+from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
 
 NO_BUYS = 3
@@ -86,8 +87,13 @@ def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, Po
     }
 
 
-def predicted_allocatable(machine: InstanceType, daemonsets: dict[str, str]) -> Resources:
-    """What an empty node will offer to pods: the machine less kubelet and system reserves, less its DaemonSets."""
+def predicted_allocatable(
+    machine: InstanceType, daemonsets: Mapping[str, str], slices: Mapping[str, int] = MappingProxyType({})
+) -> Resources:
+    """What an empty node will offer to pods: the machine less kubelet and system reserves, less its DaemonSets.
+
+    Of ``slices`` those that are no GPUs count here.
+    """
     cpu, memory, disk = milli(machine.cpu), whole(machine.memory), whole(machine.ephemeral)
     taken = {name: quantity(amount) for name, amount in daemonsets.items()}
 
@@ -99,7 +105,23 @@ def predicted_allocatable(machine: InstanceType, daemonsets: dict[str, str]) -> 
         memory=less(memory - _stepped(memory, MEMORY_RESERVE, _GIB, 100) - EVICTION_MEMORY, "memory"),
         ephemeral=less(disk - disk // 10, "ephemeral-storage"),
         pods=less(machine.pods, "pods"),
+        other=tuple((name, less(count, name)) for name, count in sorted(slices.items()) if not is_gpu(name)),
     )
+
+
+def _gpus(machine: InstanceType, pool: PoolPolicy) -> tuple[int, dict[str, int]]:
+    """The GPUs that a node's pods may have whole, and the parts of GPUs; its DaemonSets already taken off.
+
+    Where a pool's ``slices`` name parts of GPUs, its GPUs are cut up: whole are those that ``slices`` names.
+    """
+    own = machine.gpu_resource
+    offered = {own: machine.gpus, **{name: count for name, count in pool.slices.items() if is_gpu(name)}}
+    if own not in pool.slices and any(part_of_gpu(name) for name in pool.slices):
+        offered[own] = 0
+    for name, amount in pool.daemonsets.items():
+        if name in offered:
+            offered[name] = max(0, offered[name] - whole(amount))
+    return offered.pop(own), offered
 
 
 def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
@@ -115,6 +137,7 @@ def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, 
 def _offering(
     policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
 ) -> Offering:
+    whole_gpus, slices = _gpus(machine, pool)
     return Offering(
         pool=name,
         instance_type=pool.instance_type,
@@ -127,8 +150,10 @@ def _offering(
         minimum_s=machine.minimum_s,
         increment_s=machine.increment_s,
         boot_s=machine.boot_s,
-        resources=predicted_allocatable(machine, pool.daemonsets),
-        slices=pool.slices,
+        resources=predicted_allocatable(machine, pool.daemonsets, pool.slices),
+        resource=machine.gpu_resource,
+        whole_gpus=whole_gpus,
+        slices=slices,
         labels=_labels(name, pool, machine, zone),
         taints=pool.taints,
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,

@@ -181,7 +181,7 @@ def _warm_buys(run: Provisioner, by_pool: Mapping[str, Offering], policy: Policy
 
 
 def _untouched(bin_: Bin, offering: Offering) -> bool:
-    return not bin_.taken and bin_.devices == [1000] * offering.gpus
+    return not bin_.taken and sum(bin_.devices) >= sum(offering.devices) and bin_.slices == offering.slices
 
 
 def _warm_buy(offering: Offering, count: int, terms: Terms | None, why: str) -> Buy:
