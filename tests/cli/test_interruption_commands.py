@@ -74,6 +74,7 @@ def test_a_drill_takes_a_node_and_prints_what_became_of_it(drilled: tuple[World,
     assert "spot-interruption of n1 (n1, pool a10g)" in done.stdout
     steps = [line.split(" ", 3)[3] for line in done.stdout.splitlines() if line.startswith("  ") and line[2].isdigit()]
     assert steps == ["asked ml/train-0 for a checkpoint", "evicted ml/train-0"]
+    assert "  verified: the cloud says so too" in done.stdout
     assert "  released; 0.0" in done.stdout
     assert "GPU-hours of work ($0.00) lost in all" in done.stdout
     assert "n1" not in world.nodes

@@ -9,6 +9,8 @@ def lines(found: Interruption) -> list[str]:
     where = f" ({found.node or 'still booting'}, pool {found.pool})" if found.pool else ""
     out = [f"{found.received_at:%Y-%m-%d %H:%M:%S} UTC  {found.kind} of {found.instance}{where}"]
     out.append(f"  {'ours' if found.ours else 'not ours'}: {found.why}")
+    if found.proof:
+        out.append(f"  {found.truth}: {found.proof}")
     if found.deadline:
         left = human((found.deadline - found.received_at).total_seconds())
         out.append(f"  it goes at {found.deadline:%H:%M:%S}, {left} after the notice")

@@ -40,7 +40,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
     or given back, and ``Unavailable`` is raised, so that the notice comes again.
     """
-    now = deps.clock.now()
+    now = notices.moment(deps)
     try:
         known = notices.find(deps, notice.instance)
         if known is not None and not news(known.found, notice):

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
+from pilotlight.errors import Retry
 from pilotlight.facts.interruption import Interruption, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
@@ -27,6 +28,14 @@ class Kept(NamedTuple):
 
     found: Interruption
     version: int
+
+
+def moment(deps: Deps) -> datetime:
+    """The store's time; this worker's own where the store does not answer: work is saved without it too."""
+    try:
+        return deps.now()
+    except Retry:
+        return deps.clock.now()
 
 
 def find(deps: Deps, instance: str) -> Kept | None:

@@ -40,7 +40,7 @@ class Rescue:
         self.deps, self.found, self.view = deps, found, view
         self.questions = questions or Questions(deps)
         self.beside: Sequence[Rescue] = ()
-        self.now: datetime = deps.clock.now()
+        self.now: datetime = notices.moment(deps)
         self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
         self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
         self.did: list[str] = []
