@@ -68,7 +68,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
     was last lit for. ``in_flight`` still boots; ``came`` is ready and its pods are not bound yet: nothing more is
     bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are pools whose cloud keeps
-    their last node, and until when that is believed.
+    their last node, and until when that is believed. ``rests`` are nodes that a person opened while they were given
+    back, and until when they stay.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -84,6 +85,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     came: tuple[InFlight, ...] = ()
     overdue: tuple[InFlight, ...] = ()
     floors: dict[str, datetime] = {}
+    rests: dict[str, datetime] = {}
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""

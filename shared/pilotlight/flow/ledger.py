@@ -83,7 +83,7 @@ def remember(state: State, cluster: str, was: Remembered, memory: Memory) -> Rem
 
 
 def _lasting(memory: Memory) -> Memory:
-    return msgspec.structs.replace(memory, in_flight=(), came=(), overdue=(), idle_since={})
+    return msgspec.structs.replace(memory, in_flight=(), came=(), overdue=(), idle_since={}, rests={})
 
 
 def flight_name(cluster: str, decision: str, n: int) -> str:

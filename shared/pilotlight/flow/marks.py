@@ -4,10 +4,12 @@ Key: ``mark/<cluster>/<node>``, written before the node is marked and deleted be
 marked node that no record names, which the next look opens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from pilotlight.errors import BadRequest, Conflict
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.cluster import NODE_MARK, Claim, NodeMark, Owner
@@ -58,6 +60,69 @@ def open_node(deps: Deps, node: str) -> None:
         deps.cluster.uncordon(node)
     except BadRequest:
         return
+
+
+def settle(
+    deps: Deps, nodes: Sequence[Node], leaving: Container[str], now: datetime
+) -> tuple[dict[str, datetime], tuple[Finding, ...]]:
+    """Set marks against what a look shows: nodes that rest and until when, and what people should know.
+
+    A node that a person opened while it was being given back rests; one that others keep closed is closed again. A mark
+    that no record names, and one whose time is over, comes off. What may still be called for a node keeps it closed.
+    """
+    known = {mark.node: mark for mark in every(deps)}
+    rests: dict[str, datetime] = {}
+    findings: list[Finding] = []
+    for node in nodes:
+        mark = known.pop(node.name, None)
+        if mark is None:
+            if node.marked and node.name not in leaving:
+                open_node(deps, node.name)
+            continue
+        if mark.closed and not node.marked and _settled(mark, now):
+            mark = _opened_by_hand(deps, mark, now)
+            findings += [_told(node.name)] if "person" in mark.owners else []
+        elif "release" in mark.owners and node.name not in leaving and _over(mark.owners["release"], now):
+            lift(deps, node.name, "release", by=mark.owners["release"].by)
+        person = mark.owners.get("person")
+        if person is not None and person.until is not None and person.until > now:
+            rests[node.name] = person.until
+        elif person is not None:
+            lift(deps, node.name, "person")
+    for gone in known.values():
+        if _settled(gone, now):
+            forget(deps, gone.node)
+    return rests, tuple(findings)
+
+
+def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
+    """A release is off for an hour; what else keeps the node closed closes it again."""
+    owners: dict[Owner, Claim] = {name: claim for name, claim in mark.owners.items() if name != "release"}
+    if "release" in mark.owners:
+        owners["person"] = Claim(why="opened while it was being given back", since=now, until=now + REST)
+    changed = NodeMark(node=mark.node, owners=owners)
+    if owners != mark.owners:
+        _, version = _read(deps, mark.node)
+        _put(deps, changed, version)
+    if changed.closed:
+        deps.cluster.cordon(mark.node)
+    return changed
+
+
+def _told(node: str) -> Finding:
+    return Finding(
+        subject=f"node {node}",
+        code="opened-by-hand",
+        message="it is kept for an hour, then judged like any idle node",
+    )
+
+
+def _settled(mark: NodeMark, now: datetime) -> bool:
+    return all(now - claim.since >= SETTLED for claim in mark.owners.values())
+
+
+def _over(claim: Claim, now: datetime) -> bool:
+    return claim.until is not None and claim.until <= now
 
 
 def every(deps: Deps) -> Iterator[NodeMark]:

@@ -11,7 +11,7 @@ from pilotlight.decide.capacity.warm import seen
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import instances, ledger
+from pilotlight.flow import instances, ledger, marks
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight, ready_for_s
 from pilotlight.units import clock_seconds
@@ -47,6 +47,8 @@ def settle(deps: Deps, sight: Sight) -> Sight:
             continue
         ledger.forget_flight(deps.state, key)
     memory, findings = _sizes(memory, sight.pools)
+    rests, opened = marks.settle(deps, sight.view.nodes, sight.leaving, sight.now)
+    memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(sight.view.nodes, sight.pools)
     was = ledger.remember(deps.state, deps.name, sight.was, memory)
     instances.learn(deps, sight)

@@ -168,6 +168,9 @@ class _Judge:
 
         if node.name in self.reserved:
             return keep(self.reserved[node.name])
+        rests = self.memory.rests.get(node.name)
+        if rests is not None and rests > self.now:
+            return keep("idle, but a person opened it while it was being given back: it rests", rests)
         if blockers:
             return keep(f"idle, but {blockers[0]} stops the drain: {cents(self.offering.usd_per_hour)}/h")
         floor = self.memory.floors.get(self.offering.pool)
