@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pilotlight.decide.money.month import Amount, Month, cents
+from pilotlight.report.terminal import shown
 from pilotlight.units import Usd
 
 NOBODY = "(no team)"
@@ -116,7 +117,8 @@ def as_csv(month: Month) -> str:
 
 def _plain(name: str) -> str:
     """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name
+    # A carriage return would end the row for some readers; it is shown by its escape.
+    return shown(f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name)
 
 
 def _percent(share: Decimal) -> str:
