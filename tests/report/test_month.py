@@ -15,9 +15,9 @@ from rich.console import Console
 
 from pilotlight.decide.money.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
+from pilotlight.report import terminal
 from pilotlight.report.month_page import page
 from pilotlight.report.month_table import as_csv, notes, parts, render
-from pilotlight.report.terminal import shown
 
 BARS = (0xC2, 0x41, 0x0C)
 """The colour of what teams held, in light mode."""
@@ -164,7 +164,9 @@ def test_a_table_for_spreadsheets_adds_up_and_runs_nothing() -> None:
     assert sum(Decimal(row["usd"]) for row in rows if row["part"] == "by machine") == Decimal("3427.50")
     for begins in "=+-@\t\r":
         odd = month([_day(1, _line("used", "1", "1", team=f"{begins}cmd()"))], [], FIRST, LAST)
-        assert shown(f"'{begins}cmd()") in {row["name"] for row in csv.DictReader(io.StringIO(as_csv(odd), newline=""))}
+        assert terminal.shown(f"'{begins}cmd()") in {
+            row["name"] for row in csv.DictReader(io.StringIO(as_csv(odd), newline=""))
+        }
 
 
 def test_the_page_asks_for_nothing_and_escapes_names() -> None:
