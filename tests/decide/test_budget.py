@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,9 +22,9 @@ from pilotlight.decide.money.budget import (
     used,
     window,
 )
-from pilotlight.decide.money.holds import claim_more, claim_new, lit, match
+from pilotlight.decide.money.holds import lit, match
 from pilotlight.decide.money.purse import Purse
-from pilotlight.facts.budget import Account, Hold, Meter, Terms
+from pilotlight.facts.budget import Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import PodDemand
@@ -217,44 +218,6 @@ def test_who_may_share_a_new_node(changed: dict[str, object], may: bool) -> None
     assert covers(terms(), terms(**changed)) is may
 
 
-def test_claiming_twice_is_claiming_once() -> None:
-    """A purchase that is claimed again after a crash holds what it held."""
-    day, hold = meter(), opened("h", "d", terms(), NOON)
-    once = claim_new(day, Account(), [hold]).account
-    assert claim_new(day, once, [hold]).account == once
-
-
-def test_a_purchase_is_held_whole_or_not_at_all() -> None:
-    """Where one node of two would fit, two are refused with the figure of both, and nothing is held."""
-    day = meter(usd=Decimal(6))
-    two = [opened(name, "d", terms(), NOON) for name in ("a", "b")]
-    claim = claim_new(day, Account(), two)
-    assert (claim.account, claim.refused.partition(" a day")[0]) == (Account(), "team research: $9.00 of $6.00")
-    assert claim_new(day, Account(), two[:1]).refused == ""
-
-
-MORE = {
-    "there is room: the whole": (100, "0", Decimal(6), ""),
-    "no room: what it is committed to stays": (100, "95", Decimal("4.5"), "$101.00 of $100.00"),
-    "a new window with little left: what is left": (100, None, Decimal(3), "$103.00 of $100.00"),
-}
-
-
-@pytest.mark.parametrize(("limit", "others", "granted", "why"), MORE.values(), ids=MORE.keys())
-def test_moving_a_hold_on(limit: int, others: str | None, granted: Decimal, why: str) -> None:
-    """A lit node's hold moves on where that fits; else it keeps what it has, or gets what is left."""
-    day = meter(usd=Decimal(limit))
-    has = opened("h", "d", terms(), NOON)
-    wants = Hold(id="h", decision="d", terms=has.terms, since=NOON, binds_until=has.binds_until + timedelta(minutes=45))
-    account = Account(held={"h": Decimal("4.5"), "x": Decimal(others)} if others is not None else {"x": Decimal(97)})
-    claim = claim_more(day, account, has, wants, NOON)
-    assert claim.account.held["h"] == granted
-    assert claim.account.total <= day.limit
-    assert why in claim.refused
-    assert bool(claim.refused) is bool(why)
-    assert claim.short == max(Decimal(0), Decimal("4.5") - granted)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["", "n0", "n1", "n2", "n3"])), max_size=6),
     st.lists(st.integers(0, 30), max_size=4),
@@ -270,7 +233,7 @@ def test_no_hold_and_no_instance_is_matched_twice(
         bound = "" if instance in seen else instance
         seen.add(bound)
         since = NOON - timedelta(minutes=ago)
-        made.append(Hold(id=f"h{n}", decision="d", terms=terms(), since=since, binds_until=since, instance=bound))
+        made.append(msgspec.structs.replace(opened(f"h{n}", "d", terms(), since), binds_until=since, instance=bound))
     booting = tuple(
         Booting(instance=f"n{n}", requested_at=NOON - timedelta(minutes=ago)) for n, ago in enumerate(instances)
     )

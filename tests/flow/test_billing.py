@@ -14,7 +14,7 @@ from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
-from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, PoolPolicy
+from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import bill, ladder
 from pilotlight.flow.billing.tick import billing, standing
@@ -81,7 +81,8 @@ def test_each_step_is_told_once_on_the_way_up_and_acts() -> None:
 
 def test_a_new_period_takes_the_steps_back_and_buys_again() -> None:
     """After midnight the pod that was refused gets its node, and people hear that it is over."""
-    on = Stage(budgets=(day("4", hard=True, ladder=(LadderStep(at=Decimal("0.2"), do="no-new-buys"),)),))
+    budget = day("4", hard=True, ladder=(LadderStep(at=Decimal("0.2"), do="no-new-buys"),))
+    on = Stage(budgets=(budget,), classes={"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=7200)})
     on.event(on.submit("a", run_s=HOUR))
     hours(on, 2)
     on.event(on.submit("late", run_s=HOUR))

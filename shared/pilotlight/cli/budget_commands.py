@@ -79,7 +79,7 @@ def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
         yield Standing(
             cluster=kept.name,
             meter=meter,
-            held=accounts.account(kept, meter).total,
+            held=accounts.total(kept, meter),
             spent=spent.get(meter.key),
             rung=rungs.get(meter.budget.name),
         )

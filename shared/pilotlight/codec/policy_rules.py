@@ -79,8 +79,10 @@ def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:
         yield f"{path}.gpu_models", "is empty: name models, or write any"
     if rules.idle_timeout is not None and rules.idle_timeout > rules.max_idle_timeout:
         yield f"{path}.idle_timeout", "is more than max_idle_timeout"
-    if rules.max_runtime <= 0:
+    if rules.max_runtime is not None and rules.max_runtime <= 0:
         yield f"{path}.max_runtime", "must be more than 0"
+    if rules.hold <= 0:
+        yield f"{path}.hold", "must be more than 0"
 
 
 def _caps(path: str, caps: Caps) -> Iterator[Problem]:

@@ -135,7 +135,7 @@ def spot_refusal(shape: PodShape, rate: float, boot_s: Seconds, rules: ClassPoli
 
     Asked only where the pod tells its checkpoints, or its class wants that of runs over ``require_checkpoint_over``.
     """
-    run_s = shape.max_run_s or rules.max_runtime
+    run_s = shape.max_run_s or rules.longest_run_s
     longest_s = rules.require_checkpoint_over
     if not shape.checkpoint_s and (longest_s is None or run_s <= longest_s):
         return ""

@@ -29,10 +29,23 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts against a meter: ``settled`` at real cost, ``held`` by hold id. Changed by compare-and-set only."""
+    """What counts against a meter, or a part of it. Changed by compare-and-set only, and an id moves one way in it.
+
+    ``held`` by hold id, ``settled`` at real cost. ``done`` is what ids were settled at: they were held once and never
+    come back; one is forgotten once its hold says that every account of its life has it.
+
+    A meter with more holds than a record takes has ``parts``, as its first one says. ``moved`` is the room a part has
+    from the others (the first one's is the limit and what it has moved), ``giving`` what it gave up for another part
+    by the name of that transfer, ``taken`` the names of those it has added.
+    """
 
     settled: Decimal = Decimal(0)
     held: dict[str, Decimal] = {}
+    done: dict[str, Decimal] = {}
+    parts: int = 1
+    moved: Decimal = Decimal(0)
+    giving: dict[str, "Transfer"] = {}
+    taken: tuple[str, ...] = ()
 
     @property
     def total(self) -> Decimal:
@@ -40,11 +53,20 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return self.settled + sum(self.held.values(), Decimal(0))
 
 
+class Transfer(msgspec.Struct, frozen=True, kw_only=True):
+    """Room on its way to the part of a number."""
+
+    to: int
+    room: Decimal
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What a node is bought for, as far as budgets ask.
 
     ``run_s`` is the longest run of that, ``run_source`` where the figure comes from; ``typical_s`` is the run that
-    budgets with ``hard: false`` hold. ``minimum_s`` and ``increment_s`` are the cloud's billing steps.
+    budgets with ``hard: false`` hold. ``stretch_s`` is what hard budgets hold at first where the node may be stopped at
+    their cap; 0 where it may not, and the whole run is held. ``minimum_s`` and ``increment_s`` are the cloud's billing
+    steps.
     """
 
     pool: str
@@ -57,6 +79,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     run_s: Seconds
     run_source: str
     typical_s: Seconds
+    stretch_s: Seconds = 0
     minimum_s: Seconds = 0
     increment_s: Seconds = 1
 
@@ -64,8 +87,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """One node's claim on every meter that applies to it, from before it is bought until its cost is settled.
 
-    Held while ``instance`` is empty, bought once it is known, stopped once ``ended_at`` is. A pod that binds before
-    ``binds_until`` is covered for its whole run. ``frozen``: that moment could not be moved on, the node is cordoned.
+    Held while ``instance`` is empty, bought once it is known (by the look of ``matched_at``), stopped once ``ended_at``
+    is, ``closed`` once all of its ``accounts`` have settled it. Each account is listed before anything is held there.
+    Hard budgets hold its node up to ``until``; a pod that binds before ``binds_until`` is covered for its whole run.
+    ``frozen``: that could not be moved on, the node is cordoned. ``stopping``: its node is being stopped in order.
+    ``void``: nothing was bought for it, so that it costs nothing.
     """
 
     id: str
@@ -73,20 +99,29 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms
     since: datetime
     binds_until: datetime
+    until: datetime
     instance: str = ""
+    matched_at: datetime | None = None
+    accounts: tuple[str, ...] = ()
     ended_at: datetime | None = None
+    void: bool = False
+    closed: bool = False
     frozen: bool = False
+    stopping: bool = False
+
+
+class Charged(msgspec.Struct, frozen=True, kw_only=True):
+    """Until when an instance was charged by a hold that has ended: nobody charges that time again."""
+
+    hold: str
+    until: datetime
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a meter is used: settled and held. ``ahead`` is what holds will take of the period after it.
-
-    That is worked out once a node bought now could not be ready before the period ends.
-    """
+    """How far a meter is used: settled and held."""
 
     meter: Meter
     total: Decimal
-    ahead: Decimal = Decimal(0)
 
 
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,11 +196,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True):
-    """The balances a plan is made with. ``look_again_at`` is when the hold of a lit node must next be moved on.
+    """The balances a plan is made with, of windows ahead too where something is held.
 
-    ``typical`` is the median run of a class, where it is known; ``steps`` are those of the budgets' ladders in force.
-    ``frozen`` are nodes, by name, that nothing may bind to until there is room; true for an empty one for whose idling
-    nothing more is held.
+    ``look_again_at`` is when the hold of a lit node must next be moved on. ``typical`` is the median run of a class,
+    where it is known; ``steps`` are those of the budgets' ladders in force. ``frozen`` are nodes, by name, that nothing
+    may bind to until there is room; true for an empty one for whose idling nothing more is held.
     """
 
     balances: tuple[Balance, ...] = ()

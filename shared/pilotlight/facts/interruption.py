@@ -12,6 +12,10 @@ from pilotlight.units import Seconds, Usd, cents
 Truth = Literal["verified", "unverified", "disproved"]
 """``verified``: the node or its cloud says so too, or it is our own word. ``disproved``: they say otherwise."""
 
+StopKind = Literal["hard-cap", "max-runtime"]
+"""Stops of our own: what a hard budget holds ends, or the longest run that a class's policy allows."""
+STOP_KINDS: tuple[StopKind, ...] = ("hard-cap", "max-runtime")
+
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
 
@@ -51,7 +55,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     instance: str
-    kind: NoticeKind
+    kind: NoticeKind | StopKind
     cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None

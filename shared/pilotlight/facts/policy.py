@@ -87,17 +87,31 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
     ``wait_usd_per_hour`` is what an hour of one waiting pod is worth: it prices relighting and warm nodes.
     ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
+    ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
+    may stop its nodes in order; they are then held for in stretches of ``hold``.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
     fallback: Literal["deny", "allow"] = "deny"
     idle_timeout: Duration | None = None
     max_idle_timeout: Duration = 3600
-    max_runtime: Duration = 86_400
+    max_runtime: Duration | None = None
+    at_hard_cap: Literal["keep", "stop"] = "keep"
+    hold: Duration = 4 * 3600
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0
     wait_usd_per_hour: Money = Decimal(0)
     require_checkpoint_over: Duration | None = None
+
+    @property
+    def longest_run_s(self) -> Seconds:
+        """How long a pod may run at most that names no deadline: a day, where nothing is written."""
+        return 86_400 if self.max_runtime is None else self.max_runtime
+
+    @property
+    def stops(self) -> bool:
+        """Whether its nodes may be stopped at a hard cap."""
+        return self.at_hard_cap == "stop"
 
 
 class Caps(_Keys, frozen=True, kw_only=True):
@@ -150,9 +164,10 @@ class Budget(_Keys, frozen=True, kw_only=True):
     """A cap on spending: dollars held before each purchase, never above the limit.
 
     ``usd`` and ``gpu_hours`` count over a ``period`` of the calendar in ``timezone`` (weeks begin on Monday);
-    ``usd_per_hour`` is what may be lit at once. ``hard`` holds the longest run of what is bought; without it the
-    typical run is held, and what goes beyond is reported. The steps of ``ladder`` are taken as spending goes on; in a
-    dry run they are only announced. None touches serving.
+    ``usd_per_hour`` is what may be lit at once. ``hard`` is never passed: nodes of classes that may be stopped are
+    held for in stretches, the others for their longest run; without it the typical run is held, and what goes beyond
+    is reported. The steps of ``ladder`` are taken as spending goes on; in a dry run they are only announced. None
+    touches serving.
     """
 
     name: str
@@ -282,6 +297,11 @@ class Policy(_Keys, frozen=True, kw_only=True):
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""
         return self.classes.get(name) or DEFAULT_CLASSES[name]
+
+    def ends(self, name: WorkloadClass) -> bool:
+        """Whether the file says that pods of a class end: at a hard cap, or with a ``max_runtime`` that is written."""
+        rules = self.classes.get(name)
+        return rules is not None and (rules.stops or rules.max_runtime is not None)
 
 
 DEFAULT_CLASSES: dict[WorkloadClass, ClassPolicy] = {

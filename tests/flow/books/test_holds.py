@@ -27,10 +27,11 @@ from pilotlight.flow.books import keeper
 from pilotlight.flow.lease import LEASE_S
 from pilotlight.flow.sight import look
 from pilotlight.ports import Page, State, Stored
+from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
-ACCOUNT = accounts_in_state.ACCOUNT
+ACCOUNT = CAP.format
 BATCH = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
 OTHER = ((Requirement(key=POOL, operator="In", values=("other",)),),)
 """A pod's wish for the pool of that name."""
@@ -276,22 +277,18 @@ def test_running_nodes_are_held_first_in_a_new_period() -> None:
     assert (first.settled, first.settled + second.settled) == (Decimal("0.5"), on.world.cost())
 
 
-def test_what_runs_over_into_a_new_period_is_reported() -> None:
-    """Work that runs on into a period whose budget cannot hold it gets what there is; how far it may go is told."""
+def test_what_would_run_over_has_to_fit_in_both_periods() -> None:
+    """A node that may run on past midnight is held for in both days: of two the next day has room for one."""
     on = stage(day("2.5"))
     on.wait(11.9 * HOUR)
-    for n in range(3):
+    for n in range(2):
         on.event(on.submit(f"p{n}", run_s=1.5 * HOUR))
-    assert on.nodes("one") == 3
-    on.minutes(30)
-    assert all(node.cordoned for node in on.world.nodes.values())
-    (balance,) = holds.balances(on.deps, on.deps.clock.now()).balances
-    spent_without_cover = Decimal("0.4")
-    assert round(balance.total, 6) == Decimal("2.5") + spent_without_cover
-    (alert,) = [a for a in on.alerts if a.kind == "finding-budget-hold"]
-    assert "what runs already may go $3." in alert.why
-    quiet(on, 200)
-    assert round(total(on).settled, 6) == round(on.world.cost(), 6)
+    assert on.nodes("one") == 1
+    today, then = accounts(on).values()
+    assert today.total + then.total == EACH
+    on.minutes(30 * 60)
+    assert len(on.world.finished) == 2
+    assert round(sum(a.settled for a in accounts(on).values()), 6) == round(on.world.cost(), 6)
 
 
 def test_nodes_from_before_the_budget_are_counted() -> None:
@@ -468,9 +465,9 @@ def test_a_worker_that_lost_its_lease_changes_no_cost() -> None:
     ended = now + timedelta(hours=1)
     stopped = msgspec.structs.replace(opened("d.0.0", "d", own, now), ended_at=ended)
     [meter] = (m for m in meters(on.deps.policy.budgets, now) if m.end is not None)
-    accounts_in_state.change(on.deps, meter, lambda _: Account(held={"d.0.0": Decimal(50)}))
-    holds.stop(on.deps, stopped, ended, ended)
-    assert accounts_in_state.account(on.deps, meter) == Account(settled=own.usd_per_hour)
+    accounts_in_state.change(on.deps, meter.key, lambda _: Account(held={"d.0.0": Decimal(50)}))
+    holds.stop(on.deps, stopped, ended)
+    assert accounts_in_state.read(on.deps, meter)[0].value == Account(settled=own.usd_per_hour)
 
 
 def test_settling_from_any_half_done_step_charges_the_same() -> None:
@@ -486,13 +483,12 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
         hold = opened("d.0.0", "d", own, now)
         dying = replace(on.deps, state=Failing(on.deps.state, n))
         with suppress(Unavailable):
-            holds.stop(dying, hold, ended, ended)
+            holds.stop(dying, hold, ended)
         stored = on.deps.state.get("hold/c/d.0.0")
         if stored is not None:
             holds.stop(
                 on.deps,
-                accounts_in_state.HOLD.read("", stored.value),
-                ended + timedelta(hours=1),
+                HOLD.format.read("", stored.value),
                 ended + timedelta(hours=1),
             )
         found = accounts(on)

@@ -37,13 +37,16 @@ class Headroom:
         if self.purse is not None and terms_ is not None:
             self.purse.take(terms_, nodes)
 
-    def terms(self, offering: Offering, shape: PodShape | None) -> Terms | None:
-        """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets."""
+    def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1) -> Terms | None:
+        """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
+
+        A first stretch is cut so that all of ``nodes`` find room, which a gang needs.
+        """
         if self.purse is None:
             return None
         if shape is None:
-            return terms(offering, self.policy, workload_class=None, team="")
-        return terms(
+            return self.purse.fitted(terms(offering, self.policy, workload_class=None, team=""))
+        asked = terms(
             offering,
             self.policy,
             workload_class=shape.workload_class,
@@ -51,6 +54,7 @@ class Headroom:
             max_run_s=shape.max_run_s,
             typical=self.purse.money.typical,
         )
+        return self.purse.fitted(asked, nodes)
 
     def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
         """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""

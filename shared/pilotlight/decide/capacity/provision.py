@@ -162,7 +162,8 @@ class Provisioner:
         first: tuple[Code, str] | None = None
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
-            terms = self.headroom.terms(candidate.offering, group.shape)
+            together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
+            terms = self.headroom.terms(candidate.offering, group.shape, together)
             room, figures, code = self.headroom.room(candidate.offering, terms)
             if room <= 0:
                 first = first or (code, figures)

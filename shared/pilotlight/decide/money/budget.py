@@ -1,11 +1,11 @@
-"""What a budget allows: its window, what a node takes of it, and the figures of a refusal.
+"""What a budget allows: its windows, what a node takes of them, and the figures of a refusal.
 
-A node is bought only when price x (boot + longest run + one idle timeout), cut at the end of the budget's period, fits
-beside all that is settled and held. So whatever it was bought for can run to its end without passing the cap. A node
-that will not be ready before the period ends has to fit in the next period too: nothing of it is used before.
+A node is bought only when what is held for it fits in every window it touches, beside all that is settled and held
+there: its first stretch where its class may be stopped at a hard cap, else all it can cost: price x (boot + longest
+run + one idle timeout).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -60,38 +60,29 @@ def _meters(budget: Budget, at: datetime) -> Iterator[Meter]:
         yield Meter(budget=budget, measure="usd_per_hour", limit=budget.usd_per_hour, start=EPOCH)
 
 
-def following(meter: Meter, end: datetime) -> Meter:
-    """The same limit over the period that begins when a meter's ends."""
-    start, then = window(meter.budget, end)
-    return msgspec.structs.replace(meter, start=start, end=then)
+MOST_WINDOWS = 400
+"""Of one limit: more than the days of a year. What would reach further is not followed."""
+
+OLDEST = timedelta(days=32)
+"""A node is counted for so long back at most when it is first seen: more than any period."""
 
 
-def ends_within(meter: Meter, now: datetime, boot_s: Seconds) -> datetime | None:
-    """When a meter's period ends, if that is before a node bought now is ready."""
-    return meter.end if meter.end is not None and now + timedelta(seconds=boot_s) >= meter.end else None
-
-
-def balance(meter: Meter, total: Decimal, holds: Iterable[Hold], now: datetime, boot_s: Seconds) -> Balance:
-    """How far a meter is used, and near its end the next one by these holds. ``boot_s`` is the longest boot."""
-    end = ends_within(meter, now, boot_s)
-    if end is None:
-        return Balance(meter=meter, total=total)
-    then = following(meter, end)
-    return Balance(
-        meter=meter, total=total, ahead=sum((held(then, h) for h in holds if applies(then, h.terms)), Decimal(0))
-    )
+def windows(meter: Meter, until: datetime) -> Iterator[Meter]:
+    """A limit's windows from a meter's own up to the one that holds a moment; a rate has one."""
+    yield meter
+    for _ in range(MOST_WINDOWS):
+        if meter.end is None or until <= meter.end:
+            return
+        start, end = window(meter.budget, meter.end)
+        meter = msgspec.structs.replace(meter, start=start, end=end)
+        yield meter
 
 
 def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter, ...]:
-    """Every meter a node touched that was paid for until a moment: those of all its windows."""
-    found: dict[str, Meter] = {}
+    """Every meter that a node touches which is paid for until a moment: those of all its windows."""
     last = paid_until(hold, until)
-    for budget in budgets:
-        at = hold.since
-        while at <= last:
-            found |= {m.key: m for m in _meters(budget, at) if applies(m, hold.terms)}
-            at = window(budget, at)[1]
-    return tuple(found.values())
+    own = (meter for meter in meters(budgets, hold.since) if applies(meter, hold.terms))
+    return tuple(each for meter in own for each in windows(meter, last))
 
 
 def applies(meter: Meter, terms: Terms) -> bool:
@@ -111,16 +102,34 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
     if max_run_s:
         return max_run_s, "activeDeadlineSeconds"
     names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
-    return max((policy.of_class(name).max_runtime, f"classes.{name}.max_runtime") for name in names)
+    return max((policy.of_class(name).longest_run_s, f"classes.{name}.max_runtime") for name in names)
+
+
+def stops(workload_class: WorkloadClass | None, policy: Policy) -> bool:
+    """Whether a node of a class may be stopped at a hard cap; of one nobody knows yet, whether any might be."""
+    return all(policy.of_class(name).stops for name in ([workload_class] if workload_class else DEFAULT_CLASSES))
+
+
+def classes_of(budget: Budget) -> list[WorkloadClass]:
+    """The classes whose nodes a budget may count."""
+    only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
+    return [only] if only else list(DEFAULT_CLASSES)
 
 
 def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
-    """The run that a budget holds a node for, by class, where no pod names a deadline; nothing for a rate alone."""
+    """The run that a budget holds a node for, by class, where no pod names a deadline; nothing for a rate alone.
+
+    Of classes that may be stopped at its cap that is the first stretch.
+    """
     if budget.usd is None and budget.gpu_hours is None:
         return {}
-    only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
-    runs = {name: policy.of_class(name).max_runtime for name in ([only] if only else DEFAULT_CLASSES)}
-    return {name: run_s if budget.hard else min(run_s, TYPICAL_RUN_S) for name, run_s in runs.items()}
+    return {name: _run_held(budget, policy.of_class(name)) for name in classes_of(budget)}
+
+
+def _run_held(budget: Budget, rules: ClassPolicy) -> Seconds:
+    if not budget.hard:
+        return min(rules.longest_run_s, TYPICAL_RUN_S)
+    return min(rules.longest_run_s, rules.hold) if rules.stops else rules.longest_run_s
 
 
 def terms(
@@ -137,6 +146,9 @@ def terms(
     ``typical`` is the median run by class, where one was learned.
     """
     run_s, source = longest_run(max_run_s, workload_class, policy)
+    rules = policy.of_class(workload_class or "batch")
+    idle_s = _idle_s(offering, policy, rules)
+    whole_s = offering.boot_s + run_s + idle_s
     return Terms(
         pool=offering.pool,
         team=team,
@@ -144,10 +156,11 @@ def terms(
         usd_per_hour=offering.usd_per_hour,
         gpus=offering.gpus,
         boot_s=offering.boot_s,
-        idle_s=_idle_s(offering, policy, policy.of_class(workload_class or "batch")),
+        idle_s=idle_s,
         run_s=run_s,
         run_source=source,
         typical_s=min(run_s, typical.get(workload_class or "", TYPICAL_RUN_S)),
+        stretch_s=min(rules.hold, whole_s) if stops(workload_class, policy) else 0,
         minimum_s=offering.minimum_s,
         increment_s=offering.increment_s,
     )
@@ -164,14 +177,42 @@ def _idle_s(offering: Offering, policy: Policy, rules: ClassPolicy) -> Seconds:
 
 def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
     """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over."""
-    until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
-    return Hold(id=id_, decision=decision, terms=terms_, since=now, binds_until=until)
+    binds_until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
+    until = now + timedelta(seconds=terms_.stretch_s) if terms_.stretch_s else covered_until(terms_, binds_until)
+    return Hold(id=id_, decision=decision, terms=terms_, since=now, binds_until=binds_until, until=until)
+
+
+def covered_until(terms_: Terms, binds_until: datetime) -> datetime:
+    """When the longest run ends that binds at the last moment."""
+    return binds_until + timedelta(seconds=terms_.run_s)
 
 
 def held(meter: Meter, hold: Hold) -> Decimal:
-    """What a hold takes of a meter: all its node can cost if a pod binds at the last moment and runs the longest."""
-    run_s = hold.terms.run_s if meter.budget.hard else hold.terms.typical_s
-    return used(meter, hold, hold.binds_until + timedelta(seconds=run_s))
+    """What a hold takes of a meter: all its node can cost up to its end; of a soft budget, if it runs as is typical."""
+    typical = hold.binds_until + timedelta(seconds=hold.terms.typical_s)
+    return used(meter, hold, hold.until if meter.budget.hard else typical)
+
+
+def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
+    """The last moment up to which a node takes no more of a meter than ``room``, by the steps in which it is billed.
+
+    The end of the meter's window is as late as it can say: from there on the next window counts.
+    """
+    if meter.end is None:
+        return MAX if room >= hold.terms.usd_per_hour else hold.since
+    rate = Decimal(hold.terms.gpus) if meter.measure == "gpu_hours" else hold.terms.usd_per_hour
+    begun = max(hold.since, meter.start)
+    whole_s = (meter.end - begun).total_seconds()
+    seconds = int(min(max(room, Decimal(0)) * 3600 / rate, Decimal(whole_s + 1))) if rate else whole_s
+    if seconds >= whole_s:
+        return MAX
+    lived = (begun - hold.since).total_seconds() + seconds
+    if lived < hold.terms.minimum_s:
+        return hold.since
+    return hold.since + timedelta(seconds=lived // hold.terms.increment_s * hold.terms.increment_s)
+
+
+MAX = datetime(9000, 1, 1, tzinfo=EPOCH.tzinfo)
 
 
 def used(meter: Meter, hold: Hold, until: datetime) -> Decimal:
@@ -195,10 +236,12 @@ def most(terms_: Terms) -> Usd:
 
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
-    """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the longest run."""
+    """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the run held for."""
     figures = f"{who(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
     if meter.end is None:
         return figures
+    if meter.budget.hard and terms_.stretch_s:
+        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h, in stretches: classes.{terms_.workload_class}.hold)"
     run_s, source = terms_.run_s, terms_.run_source
     if not meter.budget.hard:
         run_s, source = terms_.typical_s, "the typical run"

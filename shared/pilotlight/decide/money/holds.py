@@ -2,17 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget import amount, held, limit, longest_run, refusal, terms, used
-from pilotlight.facts.budget import Account, Hold, Meter
+from pilotlight.decide.money.budget import OLDEST, amount, covered_until, limit, longest_run, stops, terms, used
+from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending, stop_s
+from pilotlight.facts.budget import Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
-from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
-from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
 TICK = timedelta(seconds=60)
@@ -26,6 +27,8 @@ NAMED = 5
 
 YOUNG = timedelta(seconds=60)
 """One lease: a purchase younger than that may still be under way in other hands."""
+
+NOTHING_UNRESOLVED: AbstractSet[str] = frozenset()
 
 
 class Lit(NamedTuple):
@@ -59,10 +62,19 @@ def lit(nodes: Iterable[Node], pools: Iterable[PoolState]) -> tuple[Lit, ...]:
     return tuple(found.values())
 
 
-def match(holds: Sequence[Hold], lit_: Sequence[Lit], pools: Sequence[PoolState], now: datetime) -> Matching:
-    """Which hold is whose. A hold that is bought and has no instance yet takes the oldest of its pool that is free."""
+def match(
+    holds: Sequence[Hold],
+    lit_: Sequence[Lit],
+    pools: Sequence[PoolState],
+    now: datetime,
+    unresolved: AbstractSet[str] = NOTHING_UNRESOLVED,
+) -> Matching:
+    """Which hold is whose. A hold that is bought and has no instance yet takes the oldest of its pool that is free.
+
+    Holds of ``unresolved`` decisions stay: a call of theirs may still land.
+    """
     by_instance = {one.instance: one for one in lit_}
-    going = [h for h in holds if h.ended_at is None]
+    going = _one_an_instance([h for h in holds if h.ended_at is None])
     live: list[tuple[Hold, Lit | None]] = [(h, by_instance[h.instance]) for h in going if h.instance in by_instance]
     taken = {h.instance for h, _ in live}
     waiting = sorted((h for h in going if not h.instance), key=lambda h: (h.since, h.id))
@@ -76,17 +88,32 @@ def match(holds: Sequence[Hold], lit_: Sequence[Lit], pools: Sequence[PoolState]
         else:
             waiting.remove(hold)
             since = min(hold.since, one.since)
-            live.append((msgspec.structs.replace(hold, instance=one.instance, since=since), one))
+            live.append((msgspec.structs.replace(hold, instance=one.instance, matched_at=now, since=since), one))
     missing = [h for h in going if h.instance and h.instance not in by_instance]
-    coming, gone = _coming([*waiting, *missing], lit_, pools, now)
+    coming, gone = _coming([*waiting, *missing], lit_, pools, now, unresolved)
     live += [(hold, None) for hold in coming]
     return Matching(tuple(live), tuple(strange), (*gone, *(h for h in holds if h.ended_at is not None)))
 
 
+def _one_an_instance(going: Sequence[Hold]) -> list[Hold]:
+    """Of two holds that name one instance, as two workers' looks may have it, the later one has none."""
+    taken: set[str] = set()
+    out: list[Hold] = []
+    for hold in sorted(going, key=lambda h: (h.since, h.id)):
+        twice = hold.instance in taken
+        out.append(msgspec.structs.replace(hold, instance="", matched_at=None) if twice else hold)
+        taken |= {hold.instance} - {""}
+    return out
+
+
 def _coming(
-    holds: Iterable[Hold], lit_: Iterable[Lit], pools: Iterable[PoolState], now: datetime
+    holds: Iterable[Hold],
+    lit_: Iterable[Lit],
+    pools: Iterable[PoolState],
+    now: datetime,
+    unresolved: AbstractSet[str],
 ) -> tuple[list[Hold], list[Hold]]:
-    """Holds whose instance the cloud still owes (it counts more than it names) or that are young; and the others."""
+    """Holds whose instance the cloud still owes (it counts more than it names) or may yet get; and the others."""
     owed: dict[str, int] = defaultdict(int, {p.name: p.desired for p in pools})
     for one in lit_:
         owed[one.pool] -= 1
@@ -94,141 +121,100 @@ def _coming(
     gone: list[Hold] = []
     for hold in holds:
         owed[hold.terms.pool] -= 1
-        young = not hold.instance and now < hold.since + YOUNG
-        (coming if young or owed[hold.terms.pool] >= 0 else gone).append(hold)
+        may_come = not hold.instance and (now < hold.since + YOUNG or hold.decision in unresolved)
+        (coming if may_come or owed[hold.terms.pool] >= 0 else gone).append(hold)
     return coming, gone
 
 
-def adopted(one: Lit, offering: Offering, policy: Policy, now: datetime) -> Hold:
-    """A hold for a node nobody held for: it was lit before there were budgets, or by other hands."""
+def adopted(one: Lit, offering: Offering, policy: Policy, now: datetime, charged: datetime | None = None) -> Hold:
+    """A hold for a node nobody held for: it was lit before there were budgets, or by other hands.
+
+    What another hold was ``charged`` for it already is left out.
+    """
     pod = next(iter(one.pods), None)
-    kind = _class(pod.workload_class) if pod else None
+    kind = class_of(pod.workload_class) if pod else None
     own = terms(offering, policy, workload_class=kind, team=pod.team if pod else "")
+    since = max(one.since, now - OLDEST, charged or one.since)
     return Hold(
-        id=f"seen.{one.instance}", decision="", terms=own, since=one.since, binds_until=now, instance=one.instance
+        id=f"seen.{one.instance}",
+        decision="",
+        terms=own,
+        since=since,
+        binds_until=now,
+        until=now,
+        instance=one.instance,
+        matched_at=now,
     )
 
 
-def _class(name: str) -> WorkloadClass | None:
-    return next((known for known in DEFAULT_CLASSES if known == name), None)
-
-
 def committed(hold: Hold, pods: Iterable[BoundPod], policy: Policy) -> Hold:
-    """The hold with the longest run of what has bound to its node since."""
+    """The hold with the longest run of what has bound to its node since, of pods that may not be stopped at a cap."""
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
     for pod in pods:
-        longest = max(longest, longest_run(pod.max_run_s, _class(pod.workload_class), policy), key=lambda run: run[0])
+        name = class_of(pod.workload_class)
+        if not (hold.terms.stretch_s and stops(name, policy)):
+            longest = max(longest, longest_run(pod.max_run_s, name, policy), key=lambda run: run[0])
     if longest[0] == hold.terms.run_s:
         return hold
     own = msgspec.structs.replace(hold.terms, run_s=longest[0], run_source=longest[1])
     return msgspec.structs.replace(hold, terms=own)
 
 
-def moved_on(hold: Hold, now: datetime) -> Hold:
-    """The hold that covers what binds up to the next look, and one idle timeout more, where it does not yet."""
-    if hold.binds_until >= now + TICK:
+def promised(hold: Hold) -> Hold:
+    """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
+    if hold.terms.stretch_s:
         return hold
-    return msgspec.structs.replace(hold, binds_until=now + TICK + timedelta(seconds=hold.terms.idle_s))
+    return msgspec.structs.replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
 
 
-class Claim(NamedTuple):
-    """A meter's account after a claim; why it was not granted whole; how much of what runs already is not covered."""
+def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime) -> Hold:
+    """The hold that covers what binds up to the next look, and one idle timeout more, where it does not yet.
 
-    account: Account
-    refused: str = ""
-    short: Decimal = Decimal(0)
-
-
-def claim_new(meter: Meter, account: Account, holds: Sequence[Hold]) -> Claim:
-    """Hold for a purchase: all of it, or nothing. Claiming again what is held changes nothing."""
-    wanted = {h.id: held(meter, h) for h in holds}
-    after = msgspec.structs.replace(account, held={**account.held, **wanted})
-    if after.total > meter.limit and after.total > account.total:
-        return Claim(account, refusal(meter, after.total, holds[0].terms))
-    return Claim(after)
-
-
-def claim_more(meter: Meter, account: Account, has: Hold, wants: Hold, now: datetime) -> Claim:
-    """Move a lit node's hold on from what it is committed to (``has``) to what it ``wants``.
-
-    Where that does not fit it gets what is left of its commitment, and in any case what it has cost by now.
+    In stretches it is renewed ahead of its end, and covers what was promised to pods that may not be stopped.
     """
-    own = account.held.get(has.id, Decimal(0))
-    others = account.total - own
-    spent, commitment = used(meter, has, now), held(meter, has)
-    wanted = max(spent, held(meter, wants))
-    refused, short = "", Decimal(0)
-    if wanted <= own or others + wanted <= meter.limit:
-        grant = max(own, wanted)
+    binds_until = hold.binds_until
+    if binds_until < now + TICK:
+        binds_until = now + TICK + timedelta(seconds=hold.terms.idle_s)
+    if not hold.terms.stretch_s:
+        until = max(hold.until, covered_until(hold.terms, binds_until))
     else:
-        grant = max(own, spent, min(commitment, meter.limit - others))
-        refused, short = refusal(meter, others + wanted, wants.terms), max(Decimal(0), commitment - grant)
-    if grant == own and has.id in account.held:
-        return Claim(account, refused, short)
-    return Claim(msgspec.structs.replace(account, held={**account.held, has.id: grant}), refused, short)
+        until = hold.until
+        if (until - now).total_seconds() < stop_s(pods) + AHEAD_S:
+            until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
+        until = max(until, ending(hold, pods, policy, now).at)
+    return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
 
 
 def put_out(hold: Hold, now: datetime) -> Hold:
     """What a node still takes that nothing runs on and nothing can bind to: its time until it is put out."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
     until = now + TICK + timedelta(seconds=hold.terms.idle_s)
-    return msgspec.structs.replace(hold, terms=nothing, binds_until=until)
+    return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 
 
-def let_go(meter: Meter, account: Account, hold: Hold, now: datetime) -> Claim:
-    """Such a node's hold without what is free for others."""
-    needs = max(used(meter, hold, now), held(meter, put_out(hold, now)))
-    if account.held.get(hold.id, Decimal(0)) <= needs:
-        return Claim(account)
-    return Claim(msgspec.structs.replace(account, held={**account.held, hold.id: needs}))
+def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime) -> bool:
+    """Whether a node that stays until the look after next costs more than is held for it (``own``)."""
+    return meter.end is not None and own < used(meter, hold, now + 2 * TICK)
 
 
-def spent_up(meter: Meter, account: Account, hold: Hold, now: datetime) -> bool:
-    """Whether a node that stays until the look after next costs more than is held for it."""
-    return meter.end is not None and account.held.get(hold.id, Decimal(0)) < used(meter, hold, now + 2 * TICK)
+class Short(NamedTuple):
+    """A node whose hold was not moved on: why, and how much of what runs already is not covered."""
+
+    node: str
+    why: str
+    beyond: Decimal = Decimal(0)
 
 
-def report(meter: Meter, account: Account, refused: Sequence[tuple[str, Claim]]) -> str:
-    """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed.
-
-    Only what bound between two looks, ran over from the last period or past its longest run can pass a hard limit.
-    """
-    beyond = sum((claim.short for _, claim in refused), max(Decimal(0), account.total - meter.limit))
-    said = [f"{amount(meter, account.total)} of {limit(meter)} are held or spent"]
+def report(meter: Meter, total: Decimal, refused: Sequence[Short]) -> str:
+    """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed."""
+    beyond = sum((one.beyond for one in refused), max(Decimal(0), total - meter.limit))
+    said = [f"{amount(meter, total)} of {limit(meter)} are held or spent"]
     if refused:
-        names = ", ".join(name for name, _ in refused[:NAMED]) + (", ..." if len(refused) > NAMED else "")
-        said = [refused[0][1].refused, f"nothing new binds to {names} until there is room"]
+        names = ", ".join(one.node for one in refused[:NAMED]) + (", ..." if len(refused) > NAMED else "")
+        said = [refused[0].why, f"nothing new binds to {names} until there is room"]
     if beyond > 0:
         said.append(f"what runs already may go {amount(meter, beyond)} beyond")
     return "; ".join(said) if refused or beyond > 0 else ""
-
-
-def charged(meter: Meter, account: Account, hold: Hold, ended_at: datetime) -> Account:
-    """What is held becomes what the node really cost. Doing it twice is doing it once."""
-    if meter.end is None:
-        return account
-    cost = used(meter, hold, ended_at)
-    if not cost and hold.id not in account.held:
-        return account
-    return msgspec.structs.replace(account, held={**account.held, hold.id: cost})
-
-
-def settled(meter: Meter, account: Account, hold: Hold, ended_at: datetime) -> Account:
-    """What a node really cost is settled; the rest of its hold is free again. A hold that is not there changes nothing.
-
-    Worked out anew: a worker that has lost the lease, and does not know it yet, may have held for a longer run since.
-    """
-    if hold.id not in account.held:
-        return account
-    cost = used(meter, hold, ended_at) if meter.end is not None else Decimal(0)
-    return msgspec.structs.replace(released(account, hold.id), settled=account.settled + cost)
-
-
-def released(account: Account, hold: str) -> Account:
-    """Nothing was bought: what was held under an id is free again."""
-    if hold not in account.held:
-        return account
-    return msgspec.structs.replace(account, held={k: v for k, v in account.held.items() if k != hold})
 
 
 def frozen_nodes(nodes: Sequence[Node], frozen: Mapping[str, bool]) -> tuple[Node, ...]:

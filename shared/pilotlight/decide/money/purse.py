@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.money.budget import applies, ends_within, following, held, opened, refusal
+import msgspec
+
+from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, windows
+from pilotlight.decide.money.stretch import least_s
 from pilotlight.facts.budget import Meter, Money, Terms
 
 MANY = 1 << 30
@@ -20,6 +23,21 @@ class Purse:
     now: datetime
     taken: dict[str, Decimal] = field(default_factory=dict)
 
+    def fitted(self, terms_: Terms, nodes: int = 1) -> Terms:
+        """The terms with a first stretch as long as each of so many nodes finds room for, if that is worth a boot.
+
+        A whole run that is held beforehand, and a stretch that would not last for a boot and a stop, stay as they are.
+        """
+        hold = opened("", "", terms_, self.now)
+        hard = [(meter, before) for meter, before in self._at_stake(terms_) if meter.budget.hard]
+        if not terms_.stretch_s or not hard:
+            return terms_
+        until = min(latest(meter, hold, (meter.limit - before) / nodes) for meter, before in hard)
+        stretch_s = (until - self.now).total_seconds()
+        if not least_s(terms_) <= stretch_s < terms_.stretch_s:
+            return terms_
+        return msgspec.structs.replace(terms_, stretch_s=stretch_s)
+
     def room(self, terms_: Terms) -> list[tuple[int, str]]:
         """How many more nodes each meter allows, and why not one more."""
         hold = opened("", "", terms_, self.now)
@@ -32,23 +50,25 @@ class Purse:
             self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * held(meter, hold)
 
     def frees_at(self) -> list[datetime]:
-        """When windows in which something is used end: the next ones begin empty."""
-        return [b.meter.end for b in self.money.balances if (b.total or b.ahead) and b.meter.end]
+        """When windows in which something is used end: the next ones begin emptier."""
+        return [b.meter.end for b in self.money.balances if b.total and b.meter.end]
 
     def saved(self) -> "Purse":
         """A copy that later changes leave alone."""
         return Purse(self.money, self.now, dict(self.taken))
 
     def _at_stake(self, terms_: Terms) -> Iterator[tuple[Meter, Decimal]]:
-        """The meters that a node bought now has to fit in, and how far each is used."""
+        """The meters that a node bought now has to fit in, and how far each is used, with what this plan has taken."""
+        totals = {b.meter.key: b.total for b in self.money.balances}
+        hold = opened("", "", terms_, self.now)
+        last = paid_until(hold, max(hold.until, hold.binds_until))
         for found in self.money.balances:
-            if applies(found.meter, terms_):
-                yield found.meter, found.total
-                end = ends_within(found.meter, self.now, terms_.boot_s)
-                if end is not None:
-                    yield following(found.meter, end), found.ahead
+            if found.meter.start <= self.now and applies(found.meter, terms_):
+                for meter in windows(found.meter, last):
+                    before = totals.get(meter.key, Decimal(0)) + self.taken.get(meter.key, Decimal(0))
+                    if meter is found.meter or held(meter, hold):
+                        yield meter, before
 
     def _room(self, meter: Meter, before: Decimal, each: Decimal, terms_: Terms) -> tuple[int, str]:
-        before += self.taken.get(meter.key, Decimal(0))
         left = int((meter.limit - before) // each) if each > 0 else MANY
         return left, refusal(meter, before + each, terms_)

@@ -70,7 +70,7 @@ def standing(deps: Kept, now: datetime) -> tuple[Spent, ...]:
 
 def _standing(deps: Kept, known: Books, now: datetime) -> tuple[Spent, ...]:
     found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
-    return tuple(spent(m, known, accounts.account(deps, m).total, now) for m in found)
+    return tuple(spent(m, known, accounts.total(deps, m), now) for m in found)
 
 
 def _books(deps: Kept, now: datetime) -> Books:

@@ -1,94 +1,194 @@
-"""Accounts and holds in the state: how they are read, and how an account is changed by compare-and-set.
+"""Accounts in the state: how they are read, and how one is changed by compare-and-set.
 
-Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, ``hold/<cluster>/<decision>.<call>.<node>`` the hold
-of one node, ``runs/<cluster>`` how long pods ran, for budgets that are not hard.
+Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, with ``/1``, ``/2`` ... its further parts. Whatever
+adds to one reads in this order: the account, then the hold it adds for, which must be live; then it writes over the
+version it read. Whoever ends a hold changes each of its accounts, so that nobody adds to one afterwards.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import partial
 
-from pilotlight.codec.records import Format
-from pilotlight.decide.money.holds import Claim
+from pilotlight.decide.money import account as moves
+from pilotlight.decide.money.budget import MAX, windows
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Account, Hold, Meter, Runs
-from pilotlight.flow.deps import Deps, Kept
+from pilotlight.facts.budget import Account, Meter
+from pilotlight.flow.deps import Kept
 from pilotlight.ports import ABSENT
-from pilotlight.units import HOUR
+from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.table import Entry
 
-KEEP_ACCOUNTS_S = 400 * 24 * HOUR
+Alive = Callable[[], bool]
+"""Whether the holds that are added for are live."""
 
-ACCOUNT, HOLD, RUNS = Format(Account), Format(Hold), Format(Runs)
-
-
-def account(deps: Kept, meter: Meter) -> Account:
-    """What counts against a meter."""
-    return _read(deps, meter)[0]
+NONE = Account()
 
 
-def change(deps: Deps, meter: Meter, update: Callable[[Account], Account]) -> None:
-    """Change an account."""
-    claim(deps, meter, lambda found: Claim(update(found)))
+class Parts(list[Entry[Account]]):
+    """The parts of a meter's account as they were read, each by its name, the first one first."""
+
+    def __init__(self, meter: Meter, entries: Iterable[Entry[Account]]) -> None:
+        super().__init__(entries)
+        self.meter = meter
+
+    @property
+    def total(self) -> Decimal:
+        """Settled and held in all of them."""
+        return sum((entry.value.total for entry in self), Decimal(0))
+
+    def limit(self, name: str, account: Account) -> Decimal:
+        """What a part may take in all: its share, less what other parts have beyond theirs (a limit was lowered)."""
+        others = (e for e in self if e.name != name)
+        debt = sum((min(Decimal(0), _share(self.meter, e) - e.value.total) for e in others), Decimal(0))
+        return moves.share(account, number(name), self.meter.limit) + debt
+
+    def names(self, count: int) -> list[str]:
+        """The parts that so many new holds are to be in."""
+        out: list[str] = []
+        part = 0
+        while len(out) < count:
+            name = _named(self.meter, part)
+            known = next((e.value for e in self if e.name == name), NONE)
+            room = max(0, moves.MOST_HELD - len(known.held) - len(known.done))
+            out += [name] * min(room, count - len(out))
+            part += 1
+        return out
 
 
-def claim(deps: Deps, meter: Meter, decide: Callable[[Account], Claim]) -> Claim:
-    """Decide on what is there and write it. Whoever was faster makes it decide again: each loss is another's win."""
+def number(name: str) -> int:
+    """The number of a part: 0 for the first, whose name has none."""
+    parts = name.split("/")
+    return int(parts[3]) if len(parts) > 3 else 0
+
+
+def meter_key(name: str) -> str:
+    """The key of the meter that a part is of."""
+    return "/".join(name.split("/")[:3])
+
+
+def read(deps: Kept, meter: Meter) -> Parts:
+    """What counts against a meter. One read, where it has no further parts."""
+    first = _get(deps, meter.key)
+    return Parts(meter, [first, *(_get(deps, f"{meter.key}/{n}") for n in range(1, first.value.parts))])
+
+
+def _get(deps: Kept, name: str) -> Entry[Account]:
+    found = CAP.get(deps.state, f"{deps.name}/{name}")
+    return Entry(name, found.version, found.value) if found else Entry(name, ABSENT, NONE)
+
+
+def ahead(deps: Kept, meter: Meter) -> dict[str, Account]:
+    """What counts against a limit in its window and in those after it, part by part: one scan."""
+    within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
+    entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
+    return {entry.name.removeprefix(f"{deps.name}/"): entry.value for entry in entries}
+
+
+def total(deps: Kept, meter: Meter) -> Decimal:
+    """Settled and held against a meter."""
+    return read(deps, meter).total
+
+
+def change(deps: Kept, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
+    """Change a part by compare-and-set, and nothing where ``update`` returns what it was given, or nobody is alive."""
     while True:
-        found, version = _read(deps, meter)
-        claimed = decide(found)
-        if claimed.account is found:
-            return claimed
+        _, version, was = _get(deps, name)
+        after = update(was)
+        if after is was or (alive is not None and not alive()):
+            return was
         try:
-            record = ACCOUNT.write(claimed.account)
-            deps.state.put(_cap_key(deps, meter), record, if_version=version, ttl_s=KEEP_ACCOUNTS_S)
-            return claimed
+            CAP.put(deps.state, f"{deps.name}/{name}", after, if_version=version)
         except Conflict:
             continue
+        return after
 
 
-def holds(deps: Deps) -> list[Hold]:
-    """Every hold of the cluster."""
-    found: list[Hold] = []
-    after = ""
-    while True:
-        page = deps.state.scan(f"hold/{deps.name}/", after=after)
-        found += [HOLD.read(key, stored.value) for key, stored in page.items]
-        if not page.next:
-            return found
-        after = page.next
+def opened(deps: Kept, meter: Meter, name: str) -> None:
+    """Make a part known before anything is in it."""
+    if number(name):
+        change(deps, meter.key, partial(moves.parted, parts=number(name) + 1))
 
 
-def write(deps: Deps, hold: Hold) -> None:
-    """Write a hold."""
-    deps.state.put(_hold_key(deps, hold), HOLD.write(hold))
+def reserve(deps: Kept, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
+    """Hold all of these in a part, or none of them."""
+
+    def update(account: Account) -> Account:
+        return moves.reserved(account, wanted, parts.limit(name, account)) or account
+
+    for _ in range(2):
+        parts = read(deps, meter)
+        after = change(deps, name, update, alive)
+        if all(id in after.held or id in after.done for id in wanted):
+            return True
+        if not gather(deps, meter, name, sum(wanted.values(), Decimal(0))):
+            return False
+    return False
 
 
-def forget(deps: Deps, hold: Hold) -> None:
-    """Delete a hold that no account names any more."""
-    deps.state.delete(_hold_key(deps, hold))
+def gather(deps: Kept, meter: Meter, to: str, need: Decimal) -> bool:
+    """Move room to a part from the others until it can take so much more. Whether it can now."""
+    parts = finish(deps, read(deps, meter))
+    own = next((e.value for e in parts if e.name == to), NONE)
+    need -= parts.limit(to, own) - own.total
+    for entry in parts if len(parts) > 1 else ():
+        room = min(need, _share(meter, entry) - entry.value.total)
+        if entry.name != to and room > 0 and _give(deps, entry, number(to), room):
+            need -= room
+    finish(deps, read(deps, meter))
+    return need <= 0
 
 
-def runs(deps: Deps) -> Runs:
-    """The runs seen so far."""
-    stored = deps.state.get(_runs_key(deps))
-    return RUNS.read(_runs_key(deps), stored.value) if stored else Runs()
+def _give(deps: Kept, entry: Entry[Account], to: int, room: Decimal) -> bool:
+    """Over the version that was read, which names the transfer: no other ever has that name."""
+    after = moves.given(entry.value, f"{number(entry.name)}@{entry.version}", to, room)
+    try:
+        CAP.put(deps.state, f"{deps.name}/{entry.name}", after, if_version=entry.version)
+    except Conflict:
+        return False
+    return True
 
 
-def write_runs(deps: Deps, seen: Runs) -> None:
-    """Write the runs seen so far."""
-    deps.state.put(_runs_key(deps), RUNS.write(seen))
+def finish(deps: Kept, parts: Parts) -> Parts:
+    """End every transfer that was begun: taken, then no longer given, then its name forgotten by its taker."""
+    begun = [e for e in parts if e.value.giving or e.value.taken]
+    for entry in begun:
+        for name, transfer in entry.value.giving.items():
+            change(
+                deps,
+                _named(parts.meter, transfer.to),
+                partial(moves.taken, name=name, room=transfer.room),
+                partial(_gives, deps, entry.name, name),
+            )
+            change(deps, entry.name, partial(moves.gave, name=name))
+    for entry in read(deps, parts.meter) if begun else ():
+        for name in entry.value.taken:
+            giver = _named(parts.meter, int(name.partition("@")[0]))
+            change(deps, entry.name, partial(moves.took, name=name), partial(_gives_no_more, deps, giver, name))
+    return read(deps, parts.meter) if begun else parts
 
 
-def _read(deps: Kept, meter: Meter) -> tuple[Account, int]:
-    stored = deps.state.get(_cap_key(deps, meter))
-    return (ACCOUNT.read(_cap_key(deps, meter), stored.value), stored.version) if stored else (Account(), ABSENT)
+def _gives(deps: Kept, giver: str, name: str) -> bool:
+    return name in _get(deps, giver).value.giving
 
 
-def _cap_key(deps: Kept, meter: Meter) -> str:
-    return f"cap/{deps.name}/{meter.key}"
+def _gives_no_more(deps: Kept, giver: str, name: str) -> bool:
+    return not _gives(deps, giver, name)
 
 
-def _hold_key(deps: Deps, hold: Hold) -> str:
-    return f"hold/{deps.name}/{hold.id}"
+def _named(meter: Meter, part: int) -> str:
+    return meter.key + (f"/{part}" if part else "")
 
 
-def _runs_key(deps: Deps) -> str:
-    return f"runs/{deps.name}"
+def _share(meter: Meter, entry: Entry[Account]) -> Decimal:
+    return moves.share(entry.value, number(entry.name), meter.limit)
+
+
+def windows_of(meter: Meter, keys: Iterable[str]) -> Iterator[Meter]:
+    """The windows of a limit, from a meter's own on, that have one of the keys."""
+    wanted = set(keys)
+    last = max(wanted, default=meter.key).rpartition("/")[2]
+    for each in windows(meter, MAX):
+        if each.key in wanted:
+            yield each
+        if each.key.rpartition("/")[2] >= last:
+            return

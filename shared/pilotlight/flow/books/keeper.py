@@ -1,25 +1,31 @@
-"""A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze the rest."""
+"""A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
 
 import msgspec
 
 from pilotlight.decide.capacity.runs import learned, typical
+from pilotlight.decide.money import account as moves
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget import applies, balance, meters
-from pilotlight.decide.money.holds import TICK, Claim, Lit
-from pilotlight.errors import Denied
+from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, refusal, used, windows
+from pilotlight.decide.money.holds import TICK, Lit, Short
+from pilotlight.decide.money.stretch import AHEAD_S, ending, stop_s
+from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
 from pilotlight.facts.workload import Finding
 from pilotlight.flow import marks
 from pilotlight.flow.billing import ladder
-from pilotlight.flow.books import accounts
-from pilotlight.flow.books.budget_holds import boot_s, give_back, known_runs, soft, stop
+from pilotlight.flow.books import accounts, budget_holds, hard_stop
+from pilotlight.flow.books.budget_holds import account_of, known_runs, soft
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import Sight
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.books import CHARGED, HOLD, RUNS
+from pilotlight.state_schema.table import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +40,8 @@ class Kept:
 def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None) -> Kept:
     """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for.
 
-    ``still_ours`` is asked before each: it raises once the lease is lost, for no hold may be settled by two.
+    ``still_ours`` is asked before each: it raises once the lease is lost. Holds of the look's ``unresolved`` decisions are
+    never given back: what a call of theirs came to is not known yet.
     """
     if not deps.policy.budgets:
         return Kept(sight=sight, money=NO_BUDGETS)
@@ -48,84 +55,162 @@ def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None
 class _Keeper:
     """One pass over all holds. ``frozen`` tells by instance what was cordoned and what not any more."""
 
-    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None]) -> None:
+    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None], unresolved: AbstractSet[str]) -> None:
         self.deps, self.sight, self.now = deps, sight, sight.now
         self.still_ours = still_ours
         self.meters = meters(deps.policy.budgets, sight.now)
-        self.accounts: dict[str, Account] = {}
+        self.known: dict[str, dict[str, Account]] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
-        self.refused: dict[str, list[tuple[str, Claim]]] = {m.key: [] for m in self.meters}
+        self.told: dict[str, tuple[Meter, list[Short]]] = {m.key: (m, []) for m in self.meters}
         self.due: list[datetime] = []
-        self.live: list[Hold] = []
         self.cold: dict[str, bool] = {}
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
-        before = {hold.id: hold for hold in accounts.holds(self.deps)}
+        before = {entry.value.id: entry for entry in budget_holds.every(self.deps)}
+        holds = [entry.value for entry in before.values()]
         lit = rules.lit(self.sight.view.nodes, self.sight.pools)
-        found = rules.match(list(before.values()), lit, self.sight.pools, self.now)
+        found = rules.match(holds, lit, self.sight.pools, self.now, self.sight.unresolved)
         for hold in found.over:
             self.still_ours()
-            if hold.instance:
-                stop(self.deps, hold, self.now, self.now)
-            else:
-                give_back(self.deps, [hold], self.now)
-        self.accounts = {m.key: accounts.account(self.deps, m) for m in self.meters}
-        live = [*found.live, *self._adopted(found.strange)]
+            entry = before[hold.id]
+            void = not hold.instance and hold.ended_at is None
+            budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
+        self.known = {_limit_of(m): accounts.ahead(self.deps, m) for m in self.meters}
+        live = [*found.live, *self._adopted(found.strange, holds)]
         for hold, one in live:
             if _frozen(hold, one):
                 self._let_go(hold)
         for hold, one in sorted(live, key=_working_first):
             self.still_ours()
-            self._move_on(before.get(hold.id), hold, one)
+            try:
+                self._move_on(before.get(hold.id), hold, one)
+            except Conflict:
+                continue  # Another worker has moved it on.
 
-    def _adopted(self, strange: Iterable[Lit]) -> list[tuple[Hold, Lit | None]]:
+    def _adopted(self, strange: Iterable[Lit], holds: Iterable[Hold]) -> list[tuple[Hold, Lit | None]]:
         offerings = {o.pool: o for o in self.deps.offerings}
-        ours = [one for one in strange if one.pool in offerings]
-        return [(rules.adopted(one, offerings[one.pool], self.deps.policy, self.now), one) for one in ours]
+        ended = {h.instance: h.ended_at for h in holds if h.ended_at is not None and not h.void}
+        out: list[tuple[Hold, Lit | None]] = []
+        for one in strange:
+            if one.pool in offerings:
+                known = CHARGED.get(self.deps.state, f"{self.deps.name}/{one.instance}")
+                until = max((at for at in (known and known.value.until, ended.get(one.instance)) if at), default=None)
+                out.append((rules.adopted(one, offerings[one.pool], self.deps.policy, self.now, until), one))
+        return out
 
-    def _move_on(self, before: Hold | None, hold: Hold, one: Lit | None) -> None:
-        own = rules.committed(hold, one.pods if one else (), self.deps.policy)
-        has = rules.put_out(own, self.now) if _frozen(hold, one) else own
-        wants = rules.moved_on(own, self.now)
-        if before is None:
-            accounts.write(self.deps, hold)
-        concerned = [meter for meter in self.meters if applies(meter, hold.terms)]
-        refused = [meter for meter in concerned if not self._claim(meter, has, wants, one)]
-        after = msgspec.structs.replace(own if refused else wants, frozen=bool(refused))
-        if not refused:
-            self.due.append(after.binds_until - TICK)
-        self.due += [meter.end for meter in concerned if meter.end is not None]
-        self.live.append(after)
+    def _move_on(self, before: Entry[Hold] | None, hold: Hold, one: Lit | None) -> None:
+        pods = one.pods if one else ()
+        own = rules.committed(hold, pods, self.deps.policy)
+        has = rules.put_out(own, self.now) if _frozen(hold, one) else rules.promised(own)
+        wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
+        concerned = self._concerned(wants)
+        found = self._listed(before, hold, concerned)
+        own, has, wants = (msgspec.structs.replace(h, accounts=found.value.accounts) for h in (own, has, wants))
+        cut = self._cut(wants, own, concerned)
+        refused = [meter for meter in concerned if not self._claim(meter, has, cut, one)]
+        late = cut != wants and (cut.until - self.now).total_seconds() <= stop_s(pods) + TICK.total_seconds()
+        if late:
+            refused += [meter for meter in concerned if self._tell(meter, cut, wants, one)]
+        after = msgspec.structs.replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
+        if refused and not own.stopping:
+            after = self._stopped(after, one, [meter for meter in refused if meter.budget.hard and meter.end])
+        self._look_again(after, pods, concerned, bool(refused))
         self._cordon(hold, after, one)
-        if refused and one and one.node:
-            empty = not one.pods
-            self.cold[one.node.name] = empty and any(self._spent_up(meter, after) for meter in concerned)
-        if after != before:
-            accounts.write(self.deps, after)
+        if after.frozen and one and one.node:
+            self.cold[one.node.name] = not pods and any(self._spent_up(meter, after) for meter in concerned)
+        if before is None or after != before.value:
+            HOLD.put(self.deps.state, found.name, after, if_version=found.version)
+
+    def _concerned(self, wants: Hold) -> list[Meter]:
+        """The windows, from now on, in which something is to be held."""
+        last = paid_until(wants, max(wants.until, wants.binds_until, self.now))
+        own = (meter for meter in self.meters if applies(meter, wants.terms))
+        return [m for meter in own for m in windows(meter, last) if m is meter or held(m, wants)]
+
+    def _listed(self, before: Entry[Hold] | None, hold: Hold, concerned: list[Meter]) -> Entry[Hold]:
+        if before is None:
+            name = f"{self.deps.name}/{hold.id}"
+            before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
+        return budget_holds.listed(self.deps, before, concerned)
+
+    def _cut(self, wants: Hold, own: Hold, concerned: list[Meter]) -> Hold:
+        """A stretch that is renewed only as far as every hard limit leaves room. Whole runs are all or nothing."""
+        if not wants.terms.stretch_s or wants.until == own.until:
+            return wants
+        hard = (meter for meter in concerned if meter.budget.hard)
+        reach = [latest(m, wants, m.limit - self._total(m) + self._own(m, wants)) for m in hard]
+        return msgspec.structs.replace(wants, until=max(own.until, min([wants.until, *reach])))
 
     def _claim(self, meter: Meter, has: Hold, wants: Hold, one: Lit | None) -> bool:
         """Whether it was granted. By what was read already; the account is only written where that would change it."""
-        decide = partial(rules.claim_more, meter, has=has, wants=wants, now=self.now)
-        claim = decide(self.accounts[meter.key])
-        if claim.account is not self.accounts[meter.key]:
-            claim = accounts.claim(self.deps, meter, decide)
-            self.accounts[meter.key] = claim.account
-        if claim.refused:
-            name = one.node.name if one and one.node else has.instance or has.id
-            self.refused[meter.key].append((name, claim))
-        return not claim.refused
+        spent, commitment = used(meter, has, self.now), held(meter, has)
+        wanted = max(spent, held(meter, wants))
+        room = meter.limit - self._total(meter) + self._own(meter, has)
+        least = max(spent, min(commitment, room))
+        name, known = account_of(has, meter), self.known[_limit_of(meter)]
+        account = known.get(name, accounts.NONE)
+        if moves.extended(account, has.id, wanted, account.total + room - self._own(meter, has), least) is not account:
+            known[name] = budget_holds.extend(self.deps, has, meter, wanted, least)
+        got = self._own(meter, has)
+        if got >= wanted:
+            return True
+        others = self._total(meter) - got
+        why = refusal(meter, others + wanted, wants.terms)
+        self._refuse(meter, Short(_named(has, one), why, max(Decimal(0), commitment - got)))
+        return False
+
+    def _tell(self, meter: Meter, cut: Hold, wants: Hold, one: Lit | None) -> bool:
+        """Whether it is this limit that a stretch could not be renewed within; then people are told."""
+        others = self._total(meter) - self._own(meter, cut)
+        after = others + held(meter, wants)
+        if not meter.budget.hard or after <= meter.limit:
+            return False
+        self._refuse(meter, Short(_named(cut, one), refusal(meter, after, wants.terms)))
+        return True
+
+    def _refuse(self, meter: Meter, short: Short) -> None:
+        self.told.setdefault(meter.key, (meter, []))[1].append(short)
+
+    def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
+        """A node that hard budgets hold no further is stopped in order, to be gone before what is held is used up."""
+        if not refused or one is None or one.node is None or not one.pods:
+            return hold
+        end = ending(hold, one.pods, self.deps.policy, self.now)
+        lead = timedelta(seconds=stop_s(one.pods)) + TICK
+        if not end.may or end.at - self.now > lead or self.deps.mode_of(one.pool) != "act":
+            return hold
+        why = self.told[refused[0].key][1][-1].why
+        hard_stop.begin(self.deps, one.node, end, why, self.now)
+        return msgspec.structs.replace(hold, stopping=True)
+
+    def _look_again(self, after: Hold, pods: Iterable[object], concerned: list[Meter], refused: bool) -> None:
+        if not refused and not after.stopping:
+            ahead = timedelta(seconds=stop_s(pods) + AHEAD_S) if after.terms.stretch_s else TICK  # type: ignore[arg-type]
+            self.due.append((after.until if after.terms.stretch_s else after.binds_until) - ahead)
+        self.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
+
+    def _total(self, meter: Meter) -> Decimal:
+        known = self.known.get(_limit_of(meter), {})
+        return sum((a.total for name, a in known.items() if accounts.meter_key(name) == meter.key), Decimal(0))
+
+    def _own(self, meter: Meter, hold: Hold) -> Decimal:
+        account = self.known[_limit_of(meter)].get(account_of(hold, meter), accounts.NONE)
+        return account.held.get(hold.id, Decimal(0))
 
     def _spent_up(self, meter: Meter, hold: Hold) -> bool:
-        return rules.spent_up(meter, self.accounts[meter.key], hold, self.now)
+        return rules.spent_up(meter, self._own(meter, hold), hold, self.now)
 
     def _let_go(self, hold: Hold) -> None:
         """What an empty frozen node was held for is free for the others: they may then serve."""
-        for meter in self.meters:
-            if applies(meter, hold.terms):
-                claim = accounts.claim(self.deps, meter, partial(rules.let_go, meter, hold=hold, now=self.now))
-                self.accounts[meter.key] = claim.account
+        has = rules.put_out(hold, self.now)
+        for meter in self._concerned(hold):
+            needs = max(used(meter, has, self.now), held(meter, has))
+            if self._own(meter, has) > needs:
+                name = account_of(has, meter)
+                update = partial(moves.lowered, id=has.id, to=needs)
+                self.known[_limit_of(meter)][name] = accounts.change(self.deps, name, update)
 
     def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
         """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
@@ -140,28 +225,27 @@ class _Keeper:
             else:
                 return
         except Denied as no:
-            self.findings.append(Finding(subject=f"node {node.name}", code="budget-cordon", message=str(no)))
-        self.frozen[one.instance if one else ""] = after.frozen
+            self.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=str(no)))
+        else:
+            self.frozen[node.instance or node.name] = after.frozen
 
     def reports(self) -> tuple[Finding, ...]:
-        """One finding for each meter that people should know of, and what went wrong."""
-        told = ((m, rules.report(m, self.accounts[m.key], self.refused[m.key])) for m in self.meters)
-        found = (
-            Finding(subject=f"budget {m.budget.name}, {m.measure}", code="budget-hold", message=why)
-            for m, why in told
-            if why
-        )
-        return (*found, *self.findings)
+        """One finding for each limit that people should know of, and what went wrong."""
+        found: dict[str, Finding] = {}
+        for meter, short in self.told.values():
+            subject = f"budget {meter.budget.name}, {meter.measure}"
+            why = rules.report(meter, self._total(meter), short)
+            if why and subject not in found:
+                found[subject] = Finding(subject=subject, code="budget-hold", message=why)
+        return (*found.values(), *self.findings)
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""
-        found = tuple(
-            balance(m, self.accounts[m.key].total, self.live, self.now, boot_s(self.deps)) for m in self.meters
-        )
+        balances = [b for m in self.meters for b in budget_holds.balances_of(m, self.known[_limit_of(m)])]
         again = min((d for d in self.due if d > self.now), default=None)
         steps = ladder.steps(self.deps.state, self.deps.name)
         return Money(
-            balances=found,
+            balances=tuple(balances),
             look_again_at=again,
             typical=typical(self._learn()),
             steps=steps,
@@ -173,8 +257,17 @@ class _Keeper:
         known = known_runs(self.deps)
         runs = learned(known, self.sight.view.nodes, self.now) if soft(self.deps) else known
         if runs != known:
-            accounts.write_runs(self.deps, runs)
+            RUNS.put(self.deps.state, self.deps.name, runs)
         return runs
+
+
+def _limit_of(meter: Meter) -> str:
+    """A limit, whatever the window: what all its accounts' names begin with."""
+    return meter.key.rpartition("/")[0]
+
+
+def _named(hold: Hold, one: Lit | None) -> str:
+    return one.node.name if one and one.node else hold.instance or hold.id
 
 
 def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, bool, datetime, str]:
