@@ -27,7 +27,7 @@ EXPORT = {
 
 
 def test_state_of_before_is_settled_to_the_cent() -> None:
-    """What was settled stays, the node that is gone and the one half settled cost what they lived, the third nothing."""
+    """What was settled stays; the node that is gone and the one half settled cost what they lived."""
     rules = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
     on = Stage(budgets=(Budget(name="all", usd=Decimal(10), period="day"),), classes={"batch": rules})
     for key, record in EXPORT.items():

@@ -151,7 +151,7 @@ def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> En
 def _settle(deps: Deps, found: Entry[Hold]) -> None:
     hold = found.value
     assert hold.ended_at is not None
-    lived = {m.key: m for m in life(deps.policy.budgets, hold, max(hold.ended_at, hold.until))}
+    lived = {m.key: m for m in life(deps.policy.budgets, hold, hold.ended_at)} | _of_its_accounts(deps, hold)
     if hold.instance and not hold.void:
         fresh = Charged(hold=hold.id, until=hold.ended_at)
         CHARGED.change(deps.state, f"{deps.name}/{hold.instance}", partial(_later, fresh=fresh))
@@ -163,6 +163,19 @@ def _settle(deps: Deps, found: Entry[Hold]) -> None:
     for name in names:
         accounts.change(deps, name, partial(moves.forgotten, id=hold.id))
     HOLD.delete(deps.state, found.name, if_version=found.version)
+
+
+def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
+    """The windows that a hold is listed in, as far as the policy still has them."""
+    keys = {accounts.meter_key(name) for name in hold.accounts}
+    first = meters(deps.policy.budgets, hold.since)
+    own = {meter.key.rpartition("/")[0]: meter for meter in first}
+    found = (
+        each
+        for limit, meter in own.items()
+        for each in accounts.windows_of(meter, {key for key in keys if key.rpartition("/")[0] == limit})
+    )
+    return {meter.key: meter for meter in found}
 
 
 def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:

@@ -40,8 +40,8 @@ class Kept:
 def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None) -> Kept:
     """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for.
 
-    ``still_ours`` is asked before each: it raises once the lease is lost. Holds of the look's ``unresolved`` decisions are
-    never given back: what a call of theirs came to is not known yet.
+    ``still_ours`` is asked before each: it raises once the lease is lost. Holds of the look's ``unresolved`` decisions
+    are never given back: what a call of theirs came to is not known yet.
     """
     if not deps.policy.budgets:
         return Kept(sight=sight, money=NO_BUDGETS)
@@ -55,7 +55,7 @@ def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None
 class _Keeper:
     """One pass over all holds. ``frozen`` tells by instance what was cordoned and what not any more."""
 
-    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None], unresolved: AbstractSet[str]) -> None:
+    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None]) -> None:
         self.deps, self.sight, self.now = deps, sight, sight.now
         self.still_ours = still_ours
         self.meters = meters(deps.policy.budgets, sight.now)
