@@ -95,9 +95,11 @@ def test_real_cost_is_settled_and_the_rest_returns() -> None:
 def test_a_pod_beyond_the_budget_is_refused_with_the_figures_and_helped_when_money_frees() -> None:
     """What does not fit is refused with the figures, people are told, and it gets its node once another has stopped."""
     on = stage(day("3"), pools={"one": PoolPolicy(instance_type="one"), "other": PoolPolicy(instance_type="one")})
-    for pod in [on.submit("a", run_s=600), on.submit("b", run_s=600, terms=OTHER)]:
+    first = on.submit("a", run_s=600)
+    on.wait(1)
+    for pod in [first, on.submit("b", run_s=600, terms=OTHER)]:
         on.event(pod)
-    assert on.nodes("one") + on.nodes("other") == 1
+    assert (on.nodes("one"), on.nodes("other")) == (1, 0)
     why = "budget all: $4.27 of $3.00 a day would be held (a run may take 2 h: classes.batch.max_runtime)"
     (alert,) = [a for a in on.alerts if a.kind == "refused"]
     assert (alert.what, alert.why) == ("ml/b refused", why)
