@@ -100,6 +100,8 @@ DAY = 24 * HOUR
                      id="forged maintenance"),
         pytest.param(SPOT, True, "spot-interruption", -HOUR, -HOUR + 120, "aws", "is over, and the node is still there",
                      id="replayed an hour later"),
+        pytest.param(SPOT, True, "lifecycle", -1.1 * HOUR, None, "aws", "no hook waits so long",
+                     id="a hook's word of more than an hour ago"),
         pytest.param(SPOT, True, "spot-interruption", -2 * HOUR, 120, "aws", "and the instance began",
                      id="said before the node began, of an older one of its name"),
         pytest.param(SPOT, True, "preempted", -2 * HOUR, None, "gcp", "and the instance began",
@@ -308,3 +310,45 @@ def test_no_notice_harms_what_its_cloud_says_runs_on(
         go_on(stage.deps)
     assert stage.harmed == (0, 0, 0)
     assert not stage.world.nodes["n1"].cordoned
+
+
+def test_an_end_that_was_over_when_it_came_evicts_nobody() -> None:
+    """Delivered a minute after its deadline: the node is closed and watched, and opened when it is still there."""
+    stage = Posted(silent=True)
+    stage.post("spot-interruption", -180, -60)
+    stage.until(30)
+    assert stage.world.nodes["n1"].cordoned
+    stage.until(60)
+    assert (stage.outcome, stage.harmed, stage.world.nodes["n1"].cordoned) == ("disproved", (0, 0, 0), False)
+
+
+def test_a_hook_that_is_told_late_is_waited_for_all_the_same() -> None:
+    """A lifecycle action ten minutes old, without a deadline: its group waits, and two minutes are taken from now."""
+    stage = Posted(silent=True)
+    begin = stage.world.now_s
+    stage.post("lifecycle", -600, None)
+    stage.until(115)
+    assert [t for t, _ in stage.of("terminate")] == [begin + 80]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    kind=st.sampled_from(["spot-interruption", "scheduled-change", "lifecycle"]),
+    said=st.floats(-900, 300),
+    goes=st.floats(-600, 250),
+)
+def test_what_nobody_confirms_evicts_no_sooner_than_a_true_one_must(kind: NoticeKind, said: float, goes: float) -> None:
+    """Whatever the times: no eviction before the grace and the margin of a deadline that lay ahead."""
+    stage = Posted(silent=True)
+    begin = stage.world.now_s
+    stage.post(kind, said, goes, cloud="aws")
+    for _ in range(60):
+        stage.wait(5)
+        go_on(stage.deps)
+        if stage.world.interruptions:
+            break
+    if stage.world.interruptions:
+        assert goes > 0
+        assert stage.world.now_s - begin >= goes - 40
+    if goes <= 0:
+        assert stage.harmed == (0, 0, 0)

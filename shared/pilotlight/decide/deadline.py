@@ -65,7 +65,10 @@ def deadline_of(notice: InterruptionNotice, now: datetime) -> datetime | None:
     """When the instance goes; None where it may not go, or has gone."""
     if notice.kind not in NOTICE_S:
         return None
-    return notice.deadline or (notice.at or now) + timedelta(seconds=NOTICE_S[notice.kind])
+    left = timedelta(seconds=NOTICE_S[notice.kind])
+    ends = notice.deadline or (notice.at or now) + left
+    waits = notice.kind == "lifecycle" and notice.deadline is None and ends <= now  # A hook waits for its answer.
+    return now + left if waits else ends
 
 
 def begin_of(deadline: datetime | None, now: datetime) -> datetime:
@@ -109,7 +112,7 @@ def rescue(
     moves: list[Move] = []
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
-    if leaving and not found.replaced:
+    if leaving and not found.replaced and not _too_late(found):
         first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
         at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
@@ -165,9 +168,14 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)
         for p in group.pods
-        if p.uid not in found.evicted
+        if p.uid not in found.evicted and not _too_late(found)
     ]
     return moves
+
+
+def _too_late(found: Interruption) -> bool:
+    """Whether an end that nobody confirms was over when it was told: nothing can be saved, and it may be untrue."""
+    return found.truth == "unverified" and found.deadline is not None and found.deadline <= found.begin
 
 
 def _saved_at(group: Group, asked: datetime | None) -> datetime | None:

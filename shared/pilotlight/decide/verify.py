@@ -85,8 +85,13 @@ def untrue_at(found: Interruption) -> datetime | None:
     """When a node that is still there shows that its deadline was none; None for what has no deadline."""
     if found.deadline is None:
         return None
-    nameless = found.kind == "lifecycle" and not found.named
-    return found.deadline + (NAMELESS_WAIT if nameless else SKEW)
+    if _nameless(found):
+        return max(found.deadline, (found.said_at or found.received_at) + NAMELESS_WAIT)
+    return found.deadline + SKEW
+
+
+def _nameless(found: Interruption) -> bool:
+    return found.kind == "lifecycle" and not found.named
 
 
 def _too_young(found: Interruption, node: Node, said: InstanceState | None) -> str:
@@ -104,6 +109,8 @@ def _too_young(found: Interruption, node: Node, said: InstanceState | None) -> s
 
 
 def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> Verdict:
+    if _nameless(found) and found.said_at is not None and found.received_at - found.said_at > NAMELESS_WAIT:
+        return Verdict("disproved", f"it is dated {found.said_at:%Y-%m-%d %H:%M:%S}: no hook waits so long")
     over = untrue_at(found)
     if over is not None and now >= over:
         return Verdict("disproved", f"its deadline, {found.deadline:%H:%M:%S}, is over, and the node is still there")
