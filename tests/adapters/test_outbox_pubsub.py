@@ -105,3 +105,18 @@ def test_an_address_without_its_parts_is_refused() -> None:
     """Project and prefix are both needed."""
     with pytest.raises(BadInput, match="pubsub:acme/pilotlight"):
         PubSubOutbox("outbox", "")
+
+
+def test_the_same_dead_letter_is_published_once(emulator: str) -> None:
+    """A process that refuses the same body again and again sends one letter; another one is another letter."""
+    from google.cloud import pubsub_v1
+
+    topic = "projects/letters/topics/pl-dead-letter"
+    pubsub_v1.PublisherClient().create_topic(name=topic)
+    reader, name = pubsub_v1.SubscriberClient(), "projects/letters/subscriptions/dead"
+    reader.create_subscription(request={"name": name, "topic": topic})
+    outbox = PubSubOutbox("letters", "pl")
+    for id in ("dead-a", "dead-a", "dead-b", "dead-a"):
+        outbox.publish([msgspec.structs.replace(_message(id), topic="dead-letter")])
+    got = reader.pull(subscription=name, max_messages=100, timeout=10).received_messages
+    assert sorted(message.message.attributes["id"] for message in got) == ["dead-a", "dead-b"]

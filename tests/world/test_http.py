@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from socketserver import StreamRequestHandler, TCPServer
 from threading import Thread
 from typing import Any
@@ -226,3 +227,29 @@ def test_a_clock_that_runs_is_asked_once() -> None:
         before = clock.now()
         assert abs((here.clock.now() - before).total_seconds()) < 1000
     assert clock.now() > before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        pytest.param("GET", "/clock", {}, 200, id="a program of this machine comes in"),
+        pytest.param("GET", "/clock", {"Host": "evil.example"}, 403, id="not under another name"),
+        pytest.param("POST", "/pods", {"Origin": "https://evil.example"}, 403, id="not from a page"),
+        pytest.param("POST", "/pods", {"Content-Type": "text/plain"}, 415, id="not as a form"),
+        pytest.param("PATCH", "/pods", {}, 405, id="not by a method that it does not take"),
+        pytest.param("GET", "/nothing", {}, 404, id="not at a path that is not there"),
+        pytest.param("POST", "/pods", {"Content-Length": "999999999999"}, 413, id="not without an end"),
+    ],
+)
+def test_a_served_world_takes_what_the_table_of_paths_says(
+    method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    """Over HTTP, with one line for what does not come in."""
+    with served(world()) as server:
+        connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        connection.close()
+    assert answer.status == status, said
+    assert status == 200 or "\n" not in json.loads(said)["message"]
