@@ -158,6 +158,19 @@ def test_a_pod_that_does_not_stop_keeps_its_node(real: Real) -> None:
     assert not real.kept
 
 
+def test_what_keeps_a_node_at_every_tick_is_told_once(real: Real) -> None:
+    """Each tick tries to drain it anew and is kept from it by the same pod: one alert, which names pod and node."""
+    web = bound_pod("web", real.node)
+    web["metadata"]["deletionTimestamp"] = "2026-11-20T12:00:00Z"
+    real.api.add(web)
+    answers = [real.stage.tick() for _ in range(4)]
+    assert all("ml/web still on it" in answer.did[0] for answer in answers)
+    told = [alert for alert in real.stage.alerts if alert.kind == "capacity-kept"]
+    assert [(alert.severity, real.node in alert.what, "ml/web" in alert.why) for alert in told] == [
+        ("warning", True, True)
+    ]
+
+
 def test_a_budget_that_turns_against_us_keeps_the_node(real: Real) -> None:
     """The budget allowed it when the plan was made and not when the eviction came: uncordoned, kept, nothing forced."""
     real.bind("web")
