@@ -4,6 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from typer.testing import CliRunner
 
 from pilotlight.cli import doctor_command, plan_command, reconcile_command, why_command
+from pilotlight.cli.real_cluster import settings_for
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
+from pilotlight.state_schema.cluster import NODE_MARK, Claim, NodeMark
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
@@ -116,6 +119,25 @@ BLOCKED = (
     },
 )
 """A pod on the idle node of the recorded cluster, and the budget that lets nobody evict it."""
+
+
+def test_the_doctor_lists_our_taints_with_their_owners(api: ApiServer) -> None:
+    """A node that a look holds closed is told with the reason of the record; without one, that none says so."""
+    ours = [{"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}]
+    api.store.patch(api.store.resource("nodes"), ("", "gpu-a100-idle"), {"spec": {"taints": ours}})
+
+    def said() -> list[tuple[str, str]]:
+        found = checks("--context", "test")[1]
+        return [(check["verdict"], check["what"]) for check in found if check["code"] == "mark"]
+
+    [(verdict, what)] = said()
+    assert (verdict, "no record" in what) == ("warning", True)
+    site = App(settings_for("test", ""))
+    claim = Claim(why="its budget has no room for more on it", since=datetime(2026, 11, 21, 1, tzinfo=UTC))
+    mark = NodeMark(node="gpu-a100-idle", owners={"budget": claim})
+    NODE_MARK.put(site.state, f"{site.settings.cluster_name}/{mark.node}", mark)
+    [(verdict, what)] = said()
+    assert (verdict, "budget since " in what, "has no room" in what) == ("ok", True, True)
 
 
 def test_why_says_what_keeps_an_idle_node(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import typer
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering, PoolState
-from pilotlight.facts.checkup import LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, Survey
+from pilotlight.facts.checkup import LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, SeenMark, Survey
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -62,7 +62,27 @@ def examine(site: "App") -> Sequence[Check]:
     seen = look(site, now)
     clouds, told = at_the_cloud(site, offered)
     mode = site.settings.mode
-    return (*checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices), *told)
+    found = checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices)
+    return (*found, *closed_nodes(site, seen), *told)
+
+
+def closed_nodes(site: "App", seen: Survey) -> Sequence[Check]:
+    """The nodes that carry our taint, with its owners by the state's records; the state is opened only for them."""
+    from pilotlight.decide.checkup.marks import mark_checks, marked_nodes
+    from pilotlight.state_schema.cluster import NODE_MARK
+
+    if not marked_nodes(seen):
+        return ()
+    try:
+        entries = list(NODE_MARK.scan(site.state, f"{site.settings.cluster_name}/"))
+    except PilotlightError as error:
+        return [Check(code="mark", subject="our taints", verdict="unknown", what=str(error), fix=_STATE)]
+    marks = [
+        SeenMark(node=entry.value.node, owner=owner, why=claim.why, since=claim.since, until=claim.until)
+        for entry in entries
+        for owner, claim in entry.value.owners.items()
+    ]
+    return tuple(mark_checks(seen, marks))
 
 
 def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, PoolState] | None, Sequence[Check]]:
@@ -103,6 +123,7 @@ def look(site: "App", now: datetime) -> Survey:
     return msgspec.structs.replace(seen, limit=limit_of(source, api, listed(site.policy)))
 
 
+_STATE = "check the address in PILOTLIGHT_STATE"
 _CLOUD = "check the token and the address in PILOTLIGHT_POOLS"
 
 

@@ -170,6 +170,16 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     ends: datetime | None = None
 
 
+class SeenMark(msgspec.Struct, frozen=True, kw_only=True):
+    """One owner for whose sake a node takes no new pods, as the records say: "release", "budget", "rescue"."""
+
+    node: str
+    owner: str
+    why: str
+    since: datetime
+    until: datetime | None = None
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One change of a node that was tried as our account, by a dry run.
 
