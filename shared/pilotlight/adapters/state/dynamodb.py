@@ -1,7 +1,6 @@
 """State in one DynamoDB table.
 
-An item is ``{room: "state", key, value, version, expires}``. The partition key ``room`` is the same in every item, so
-that a scan by prefix is one Query over the sort key ``key``; one partition takes 1,000 writes of 1 KB a second.
+An item is ``{room, key, value, version, expires}``; ``dynamodb_rooms`` says which partition key ``room`` a key has.
 ``expires`` holds whole seconds from the epoch, rounded up: name it as the table's TTL attribute, and DynamoDB deletes
 what is over.
 """
@@ -22,12 +21,11 @@ from pilotlight.adapters.http import Broken
 from pilotlight.adapters.state import new_version, refuse_large
 from pilotlight.adapters.state.aws_wire import Wire
 from pilotlight.adapters.state.calls import MetAgain, tried
+from pilotlight.adapters.state.dynamodb_rooms import INDEX, LAYOUT, ONE, Items, Rooms, merged
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.ports import ABSENT, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
-
-ROOM = "state"
 
 _NAMES = {"#key": "key", "#version": "version", "#expires": "expires"}
 _OVER = "#expires <= :now"
@@ -59,6 +57,7 @@ class DynamoDBState:
         self.table = table
         self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
         self._wire = Wire()
+        self._rooms = Rooms(Items(self._has, self._names, self._add))
         # Attempts are ours, under one deadline; what boto3 does is credentials, signatures and DynamoDB's words.
         config = Config(retries={"mode": "standard", "total_max_attempts": 1})
         with self._explained("its client"):
@@ -71,14 +70,14 @@ class DynamoDBState:
         return self._time.now()
 
     def get(self, key: str) -> Stored | None:
-        found = self._read(key, self.client.get_item, Key=_id(key), ConsistentRead=True)
+        found = self._read(key, self.client.get_item, Key=_id(self._rooms.of(key), key), ConsistentRead=True)
         item = found.get("Item")
         return _stored(item) if item and self._live(item) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         refuse_large(key, value)
         version = new_version()
-        item = {**_id(key), "value": {"B": value}, "version": _number(version)}
+        item = {**_id(self._rooms.enter(key), key), "value": {"B": value}, "version": _number(version)}
         if ttl_s is not None:
             item["expires"] = _number(ceil(clock_seconds(self.now()) + ttl_s))
         try:
@@ -95,24 +94,25 @@ class DynamoDBState:
 
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         try:
-            self._change(key, self.client.delete_item, Key=_id(key), **self._condition(if_version))
+            self._change(key, self.client.delete_item, Key=_id(self._rooms.of(key), key), **self._condition(if_version))
         except MetAgain:
             if self.get(key) is not None:
                 raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
-        for key, stored in self._keys(prefix, after, limit):
+        rooms = [room for room in self._rooms.under(prefix) if not after or _reaches(room, after)]
+        for key, stored in merged(rooms, lambda room: self._keys(room, prefix, after, limit)):
             if len(found) == limit:
                 return Page(found, found[-1][0])
             found.append((key, stored))
         return Page(found, "")
 
-    def _keys(self, prefix: str, after: str, limit: int) -> Iterator[tuple[str, Stored]]:
-        """Live keys in order; DynamoDB gives at most 1 MB at once, with what has expired."""
+    def _keys(self, room: str, prefix: str, after: str, limit: int) -> Iterator[tuple[str, Stored]]:
+        """A room's live keys in order; DynamoDB gives at most 1 MB at once, with what has expired."""
         if after and after >= prefix and not after.startswith(prefix):
             return
-        condition, names, values = "#room = :room", {"#room": "room"}, {":room": {"S": ROOM}}
+        condition, names, values = "#room = :room", {"#room": "room"}, {":room": {"S": room}}
         if prefix:
             condition += " AND begins_with(#key, :prefix)"
             names["#key"], values[":prefix"] = "key", {"S": prefix}
@@ -124,7 +124,7 @@ class DynamoDBState:
             "Limit": limit + 1,
         }
         if after and after >= prefix:
-            query["ExclusiveStartKey"] = _id(after)
+            query["ExclusiveStartKey"] = _id(room, after)
         while True:
             page = self._read(prefix, self.client.query, **query)
             yield from ((item["key"]["S"], _stored(item)) for item in page["Items"] if self._live(item))
@@ -156,7 +156,30 @@ class DynamoDBState:
 
     def _ask_time(self) -> None:
         """Any answer tells the time: of the cheapest read."""
-        self._read("its time", self.client.get_item, Key=_id("now"))
+        self._read("its time", self.client.get_item, Key=_id(INDEX, LAYOUT))
+
+    def _has(self, asked: str, room: str, key: str) -> bool:
+        return "Item" in self._read(asked, self.client.get_item, Key=_id(room, key), ConsistentRead=True)
+
+    def _names(self, asked: str, room: str, most: int) -> list[str]:
+        """The keys of a room, whatever they hold; at most so many, or all with 0."""
+        query: dict[str, Any] = {
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#room = :room",
+            "ExpressionAttributeNames": {"#room": "room", "#key": "key"},
+            "ExpressionAttributeValues": {":room": {"S": room}},
+            "ProjectionExpression": "#key",
+        } | ({"Limit": most} if most else {})
+        found: list[str] = []
+        while True:
+            page = self._read(asked, self.client.query, **query)
+            found += [item["key"]["S"] for item in page["Items"]]
+            if most or "LastEvaluatedKey" not in page:
+                return found
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _add(self, asked: str, room: str, key: str) -> None:
+        self._change(asked, self.client.put_item, Item=_id(room, key))
 
     def _answered(self, http_response: Any, context: Mapping[str, Any], **_: object) -> None:
         said = http_response.headers.get("Date")
@@ -223,8 +246,13 @@ def _of_client_error(response: Mapping[str, Any], where: str, *, changes: bool) 
     return BadRequest(said)
 
 
-def _id(key: str) -> dict[str, dict[str, Any]]:
-    return {"room": {"S": ROOM}, "key": {"S": key}}
+def _id(room: str, key: str) -> dict[str, dict[str, Any]]:
+    return {"room": {"S": room}, "key": {"S": key}}
+
+
+def _reaches(room: str, after: str) -> bool:
+    """Whether a room may hold keys that are greater: it holds its own name, and what begins with that and a slash."""
+    return room == ONE or after < f"{room}/" or after.startswith(f"{room}/")
 
 
 def _number(value: int) -> dict[str, Any]:
