@@ -48,10 +48,6 @@ def settle_left(deps: Deps, sight: Sight, left: Sequence[Left]) -> tuple[Sight, 
     """
     if not left:
         return sight, []
-    seen = {pool.name: pool for pool in sight.pools}
-    sizes = {**sight.memory.sizes, **{name: pool.desired for name, pool in seen.items()}}
-    memory = msgspec.structs.replace(sight.memory, sizes=sizes)
-    was = ledger.remember(deps.state, deps.name, sight.was, memory)
     for one in left:
         for sending in one.sendings:
             if sending.step.state == "sent":
@@ -61,11 +57,14 @@ def settle_left(deps: Deps, sight: Sight, left: Sequence[Left]) -> tuple[Sight, 
     left = [one for one in left if not _close(deps, one)]
     open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
     grows = [step for _, step in open_ if step.call == "grow"]
+    pools = tuple(_as_asked(pool, grows) for pool in sight.pools)
+    sizes = {**sight.memory.sizes, **{pool.name: pool.desired for pool in pools}}
+    memory = msgspec.structs.replace(sight.memory, sizes=sizes)
     sight = replace(
         sight,
         memory=memory,
-        was=was,
-        pools=tuple(_as_asked(pool, grows) for pool in sight.pools),
+        was=ledger.remember(deps.state, deps.name, sight.was, memory),
+        pools=pools,
         unsettled={step.pool: _until(step) for step in grows if steps.may_land(step, sight.now)},
         leaving={step.target: record.id for record, step in open_ if step.call == "release"},
         unresolved=frozenset(record.id for record, _ in open_),

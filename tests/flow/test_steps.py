@@ -1,0 +1,235 @@
+"""Steps: what a worker that stood still may do, what may still land, and what becomes of a lost answer."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from stage import MINUTE, Stage
+
+from pilotlight.errors import Busy, Unsure
+from pilotlight.facts.decisions import Plan, Record, Step
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow import lease, ledger, marks, steps
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import OPEN, Gate
+from pilotlight.world.pools import WorldPools
+
+
+class Cloud(WorldPools):
+    """A cloud that loses the answers to so many ``grows`` and ``releases``, ``made`` or not."""
+
+    def __init__(self, stage: Stage, *, made: bool = True) -> None:
+        super().__init__(stage.world)
+        self.made, self.grows, self.releases = made, 0, 0
+        self.sent: list[str] = []
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN):  # type: ignore[no-untyped-def]
+        """Grow, or lose the answer."""
+        self.sent.append(f"grow {pool} to {to}")
+        if self.grows:
+            self.grows -= 1
+            if self.made:
+                super().grow(pool, to, zone, gate=gate)
+            else:
+                gate()
+            raise Unsure("the answer is lost")
+        return super().grow(pool, to, zone, gate=gate)
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Release, or lose the answer."""
+        self.sent.append(f"release {instance}")
+        if self.releases:
+            self.releases -= 1
+            if self.made:
+                super().release(pool, instance, gate=gate)
+            else:
+                gate()
+            raise Unsure("the answer is lost")
+        super().release(pool, instance, gate=gate)
+
+
+def on_cloud(*, made: bool) -> tuple[Stage, Cloud]:
+    """A stage whose cloud can lose answers."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=20)})
+    cloud = Cloud(stage, made=made)
+    stage.deps = replace(stage.deps, pools=cloud)
+    return stage, cloud
+
+
+def states(stage: Stage) -> list[str]:
+    """The states of all steps of decisions that were filed."""
+    return [step.state for record in ledger.filed_records(stage.deps.state, "c") for step in record.steps]
+
+
+def test_a_purchase_whose_answer_is_lost_counts_as_on_its_way_and_is_adopted() -> None:
+    """It came: the next look says so, nothing is bought twice, and people are told of one purchase."""
+    stage, cloud = on_cloud(made=True)
+    cloud.grows = 1
+    with pytest.raises(Unsure):
+        stage.event(stage.submit("a"))
+    stage.minutes(5)
+    assert stage.world.launches == 1
+    assert states(stage) == ["done"]
+    assert [a.kind for a in stage.alerts] == ["capacity-grow"]
+
+
+def test_a_purchase_that_never_lands_is_made_again_once_it_cannot_land_any_more() -> None:
+    """While it may land nothing else is asked of its pool; then it is told as not done, and bought anew."""
+    stage, cloud = on_cloud(made=False)
+    cloud.grows = 1
+    with pytest.raises(Unsure):
+        stage.event(stage.submit("a"))
+    stage.wait(20)
+    waits = stage.tick()
+    assert (stage.world.launches, len(cloud.sent)) == (0, 1)
+    assert stage.alerts == []
+    assert waits.outcome == "seen"
+    stage.wait(steps.LATE.total_seconds())
+    stage.tick()
+    assert (stage.world.launches, len(cloud.sent)) == (1, 2)
+    assert states(stage) == ["unknown", "done"]
+
+
+def test_no_pool_is_grown_while_an_earlier_call_may_land() -> None:
+    """A size is all that the call names: an earlier one that lands after a later one would take nodes away."""
+    stage, cloud = on_cloud(made=False)
+    cloud.grows = 1
+    with pytest.raises(Unsure):
+        stage.event(stage.submit("a"))
+    stage.submit("b")
+    stage.submit("c")
+    stage.wait(10)
+    answer = stage.tick()
+    assert cloud.sent == ["grow one to 1"]
+    assert "may still land" in answer.why
+
+
+def test_a_release_whose_answer_is_lost_is_sent_again_to_the_same_node() -> None:
+    """It did not land: under its mark the node is given back by the same decision, and told once."""
+    stage, cloud = on_cloud(made=False)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    node = cloud.sent[-1]
+    stage.wait(5)
+    stage.tick()
+    assert cloud.sent[-2:] == [node, node]
+    assert not stage.world.nodes
+    assert [a.kind for a in stage.alerts] == ["capacity-grow", "capacity-release"]
+    assert list(marks.every(stage.deps)) == []
+
+
+def test_a_release_that_may_land_is_not_sent_again_where_a_pod_has_bound() -> None:
+    """The node stays closed until the call can no longer land, and is opened then: the pod on it is not touched."""
+    stage, cloud = on_cloud(made=False)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    (node,) = stage.world.nodes
+    stage.world.cordon(node, on=False)  # It binds as one that tolerates every taint does.
+    stage.submit("late", run_s=7200)
+    stage.wait(1)
+    stage.world.cordon(node)
+    assert "uid-late" in stage.world.running
+    stage.wait(10)
+    stage.tick()
+    assert [s for s in cloud.sent if s.startswith("release")] == [f"release {node}"]
+    assert not stage.deps.cluster.observe().nodes[0].schedulable
+    stage.wait(steps.LANDS.total_seconds())
+    stage.tick()
+    assert stage.deps.cluster.observe().nodes[0].schedulable
+    assert "uid-late" in stage.world.running
+
+
+def recorded(stage: Stage) -> Record:
+    """A decision with one planned release, as a worker writes it before its first call."""
+    step = Step(n=0, call="release", pool="one", target="n1", instance="n1")
+
+    return Record(
+        id="1", cluster="c", flow="f", trigger="t", at=stage.deps.now(), status="open", plan=Plan(), steps=(step,)
+    )
+
+
+def test_who_takes_over_revokes_what_is_planned_and_the_old_worker_cannot_send() -> None:
+    """However long it stood still, its compare-and-set fails between connecting and the first byte."""
+    stage = Stage()
+    record = recorded(stage)
+    (old,) = steps.planned(stage.deps, record)
+    (new,) = steps.taken_over(stage.deps, record)
+    assert (new.step.state, new.step.code) == ("revoked", "overtaken")
+    with pytest.raises(steps.Overtaken):
+        old.gate()
+    assert not old.let_out
+
+
+def test_a_step_that_its_worker_had_not_written_yet_cannot_be_written_after() -> None:
+    """Between the record and its steps a worker may stand still too."""
+    stage = Stage()
+    record = recorded(stage)
+    steps.taken_over(stage.deps, record)
+    with pytest.raises(Exception, match="another version"):
+        steps.planned(stage.deps, record)
+
+
+class Slow:
+    """A clock whose stopwatch says that so much time passes at every question."""
+
+    def __init__(self, deps: Deps, seconds: float) -> None:
+        self.now = deps.clock.now
+        self._seconds = seconds
+
+    def stopwatch(self) -> Callable[[], float]:
+        """A watch that has run for as long as it is told."""
+        return lambda: self._seconds
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(1.9, True), (2.0, False), (600.0, False)])
+def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(seconds: float, sent: bool) -> None:
+    """From the compare-and-set to the first byte pass less than two seconds, or the step is revoked."""
+    stage = Stage()
+    (sending,) = steps.planned(replace(stage.deps, clock=Slow(stage.deps, seconds)), recorded(stage))
+    if sent:
+        sending.gate()
+    else:
+        with pytest.raises(steps.Stalled):
+            sending.gate()
+    (found,) = steps.taken_over(stage.deps, recorded(stage))
+    assert (sending.let_out, found.step.state) == (sent, "sent" if sent else "revoked")
+
+
+def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:
+    """A lease with less than the call's deadline and a margin left is renewed first; one that was lost stops it."""
+    stage = Stage()
+    held = lease.acquire(stage.deps.state, stage.deps.clock, "c", "a")
+    assert held is not None
+    stage.wait(14)
+    held.keep(for_s=50)
+    assert held.left_s == 60
+    stage.wait(61)
+    assert lease.acquire(stage.deps.state, stage.deps.clock, "c", "b") is not None
+    with pytest.raises(Busy, match="lost to another"):
+        held.keep(for_s=20)
+
+
+def test_a_decision_of_an_earlier_version_is_read_with_its_steps() -> None:
+    """Records with effects are migrated: what was planned then may have been sent, what a brake held is held."""
+    stage = Stage()
+    old = (
+        b'{"schema":1,"id":"1","cluster":"c","flow":"f","trigger":"t","at":"2026-11-20T12:00:00Z","status":"open",'
+        b'"plan":{"buys":[{"pool":"one","offering":"one/one/on-demand","zone":"","count":2,"usd_per_hour":"1",'
+        b'"boot_s":180,"demands":[],"shapes":[],"why":"w"},{"pool":"eight","offering":"e","zone":"","count":1,'
+        b'"usd_per_hour":"32","boot_s":180,"demands":[],"shapes":[],"why":"w"}]},"effects":[{"call":"grow","pool":"one",'
+        b'"target":"one/one/on-demand","count":2,"to":2},{"call":"grow","pool":"eight","target":"e","count":1,"to":1,'
+        b'"outcome":"stopped","note":"9 nodes would be lit, over 8: it waits for approval"}],"messages":[]}'
+    )
+    stage.deps.state.put("open/c/1", old)
+    ((record, _),) = ledger.open_records(stage.deps.state, "c")
+    assert [(s.n, s.state, s.count) for s in record.steps] == [(0, "sent", 2), (1, "revoked", 1)]
+    assert [held.code for held in record.plan.held] == ["approval"]
+    stage.wait(3 * MINUTE)
+    stage.tick()
+    assert ledger.open_records(stage.deps.state, "c") == []
