@@ -10,7 +10,7 @@ from pilotlight.decide.verify import BOOT, SKEW, Verdict, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind
-from pilotlight.facts.notices import CONDITIONS, MEANS, REAL, SOURCES, TAINTS, Cloud, capacity_types
+from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, MEANS, REAL, SOURCES, TAINTS, Cloud, capacity_types
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"
@@ -95,19 +95,21 @@ def test_a_notice_is_judged(found: Interruption, node: Node, said: InstanceState
     assert verdict.why
 
 
-@pytest.mark.parametrize(
-    "marked",
-    [
-        *({"taints": (Taint(key=key, effect="NoSchedule"),)} for key in TAINTS),
-        *({"conditions": (c,)} for c in CONDITIONS),
-    ],
-    ids=[*TAINTS, *CONDITIONS],
-)
-def test_what_a_node_shows_confirms(marked: dict[str, Any]) -> None:
-    """A mark that clouds and their handlers set is proof, also where nothing else would be."""
-    old = _found(said_at=NOW - _s(864_000), deadline=NOW - _s(600))
-    assert judge(old, _node(**marked), None, NOW).truth == "verified"
-    assert judge(old, _node(), None, NOW).truth == "disproved"
+def _marked(mark: str) -> dict[str, Any]:
+    if mark in LABELS:
+        return {"labels": {mark: "1"}}
+    return {"conditions": (mark,)} if mark in CONDITIONS else {"taints": (Taint(key=mark, effect="NoSchedule"),)}
+
+
+@pytest.mark.parametrize("mark", [*TAINTS, *CONDITIONS, *LABELS])
+def test_what_a_node_shows_confirms(mark: str) -> None:
+    """A mark that clouds and their handlers set is proof where nothing else is; of maintenance for maintenance only."""
+    kinds: tuple[NoticeKind, ...] = ("spot-interruption", "scheduled-change")
+    for kind in kinds:
+        old = _found(kind, said_at=NOW - _s(864_000), deadline=NOW - _s(600))
+        proves = kind == "scheduled-change" or mark not in ANNOUNCED
+        assert (judge(old, _node(**_marked(mark)), None, NOW).truth == "verified") is proves
+        assert judge(old, _node(), None, NOW).truth == "disproved"
 
 
 def test_the_clouds_own_deadline_is_told() -> None:

@@ -63,3 +63,13 @@ def test_a_gang_larger_than_a_record_is_kept_with_its_sums() -> None:
     assert len(RESCUE.format.write(kept)) < LARGEST
     assert (kept.lost_usd, kept.lost_gpu_hours) == (found.lost_usd, found.lost_gpu_hours)
     assert {uids[-n] for n in range(1, MOST_LOST + 1)} <= kept.lost.keys()
+
+
+@pytest.mark.parametrize(("outcome", "kept"), [("disproved", False), ("unknown", False), ("released", True)])
+def test_what_was_untrue_is_kept_for_a_day(outcome: str, kept: bool) -> None:
+    """Many forged notices fill no store; what really happened is kept for a month."""
+    stage = Stage()
+    notices.close(stage.deps, Kept(_found("i", outcome=outcome), ABSENT))
+    assert notices.find(stage.deps, "i") is not None
+    stage.wait(25 * 3600)
+    assert (notices.find(stage.deps, "i") is not None) is kept

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pilotlight.facts.capacity import InstanceState, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption, Truth
-from pilotlight.facts.notices import CONDITIONS, LABELS, TAINTS, capacity_types
+from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, TAINTS, capacity_types
 from pilotlight.units import human
 
 SKEW = timedelta(minutes=2)
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
 def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Verdict:
     """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none."""
-    shown = marks(node)
+    shown = marks(node, found.kind)
     if shown and found.kind != "rebalance":
         return Verdict("verified", f"its node says so: {shown}")
     if said is not None and said.going and said.there:
@@ -72,13 +72,13 @@ def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
     return ""
 
 
-def marks(node: Node) -> str:
-    """What a node itself shows of its end: a taint, a condition or a label of its cloud; empty where nothing is."""
-    taint = next((t.key for t in node.taints if t.key in TAINTS), "")
-    condition = next((c for c in node.conditions if c in CONDITIONS), "")
-    label = next((name for name in LABELS if name in node.labels), "")
-    named = (("taint", taint), ("condition", condition), ("label", label))
-    return next((f"{kind} {name}" for kind, name in named if name), "")
+def marks(node: Node, kind: str) -> str:
+    """What a node itself shows of such an end: a taint, a condition or a label of its cloud; empty where nothing is."""
+    shown = [("taint", t.key) for t in node.taints if t.key in TAINTS]
+    shown += [("condition", c) for c in node.conditions if c in CONDITIONS]
+    shown += [("label", name) for name in LABELS if name in node.labels]
+    fitting = (f"{what} {name}" for what, name in shown if kind == "scheduled-change" or name not in ANNOUNCED)
+    return next(fitting, "")
 
 
 def untrue_at(found: Interruption) -> datetime | None:

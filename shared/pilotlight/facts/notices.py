@@ -89,6 +89,9 @@ CONDITIONS = ("PreemptScheduled", "TerminateScheduled", "RedeployScheduled")
 LABELS = ("cloud.google.com/scheduled-maintenance-time",)
 """Labels that say so by being there: GKE tells its hosts' maintenance by them."""
 
+ANNOUNCED = ("aws-node-termination-handler/scheduled-maintenance", "RedeployScheduled", *LABELS)
+"""Of these marks what announces maintenance, perhaps for another day: no proof of an order to go now."""
+
 
 def capacity_types(kind: NoticeKind, cloud: str) -> frozenset[CapacityType]:
     """What can get this notice from that cloud. A world stands for any of them."""

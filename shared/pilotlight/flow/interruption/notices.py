@@ -17,7 +17,10 @@ from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
-from pilotlight.units import UsdPerHour
+from pilotlight.units import HOUR, UsdPerHour
+
+BRIEFLY_S = 24 * HOUR
+"""A notice that was untrue, or of nobody known, is kept so long: whoever posts many fills no store with them."""
 
 LONGEST = 300
 """Of a quoted name a key holds so much, and tells the rest apart."""
@@ -58,7 +61,8 @@ def write(deps: Deps, kept: Kept) -> Kept:
 def close(deps: Deps, kept: Kept) -> None:
     """File an interruption with which nothing is left to do."""
     found, name = kept.found, _name(deps.name, kept.found.instance)
-    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found)
+    keep_s = BRIEFLY_S if found.outcome in ("unknown", "disproved") else None
+    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found, ttl_s=keep_s)
     RESCUE.delete(deps.state, name)
 
 
