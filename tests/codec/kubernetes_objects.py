@@ -1,6 +1,8 @@
 """Objects for tests, as kubectl prints them, with only what a test says."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
@@ -20,8 +22,13 @@ POLICY = Policy(
 
 
 def pod(
-    name: str = "p", *, gpus: object = 1, meta: dict | None = None, status: dict | None = None, **spec: object
-) -> dict:
+    name: str = "p",
+    *,
+    gpus: object = 1,
+    meta: dict[str, Any] | None = None,
+    status: dict[str, Any] | None = None,
+    **spec: object,
+) -> dict[str, Any]:
     """A pod that asks for so many GPUs and waits."""
     resources = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
     return {
@@ -38,7 +45,7 @@ def pod(
     }
 
 
-def unscheduled(reason: str = "Unschedulable") -> dict:
+def unscheduled(reason: str = "Unschedulable") -> dict[str, Any]:
     """The condition of a pod that has no node."""
     return {"type": "PodScheduled", "status": "False", "reason": reason}
 
@@ -46,11 +53,11 @@ def unscheduled(reason: str = "Unschedulable") -> dict:
 def node(
     name: str = "n1",
     *,
-    allocatable: dict | None = None,
+    allocatable: dict[str, Any] | None = None,
     ready: str = "True",
-    labels: dict | None = None,
+    labels: dict[str, Any] | None = None,
     **spec: object,
-) -> dict:
+) -> dict[str, Any]:
     """A node with two T4s of pool t4, ready since NOW."""
     return {
         "kind": "Node",
@@ -69,12 +76,17 @@ def node(
     }
 
 
-def view(pods: list[dict], nodes: list[dict] = [], objects: list[dict] | None = None, **policy: object) -> ClusterView:  # noqa: B006
+def view(
+    pods: list[dict[str, Any]],
+    nodes: Sequence[dict[str, Any]] = (),
+    objects: list[dict[str, Any]] | None = None,
+    **policy: object,
+) -> ClusterView:
     """The view of objects; ``policy`` are keys beside the pools."""
     files = [] if objects is None else [(_list(objects), "objects.json")]
     return view_of(
         read_pods(_list(pods), "pods.json"),
-        read_nodes(_list(nodes), "nodes.json"),
+        read_nodes(_list(list(nodes)), "nodes.json"),
         read_objects(files),
         policy=Policy(version=1, pools=POLICY.pools, **policy),  # type: ignore[arg-type]
         classify=classify,
@@ -93,5 +105,5 @@ def only_node(seen: ClusterView) -> Node:
     return found
 
 
-def _list(items: list[dict]) -> bytes:
+def _list(items: list[dict[str, Any]]) -> bytes:
     return json.dumps({"kind": "List", "items": items}).encode()

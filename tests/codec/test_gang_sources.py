@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from kubernetes_objects import NOW, pod, unscheduled, view
@@ -21,40 +22,42 @@ EIGHT = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nv
 NO_GPU = {"containers": [{"name": "c", "image": "i", "resources": {}}]}
 
 
-def _meta(name: str, kind: str, owner: str, labels: dict | None = None, annotations: dict | None = None) -> dict:
+def _meta(
+    name: str, kind: str, owner: str, labels: dict[str, Any] | None = None, annotations: dict[str, Any] | None = None
+) -> dict[str, Any]:
     owners = [{"kind": kind, "name": owner, "controller": True}]
     meta = {"labels": labels or {}, "annotations": annotations or {}, "ownerReferences": owners}
     return {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "creationTimestamp": NOW, **meta}
 
 
-def mpi_job(nodes: int) -> tuple[list[dict], list[dict]]:
+def mpi_job(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A launcher without GPUs, made by a Job of its own, and the workers."""
     label = {"training.kubeflow.org/job-name": "mpi"}
     launcher = pod("mpi-launcher", gpus=0, meta=_meta("mpi-launcher", "Job", "mpi-launcher", label))
     return [launcher, *(_worker(f"mpi-worker-{n}", "MPIJob", "mpi", label) for n in range(nodes))], []
 
 
-def pytorch_job(nodes: int) -> tuple[list[dict], list[dict]]:
+def pytorch_job(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """One master and the workers, all with GPUs."""
     label = {"training.kubeflow.org/job-name": "ddp"}
     names = ["ddp-master-0", *(f"ddp-worker-{n}" for n in range(nodes - 1))]
     return [_worker(name, "PyTorchJob", "ddp", label) for name in names], []
 
 
-def job_set(nodes: int) -> tuple[list[dict], list[dict]]:
+def job_set(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Two replicated jobs of one JobSet, each pod made by a child Job."""
     label = {"jobset.sigs.k8s.io/jobset-name": "js"}
     return [_worker(f"js-{n % 2}-{n}", "Job", f"js-{n % 2}", label) for n in range(nodes)], []
 
 
-def pod_group_of_kueue(nodes: int) -> tuple[list[dict], list[dict]]:
+def pod_group_of_kueue(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Plain pods that name their group and its size."""
     label = {"kueue.x-k8s.io/pod-group-name": "g"}
     total = {"kueue.x-k8s.io/pod-group-total-count": str(nodes)}
     return [pod(f"g-{n}", gpus=8, meta=_meta(f"g-{n}", "Pod", "", label, total)) for n in range(nodes)], []
 
 
-def volcano(nodes: int) -> tuple[list[dict], list[dict]]:
+def volcano(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Pods of a Volcano job; its PodGroup says how many start together."""
     group = {"kind": "PodGroup", "apiVersion": "scheduling.volcano.sh/v1beta1", "spec": {"minMember": nodes}}
     group["metadata"] = {"name": "vj", "namespace": "team-a"}
@@ -63,17 +66,19 @@ def volcano(nodes: int) -> tuple[list[dict], list[dict]]:
     return pods, [group]
 
 
-def kueue_v1beta1(nodes: int) -> tuple[list[dict], list[dict]]:
+def kueue_v1beta1(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A suspended MPIJob: no pods, a Workload that has its quota and waits for its check."""
     return [], [workload(nodes, "v1beta1")]
 
 
-def kueue_v1beta2(nodes: int) -> tuple[list[dict], list[dict]]:
+def kueue_v1beta2(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The same under the API's newer version."""
     return [], [workload(nodes, "v1beta2")]
 
 
-def workload(nodes: int, version: str = "v1beta2", *, status: dict | None = None, **spec: object) -> dict:
+def workload(
+    nodes: int, version: str = "v1beta2", *, status: dict[str, Any] | None = None, **spec: object
+) -> dict[str, Any]:
     """A Workload of one launcher without GPUs and so many workers; with its quota and a check pending."""
     return {
         "kind": "Workload",
@@ -91,14 +96,14 @@ def workload(nodes: int, version: str = "v1beta2", *, status: dict | None = None
     }
 
 
-def _status(**conditions: str) -> dict:
+def _status(**conditions: str) -> dict[str, Any]:
     return {
         "conditions": [{"type": name, "status": status, "reason": name} for name, status in conditions.items()],
         "admissionChecks": [{"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": NOW}],
     }
 
 
-def _worker(name: str, kind: str, owner: str, labels: dict) -> dict:
+def _worker(name: str, kind: str, owner: str, labels: dict[str, Any]) -> dict[str, Any]:
     return pod(name, gpus=8, meta=_meta(name, kind, owner, labels), status={"conditions": [unscheduled()]})
 
 
@@ -112,7 +117,7 @@ def plan(seen: ClusterView, most: int) -> Plan:
     return plan_cluster(seen, lit, (OFFERING,), policy, Memory(), EPOCH, throughput=speeds)
 
 
-Source = Callable[[int], tuple[list[dict], list[dict]]]
+Source = Callable[[int], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 SOURCES: tuple[Source, ...] = (
     mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kueue_v1beta1, kueue_v1beta2,
 )  # fmt: skip
@@ -150,7 +155,7 @@ NO_DEMAND = {
 
 
 @pytest.mark.parametrize("queued", NO_DEMAND.values(), ids=NO_DEMAND.keys())
-def test_queued_work_that_no_node_helps_is_no_demand(queued: dict) -> None:
+def test_queued_work_that_no_node_helps_is_no_demand(queued: dict[str, Any]) -> None:
     """A node is bought for a Workload only while its admission check is all it waits for."""
     assert view([], objects=[queued]).pending == ()
 
@@ -191,7 +196,7 @@ LIMITS = {
 
 @pytest.mark.parametrize(("spec", "labels", "objects", "limit_s"), LIMITS.values(), ids=LIMITS.keys())
 def test_the_longest_run_is_the_least_of_its_limits(
-    spec: dict, labels: dict, objects: list[dict], limit_s: float
+    spec: dict[str, Any], labels: dict[str, Any], objects: list[dict[str, Any]], limit_s: float
 ) -> None:
     """A pod of an admitted job: what its spec, its label and its job's Workload allow."""
     admitted = [{**o, "status": _status(QuotaReserved="True", Admitted="True")} for o in objects]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("body", FORMS.values(), ids=FORMS.keys())
-def test_every_form_of_a_list(body: dict) -> None:
+def test_every_form_of_a_list(body: dict[str, Any]) -> None:
     """Lists and single objects are read alike."""
     names = [p.name for p in read_pods(json.dumps(body).encode(), "pods.json")]
     assert names == ([] if body.get("items") == [] else ["team-a/p"])
@@ -108,7 +109,9 @@ _JSON = st.recursive(
     ),
     _JSON,
 )
-def test_odd_pods_are_demand_finding_or_refused(limits: dict, annotations: dict, odd: object) -> None:
+def test_odd_pods_are_demand_finding_or_refused(
+    limits: dict[str, Any], annotations: dict[str, Any], odd: object
+) -> None:
     """A pod with odd values is demand, a finding, or refused with its path; never a crash."""
     one = pod(meta={"annotations": annotations}, tolerations=odd)
     one["spec"]["containers"][0]["resources"] = {"limits": limits}

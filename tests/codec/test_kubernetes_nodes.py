@@ -1,6 +1,7 @@
 """Nodes: what is free, what is on them, and what would stop a drain."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from kubernetes_objects import NOW, node, only_node, pod, view
@@ -10,12 +11,12 @@ from pilotlight.codec.kubernetes.models import gpu_model
 READY_AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def bound(name: str = "b", *, gpus: object = 1, meta: dict | None = None, **spec: object) -> dict:
+def bound(name: str = "b", *, gpus: object = 1, meta: dict[str, Any] | None = None, **spec: object) -> dict[str, Any]:
     """A pod that runs on n1."""
     return pod(name, gpus=gpus, meta=meta, status={"phase": "Running"}, nodeName="n1", **spec)
 
 
-def done(name: str, finished_at: str, gpus: object = 1) -> dict:
+def done(name: str, finished_at: str, gpus: object = 1) -> dict[str, Any]:
     """A pod that ended on n1."""
     ended = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"finishedAt": finished_at}}}]}
     return pod(name, gpus=gpus, status=ended, nodeName="n1")
@@ -79,7 +80,7 @@ NOT_READY = {
 
 
 @pytest.mark.parametrize("one", NOT_READY.values(), ids=NOT_READY.keys())
-def test_a_gpu_node_that_takes_no_pods_yet(one: dict) -> None:
+def test_a_gpu_node_that_takes_no_pods_yet(one: dict[str, Any]) -> None:
     """A node of ours is ready only when it is Ready and its GPUs are allocatable."""
     assert not only_node(view([], [one])).ready
 
@@ -137,7 +138,7 @@ POOLS = {
 
 
 @pytest.mark.parametrize(("labels", "pool"), POOLS.values(), ids=POOLS.keys())
-def test_pool_of_a_node(labels: dict, pool: str) -> None:
+def test_pool_of_a_node(labels: dict[str, Any], pool: str) -> None:
     """A node's pool is found by our label, else by the cloud's, under the policy's name."""
     assert only_node(view([], [node(labels=labels)])).pool == pool
 
@@ -153,7 +154,7 @@ CAPACITY = {
 
 
 @pytest.mark.parametrize(("labels", "kind"), CAPACITY.values(), ids=CAPACITY.keys())
-def test_capacity_type_of_a_node(labels: dict, kind: str) -> None:
+def test_capacity_type_of_a_node(labels: dict[str, Any], kind: str) -> None:
     """Spot and reserved nodes are told by each cloud's labels."""
     assert only_node(view([], [node(labels=labels)])).capacity_type == kind
 
@@ -211,7 +212,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize(("one", "words"), BLOCKS.values(), ids=BLOCKS.keys())
-def test_what_would_stop_a_drain(one: dict, words: str) -> None:
+def test_what_would_stop_a_drain(one: dict[str, Any], words: str) -> None:
     """Only what truly stops an eviction is listed."""
     (onboard,) = only_node(view([one], [node()], [BUDGET])).pods
     assert words in onboard.blocks

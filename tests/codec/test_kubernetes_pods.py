@@ -1,5 +1,7 @@
 """Which pods are demand, which are findings, and what is read of them."""
 
+from typing import Any
+
 import pytest
 from kubernetes_objects import only_demand, pod, unscheduled, view
 
@@ -20,7 +22,7 @@ NOT_DEMAND = {
 
 
 @pytest.mark.parametrize("one", NOT_DEMAND.values(), ids=NOT_DEMAND.keys())
-def test_not_demand(one: dict) -> None:
+def test_not_demand(one: dict[str, Any]) -> None:
     """A pod that no new node would serve is neither demand nor a finding."""
     seen = view([one])
     assert (seen.pending, seen.findings) == ((), ())
@@ -63,7 +65,7 @@ FINDINGS = {
 
 
 @pytest.mark.parametrize(("one", "code", "words"), FINDINGS.values(), ids=FINDINGS.keys())
-def test_findings(one: dict, code: str, words: str) -> None:
+def test_findings(one: dict[str, Any], code: str, words: str) -> None:
     """What a person must mend is a finding that names the pod, and no demand."""
     seen = view([one])
     (finding,) = seen.findings
@@ -80,14 +82,14 @@ def test_opting_in() -> None:
     assert len(view(pods).pending) == 2
 
 
-def affinity(*terms: dict) -> dict:
+def affinity(*terms: dict[str, Any]) -> dict[str, Any]:
     """Required node affinity of terms."""
     return {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}},
     }
 
 
-def expression(key: str, operator: str, *values: str) -> dict:
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     """One requirement as written."""
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
 
@@ -135,7 +137,7 @@ TOLERATIONS = {
 
 
 @pytest.mark.parametrize(("wire", "fact"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
-def test_tolerations(wire: dict, fact: Toleration) -> None:
+def test_tolerations(wire: dict[str, Any], fact: Toleration) -> None:
     """A toleration keeps its key, operator, value and effect; absent ones mean any."""
     assert only_demand(view([pod(tolerations=[wire])])).shape.tolerations == (fact,)
 
@@ -181,7 +183,7 @@ def test_priority_owner_and_deadline() -> None:
     ],
     ids=["its label", "our label goes first", "its namespace's label", "its namespace's name"],
 )
-def test_team(labels: dict, objects: list[dict] | None, team: str) -> None:
+def test_team(labels: dict[str, Any], objects: list[dict[str, Any]] | None, team: str) -> None:
     """A pod's team is its label's, else its namespace's."""
     assert only_demand(view([pod(meta={"labels": labels})], objects=objects)).shape.team == team
 
@@ -198,7 +200,7 @@ def test_equal_pods_have_equal_shapes() -> None:
     assert first.shape.key == second.shape.key
 
 
-def labelled(name: str, **labels: str) -> dict:
+def labelled(name: str, **labels: str) -> dict[str, Any]:
     """A pod with such labels."""
     return pod(name, meta={"labels": {k.replace("__", "/"): v for k, v in labels.items()}})
 
@@ -231,7 +233,7 @@ GANGS = {
 
 
 @pytest.mark.parametrize(("pods", "objects", "size"), GANGS.values(), ids=GANGS.keys())
-def test_gangs(pods: list[dict], objects: list[dict] | None, size: int) -> None:
+def test_gangs(pods: list[dict[str, Any]], objects: list[dict[str, Any]] | None, size: int) -> None:
     """A gang is told by its maker's labels, and its size counts the pods that hold GPUs."""
     gangs = {demand.shape.gang for demand in view(pods, objects=objects).pending}
     assert gangs == {Gang(key="team-a/g", size=size)}

@@ -1,6 +1,7 @@
 """What a pod asks of a node, as the scheduler counts it."""
 
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from pilotlight.facts.workload import GpuRequest
 GIB = 2**30
 
 
-def spec(*containers: dict, init: tuple[dict, ...] = (), **more: object) -> PodSpec:
+def spec(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = (), **more: object) -> PodSpec:
     """A pod's spec of containers given as their resources."""
     body = {
         "containers": [{"resources": c} for c in containers],
@@ -26,16 +27,16 @@ def spec(*containers: dict, init: tuple[dict, ...] = (), **more: object) -> PodS
     return msgspec.convert(body, PodSpec)
 
 
-def _policy(container: dict) -> dict:
+def _policy(container: dict[str, Any]) -> dict[str, Any]:
     return {"restartPolicy": "Always"} if "restartPolicy" in container else {}
 
 
-def asks(cpu: str, **more: str) -> dict:
+def asks(cpu: str, **more: str) -> dict[str, Any]:
     """Requests of so much CPU."""
     return {"requests": {"cpu": cpu, **more}}
 
 
-def sidecar(cpu: str) -> dict:
+def sidecar(cpu: str) -> dict[str, Any]:
     """An init container that goes on running."""
     return {**asks(cpu), "restartPolicy": "Always"}
 
@@ -117,7 +118,7 @@ GPU_CASES = {
 
 
 @pytest.mark.parametrize(("limits", "gpu"), GPU_CASES.values(), ids=GPU_CASES.keys())
-def test_gpus_of_a_pod(limits: dict, gpu: GpuRequest | None) -> None:
+def test_gpus_of_a_pod(limits: dict[str, Any], gpu: GpuRequest | None) -> None:
     """Each GPU resource is read from limits alone."""
     assert gpu_request(effective_request(spec({"limits": limits}))) == gpu
 
@@ -136,7 +137,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("limits", "share", "code"), REFUSED.values(), ids=REFUSED.keys())
-def test_devices_that_are_refused(limits: dict, share: str | None, code: str) -> None:
+def test_devices_that_are_refused(limits: dict[str, Any], share: str | None, code: str) -> None:
     """A device that cannot be bought is refused with a reason, never ignored."""
     with pytest.raises(Unreadable) as refused:
         gpu_request(effective_request(spec({"limits": limits})), share)

@@ -1,5 +1,7 @@
 """Volumes: which claims keep a pod from ever being placed, and from where a bound one can be reached."""
 
+from typing import Any
+
 import pytest
 from kubernetes_objects import only_demand, pod, view
 
@@ -10,7 +12,7 @@ FAST = {"kind": "StorageClass", "metadata": {"name": "fast"}, "volumeBindingMode
 LATE = {"kind": "StorageClass", "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"}
 
 
-def claim(phase: str, storage_class: str | None = None, volume: str = "", **meta: object) -> dict:
+def claim(phase: str, storage_class: str | None = None, volume: str = "", **meta: object) -> dict[str, Any]:
     """The pod's claim."""
     return {
         "kind": "PersistentVolumeClaim",
@@ -33,7 +35,7 @@ FINDINGS = {
 
 
 @pytest.mark.parametrize(("classes", "claims", "code"), FINDINGS.values(), ids=FINDINGS.keys())
-def test_claims_no_node_would_help(classes: list[dict], claims: list[dict], code: str) -> None:
+def test_claims_no_node_would_help(classes: list[dict[str, Any]], claims: list[dict[str, Any]], code: str) -> None:
     """A claim that cannot be bound is a finding, and nothing is bought for its pod."""
     seen = view([POD], objects=[*classes, *claims])
     assert seen.pending == ()
@@ -52,7 +54,7 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("objects", ORDINARY.values(), ids=ORDINARY.keys())
-def test_ordinary_claims(objects: list[dict]) -> None:
+def test_ordinary_claims(objects: list[dict[str, Any]]) -> None:
     """A claim that is bound, or will be once its pod has a node, changes nothing."""
     assert only_demand(view([POD], objects=objects)).shape.terms == ()
 

@@ -1,5 +1,7 @@
 """What a pod is for: article S3's classifier, corrected (W1, E30)."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +12,12 @@ from pilotlight.facts.workload import PodTraits
 GIB = 2**30
 
 
-def runs(command: str = "", image: str = "acme/app:1", **more: object) -> PodTraits:
+def runs(command: str = "", image: str = "acme/app:1", **more: Any) -> PodTraits:
     """A pod that runs a command, by words as a shell splits them."""
-    return PodTraits(images=(image,), words=tuple(command.split(" ")) if command else (), **more)  # type: ignore[arg-type]
+    return PodTraits(images=(image,), words=tuple(command.split(" ")) if command else (), **more)
 
 
-def labelled(value: str, **more: object) -> PodTraits:
+def labelled(value: str, **more: Any) -> PodTraits:
     """A pod with S2's workload label, whatever it runs."""
     return runs("torchrun train.py", labels={"workload-type": value}, **more)
 

@@ -21,7 +21,7 @@ OTHER = offering("other", "T4", 1, "5", taints=(Taint(key="other", effect="NoSch
 SMALL = offering("small", "T4", 1, "5", resources=Resources(memory=1))
 SPOT = offering("spot", "T4", 1, "0.2", capacity_type="spot", interruptions_per_hour=0.05)
 HERE = (Requirement(key="here", operator="Exists"),)
-REST = {"until": NOW + timedelta(minutes=5), "why": "out of stock"}
+REST: dict[str, Any] = {"until": NOW + timedelta(minutes=5), "why": "out of stock"}
 JUDGED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a taint": ({"offerings": [T4, OTHER]}, {}, "toleration"),
     "labels": (
@@ -101,6 +101,8 @@ def asking(words: frozenset[str]) -> Iterator[str]:
     """Where decide/ compares or searches what is written for people."""
     for path in Path(pilotlight.decide.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.expr):
+                continue
             parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 parts += [node.func.value] if node.func.attr in ("startswith", "endswith", "find", "index") else []

@@ -156,7 +156,11 @@ def test_every_rescue_ends_in_time_and_in_order(
     takes: list[float], grace: float, notice_s: float, boot_s: float, serving: bool, budget: bool
 ) -> None:
     """Nothing after the margin, nobody leaves before a replacement is due, and no checkpoint is cut short."""
-    fields = {"grace_s": grace, "blocks": "x" if budget else "", "workload_class": "serving" if serving else "batch"}
+    fields: dict[str, Any] = {
+        "grace_s": grace,
+        "blocks": "x" if budget else "",
+        "workload_class": "serving" if serving else "batch",
+    }
     pods = [bound(f"p{n}", checkpoint_takes_s=t, **fields) for n, t in enumerate(takes)]
     moves = steps(notice(notice_s), four(*pods), boot_s=boot_s)
     end = NOW + timedelta(seconds=notice_s - MARGIN_S)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, T4, V100X4, in_flight, node, plan, pod, policy
 
-from pilotlight.facts.capacity import InFlight, Node
+from pilotlight.facts.capacity import InFlight, Node, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Caps, Policy, PoolPolicy
@@ -200,16 +200,16 @@ def _canon(made: Plan) -> Plan:
 
 
 @given(scenes(), st.sampled_from(FLEET), st.integers(1, 50))
-def test_a_dearer_offering_changes_nothing(scene: Scene, like: object, more: int) -> None:
+def test_a_dearer_offering_changes_nothing(scene: Scene, like: Offering, more: int) -> None:
     """Beside each machine the same at a higher price: what is bought is as before, while the caps leave room."""
     rules = msgspec.structs.replace(
         scene.rules,
         caps=Caps(),
         pools={name: PoolPolicy(instance_type=p.instance_type, max=99) for name, p in scene.rules.pools.items()},
     )
-    dear = msgspec.structs.replace(like, pool="dear", usd_per_hour=like.usd_per_hour + more)  # type: ignore[type-var,attr-defined]
-    pools = {**rules.pools, "dear": PoolPolicy(instance_type=dear.instance_type, max=99)}  # type: ignore[attr-defined]
-    with_dear = scene.plan(offerings=(*FLEET, dear), rules=msgspec.structs.replace(rules, pools=pools))  # type: ignore[arg-type]
+    dear = msgspec.structs.replace(like, pool="dear", usd_per_hour=like.usd_per_hour + more)
+    pools = {**rules.pools, "dear": PoolPolicy(instance_type=dear.instance_type, max=99)}
+    with_dear = scene.plan(offerings=(*FLEET, dear), rules=msgspec.structs.replace(rules, pools=pools))
     assert with_dear.buys == scene.plan(rules=rules).buys
 
 

@@ -121,7 +121,7 @@ def test_a_node_whose_price_is_not_known_costs_no_zero_dollars() -> None:
     made = plan(nodes=[node("n", THEIRS), node("m", idle_s=7200)], offerings=[T4], rules=IDLE_5M)
     prices = {verdict.node: verdict.usd_per_hour for verdict in made.nodes}
     assert (prices["n"], prices["m"]) == (None, T4.usd_per_hour)
-    assert (made.usd_per_hour_before, made.usd_per_hour_after) == (T4.usd_per_hour, 0)
+    assert (made.usd_per_hour_before, made.usd_per_hour_after) == (T4.usd_per_hour, Decimal(0))
 
 
 LEAST = {

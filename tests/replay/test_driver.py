@@ -151,7 +151,7 @@ def test_a_free_node_is_taken_at_once_but_from_behind_a_gate(placement: Any, wai
 
 def test_gates_cost_the_reaction_and_little_else(day: tuple[Job, ...], catalog: Catalog) -> None:
     """Gated jobs are narrowed as affine ones are: dollars within 2 %, waits longer by at most the reaction."""
-    affine, gated = (replayed(day, catalog, Scenario(placement=p)).outcome.result for p in ("affinity", "gated"))  # type: ignore[arg-type]
+    affine, gated = (replayed(day, catalog, Scenario(placement=p)).outcome.result for p in ("affinity", "gated"))
     assert float(gated.cost_usd / affine.cost_usd) == pytest.approx(1, abs=0.02)
     assert affine.wait_s.mean <= gated.wait_s.mean <= affine.wait_s.mean + 10
 

@@ -40,7 +40,7 @@ def test_a_job_is_narrowed_to_its_cheapest_node(
     """By what is known at submit alone: the type on which a node for this job costs least."""
     job = Job(job_id="j", submit_s=0, duration_s=1, gpus=gpus, gpu_milli=milli, models=models)
     for capacity_type in ("on-demand", "spot"):
-        assert Affinity(catalog, capacity_type).type_for(job) == chosen  # type: ignore[arg-type]
+        assert Affinity(catalog, capacity_type).type_for(job) == chosen
 
 
 def test_how_long_a_job_runs_is_not_looked_at(catalog: Catalog) -> None:
@@ -57,5 +57,9 @@ def test_idle_hours_are_the_dearest_first() -> None:
         for n, (p, u) in enumerate([*paid, (0.0, 0.0)])
     ]
     hours = idle_hours(points)
-    assert [(h.start, h.usd, h.gpus) for h in hours] == [(3600, 24, 6), (7200, 8, 2), (0, 0, 0)]
+    assert [(h.start, h.usd, h.gpus) for h in hours] == [
+        (3600.0, Decimal(24), 6.0),
+        (7200.0, Decimal(8), 2.0),
+        (0.0, Decimal(0), 0.0),
+    ]
     assert idle_hours(points, most=1) == hours[:1]

@@ -6,13 +6,14 @@ import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browser import opened, pixels
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from browser import opened, pixels
 from pilotlight.decide.money.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.report import terminal
@@ -26,7 +27,7 @@ FIRST, LAST = date(2026, 10, 1), date(2026, 10, 31)
 
 
 def _line(kind: LineKind, hours: str, usd: str, capacity: str = "spot", **of: str) -> CostLine:
-    fields = {"pool": "p", "node": "n", "instance_type": "t", "project": "ml", **of}
+    fields: dict[str, Any] = {"pool": "p", "node": "n", "instance_type": "t", "project": "ml", **of}
     return CostLine(kind=kind, capacity_type=capacity, gpu_hours=Decimal(hours), usd=Decimal(usd), **fields)
 
 
@@ -134,7 +135,7 @@ def test_the_bill_is_compared_on_the_days_it_covers() -> None:
 def test_one_teams_report_has_its_lines_alone() -> None:
     """Only what the team held: nothing idle or shared, and no bill, which knows nothing of it."""
     report = month([_day(1, _line("used", "1", "10", team="a"), _line("idle", "1", "5"))], [], FIRST, LAST, team="a")
-    assert (report.total.usd, report.idle.usd, report.billed) == (Decimal(10), 0, None)
+    assert (report.total.usd, report.idle.usd, report.billed) == (Decimal(10), Decimal(0), None)
 
 
 def test_days_of_other_months_are_left_out_and_nodes_without_price_are_named() -> None:

@@ -26,7 +26,7 @@ from pilotlight.world.world import World
 
 
 @pytest.fixture
-def here() -> Iterator[Service]:
+def here() -> Service:
     """A small world's answers, without the network."""
     return Service(world())
 
