@@ -35,11 +35,13 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.doors import Caller
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.adapters.objects import Objects
+
+if TYPE_CHECKING:
+    from pilotlight.facts.doors import Caller
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
@@ -86,7 +88,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bills: str = ""
     mode: Mode = "act"
     max_body: int = MAX_BODY
-    callers: Mapping[str, Caller] = {}
+    callers: "Mapping[str, Caller]" = {}
     token: str = ""
     environ: Mapping[str, str] = {}
 
@@ -193,10 +195,12 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     return found
 
 
-def _callers(text: str) -> dict[str, Caller]:
+def _callers(text: str) -> "dict[str, Caller]":
     """Who may post, in JSON or in the file that ``text`` names. Errors name the entry, never its token."""
     if not text:
         return {}
+    from pilotlight.facts.doors import Caller
+
     body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:
         found = msgspec.json.decode(body, type=dict[str, Caller])

@@ -40,6 +40,8 @@ NEVER = (
     "pilotlight.cli",
     "pilotlight.replay",
     "pilotlight.adapters.cluster",
+    "pilotlight.decide.access",
+    "pilotlight.facts.doors",
     "pilotlight.flow.walk",
 )
 """Of ours: what such an event has no use for."""

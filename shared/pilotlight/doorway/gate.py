@@ -33,7 +33,7 @@ def guarded(
         try:
             found = entry(_knock(environ), callers, now(), paths)
         except CUT:
-            found = LATE
+            found = Refusal(*LATE)
         if isinstance(found, Refusal):
             return _refused(start, found)
         inside = {key: value for key, value in environ.items() if key not in SECRETS}

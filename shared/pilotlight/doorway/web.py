@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from werkzeug.exceptions import BadRequest
 
-from pilotlight.decide.access import Refusal, at_function
 from pilotlight.doorway.door import receive
 from pilotlight.doorway.request import Function, House
 from pilotlight.units import Seconds
@@ -21,7 +20,7 @@ READ_S: Seconds = 30.0
 
 CUT = (OSError, BadRequest)
 """What reading a body raises that does not arrive whole."""
-LATE = Refusal(408, "the body did not arrive whole; send it again")
+LATE = (408, "the body did not arrive whole; send it again")
 
 YES = ("1", "true")
 DRYRUN = "x-pilotlight-dryrun"
@@ -32,22 +31,25 @@ Answered = tuple[bytes, int, dict[str, str]]
 
 def respond(house: House, function: Function, request: "Request") -> Answered:
     """Answer one HTTP request to a function. A body over the limit is read so far that it is seen to be."""
-    refusal = at_function(request.method, request.path)
-    if refusal is not None:
-        unread(request)
-        return _refused(refusal)
+    if request.method != "POST" or request.path != "/":
+        from pilotlight.decide.access import at_function  # What is as it should be costs a cold start no table.
+
+        refusal = at_function(request.method, request.path)
+        if refusal is not None:
+            unread(request)
+            return _refused(*refusal)
     try:
         body = bounded(request, house.settings.max_body)
     except CUT:
         unread(request)
-        return _refused(LATE)
+        return _refused(*LATE)
     dryrun = request.args.get("dryrun") in YES
     return receive(house, function, body, dict(request.headers), dryrun=dryrun).http()
 
 
-def _refused(refusal: Refusal) -> Answered:
-    headers = {"Content-Type": "application/json", **({"Allow": refusal.allow} if refusal.allow else {})}
-    return msgspec.json.encode({"error": refusal.why}), refusal.status, headers
+def _refused(status: int, why: str, allow: str = "") -> Answered:
+    headers = {"Content-Type": "application/json", **({"Allow": allow} if allow else {})}
+    return msgspec.json.encode({"error": why}), status, headers
 
 
 def asks_dry(query: str, headers: Mapping[str, str]) -> bool:
