@@ -11,12 +11,15 @@ import pytest
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.events import Delivery, decode
+from pilotlight.codec.events import Delivery, decode, encode
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.interruption import Instance
-from pilotlight.facts.messages import Alert, InterruptionNotice
+from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
 from pilotlight.state_schema.interruptions import INSTANCES
+from pilotlight.units import HOUR
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
@@ -56,12 +59,17 @@ def _samples() -> Iterator[Any]:
 class Site:
     """A deployment with one spot pool, whose instances it has seen or not."""
 
-    def __init__(self, known: list[InterruptionNotice]) -> None:
+    def __init__(
+        self,
+        known: list[InterruptionNotice],
+        start: datetime = datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC),
+        bought: CapacityType = "spot",
+    ) -> None:
         plain = App(Settings())
-        clock = VirtualClock(datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC))
-        policy = Policy(version=1, pools={"a10g": PoolPolicy(instance_type="g5.xlarge", capacity_type="spot")})
-        pool = WorldPool(name="a10g", instance_type="g5.xlarge", capacity_type="spot")
-        world = World(plain.catalog, [pool], clock=clock)
+        clock = VirtualClock(start)
+        policy = Policy(version=1, pools={"a10g": PoolPolicy(instance_type="g5.xlarge", capacity_type=bought)})
+        pool = WorldPool(name="a10g", instance_type="g5.xlarge", capacity_type=bought)
+        self.world = world = World(plain.catalog, [pool], clock=clock)
         self.outbox, self.state = MemoryOutbox(), MemoryState(clock)
         seen = {n.instance: Instance(pool="a10g", node=n.instance, seen_at=clock.now()) for n in known}
         INSTANCES.write(self.state, "local", INSTANCES.read(self.state, "local"), seen)
@@ -97,6 +105,32 @@ def test_every_sample_is_taken_once_and_told(path: Path, said: list[Interruption
     assert len(site.state.scan("interruption/local/").items) == len(instances)
     site.app.receive("spot_interruption", body, headers)
     assert site.alerts() == told
+
+
+def _in_clear(case: Any) -> bool:
+    path, said = case.values
+    return said[0].instance in path.read_text()
+
+
+@pytest.mark.parametrize(("path", "said"), list(filter(_in_clear, _samples())))
+def test_an_old_sample_about_a_live_node_does_nothing(path: Path, said: list[InterruptionNotice]) -> None:
+    """A sample of days ago is posted for an on-demand node that began since: its ten hours of work go on."""
+    site = Site([], start=datetime(2026, 12, 24, 9, 31, 30, tzinfo=UTC), bought="on-demand")
+    made = shape(gpu=GpuRequest(count=1))
+    pod = PodDemand(uid="u", namespace="ml", name="train", shape=made, created_at=site.world.clock.now())
+    site.world.submit(pod, 40 * HOUR)
+    site.world.launch("a10g")
+    site.world.advance(10 * HOUR)
+    body, headers = _unpacked(path)
+    for notice in said:
+        body = body.replace(notice.instance.encode(), b"n1")
+    assert site.app.receive("spot_interruption", body, headers).status == 200
+    for n in range(10):
+        site.world.advance(10 * HOUR + n * 60)
+        site.app.receive("spot_interruption", encode(Tick(cluster="local", what="rescue"), id=f"t{n}"), {})
+    assert (site.world.launches, site.world.terminations, site.world.interruptions) == (1, 0, 0)
+    assert not site.world.nodes["n1"].cordoned
+    assert any("not true" in a.what for a in site.alerts() if a.kind == "interruption")
 
 
 def test_there_are_samples_of_every_kind() -> None:
