@@ -352,3 +352,14 @@ def test_what_nobody_confirms_evicts_no_sooner_than_a_true_one_must(kind: Notice
         assert stage.world.now_s - begin >= goes - 40
     if goes <= 0:
         assert stage.harmed == (0, 0, 0)
+
+
+@pytest.mark.parametrize("mode", ["observe", "advise"])
+def test_a_mode_that_does_not_act_tells_what_is_untrue_too(mode: Any) -> None:
+    """Nothing is advised for a false notice: people read that it is one."""
+    stage = Posted()
+    stage.deps = replace(stage.deps, mode=mode)
+    stage.post("spot-interruption", 0, 120)
+    assert stage.outcome == "disproved"
+    assert "the cloud says that it runs on" in stage.told[0]
+    assert not [alert for alert in stage.alerts if alert.kind != "interruption"]

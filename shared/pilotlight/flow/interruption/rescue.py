@@ -58,8 +58,7 @@ class Rescue:
         if self.found.deadline is None and self.found.until is None:
             self._afterwards(node)
         elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
-            self._replace(node)
-            self._end("advised")
+            self._advise(node)
         elif node is None:
             self._replace(None)
             self._end("gone")
@@ -84,6 +83,15 @@ class Rescue:
         for move in self.steps(node):
             if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
                 self._try(partial(self._gently, move, pods))
+
+    def _advise(self, node: Node | None) -> None:
+        """What would be bought is told, for a notice that may be true."""
+        if node is not None and self.found.truth == "unverified":
+            self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "disproved":
+            return self._end("disproved")
+        self._replace(node)
+        self._end("advised")
 
     def _afterwards(self, node: Node | None) -> None:
         """What is said to have gone already: room is asked for once that is true."""
