@@ -111,3 +111,12 @@ def test_a_full_disk_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="full"):
         state.put("big", b"x" * 100_000)
     assert state.get("k") is not None
+
+
+def test_only_its_owner_reads_the_state(tmp_path: Path) -> None:
+    """The file is made 0600, what SQLite puts beside it too, and one that was readable for all is no more."""
+    (tmp_path / "old.db").touch(0o644)
+    for name in ("new.db", "old.db"):
+        SqliteState(tmp_path / name, SystemClock()).put("k", b"1")
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert len(list(tmp_path.iterdir())) > 2

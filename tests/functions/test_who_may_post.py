@@ -165,6 +165,15 @@ def test_a_body_that_has_no_end_is_cut(guarded: BaseWSGIServer, home: Path) -> N
     assert all(len(letter["body"]) <= 2_000 < letter["size"] for letter in large)
 
 
+def test_a_body_that_breaks_off_is_for_its_sender(guarded: BaseWSGIServer) -> None:
+    """Less came than was announced: 408, and nothing of it is taken for an event."""
+    with socket.create_connection(("127.0.0.1", guarded.port), timeout=30) as line:
+        head = f"POST /pod_pending HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SEND}\r\nContent-Length: 100\r\n\r\n"
+        line.sendall(head.encode() + b"{}")
+        line.shutdown(socket.SHUT_WR)
+        assert line.recv(4000).split(b" ")[1] == b"408"
+
+
 def test_a_token_in_a_path_is_never_shown(tmp_path: Path) -> None:
     """Neither the log of serve nor an answer has it, whatever became of the request."""
     with socket.socket() as free:

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class SqliteState:
         self._mine = threading.local()
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
+            _private(path)
             self._connection().execute(_CREATE)
             self._connection().execute(_PURGE, {"now": self._now()})
 
@@ -121,3 +122,14 @@ class SqliteState:
 
 def _end_of(prefix: str) -> str:
     return prefix + chr(0x10FFFF)
+
+
+def _private(path: Path) -> None:
+    """Make the file its owner's alone, also one of an earlier version; what SQLite puts beside it becomes so too.
+
+    A file that is there is not opened: to close it again would end the locks that this process has on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with suppress(PermissionError):
+        path.chmod(0o600)
