@@ -1,0 +1,82 @@
+"""A guide as a person follows it: its commands in a shell, and what it says that they print.
+
+A block of ``console`` has commands after "$ " and below each what it prints. "..." alone stands for any lines, at the
+end of a line for the rest of it. What differs from run to run (times, ids, addresses) is not compared.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_VARIES = (
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC"), "<time>"),
+    (re.compile(r"\d{14}-[0-9a-f]{8}"), "<decision>"),
+    (re.compile(r"command-\d+T\d+"), "<tick>"),
+    (re.compile(r"gpu-test-[a-z0-9]{5}\b"), "<pod>"),
+    (re.compile(r"https://[\w.:]+: answers, Kubernetes v\S+"), "<server>"),
+)
+_EXPORT = re.compile(r"export ((\w+=\S+ ?)+)")
+
+
+class Said(NamedTuple):
+    """A command, and the lines that it is said to print."""
+
+    command: str
+    lines: tuple[str, ...]
+
+
+def blocks(guide: Path, kind: str) -> list[str]:
+    """The fenced blocks of a kind."""
+    return re.findall(rf"^```{kind}\n(.*?)^```$", guide.read_text("utf-8"), re.M | re.S)
+
+
+def commands(guide: Path) -> Iterator[Said]:
+    """What is typed, with what is shown, in order."""
+    for block in blocks(guide, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *lines = part.rstrip("\n").split("\n")
+            yield Said(command, tuple(lines))
+
+
+def follow(said: Said, folder: Path, environ: dict[str, str]) -> str:
+    """What a command prints, with its errors; ``export`` changes ``environ``."""
+    if found := _EXPORT.fullmatch(said.command):
+        environ.update(pair.split("=", 1) for pair in found[1].split())
+        return ""
+    command = ["bash", "-c", said.command]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    return done.stderr + done.stdout
+
+
+def differs(said: Said, printed: str) -> str:
+    """Where what was printed is not what is shown; empty where it is."""
+    left = [_plain(line) for line in printed.rstrip("\n").split("\n")] if printed.strip() else []
+    skips = False
+    for line in map(_plain, said.lines):
+        if line == "...":
+            skips = True
+            continue
+        found = next((n for n, each in enumerate(left) if _same(line, each)), None)
+        if found is None or (found and not skips):
+            return f"{said.command}: shown {line!r}, printed {left[:1] if found is None else left[:found]}"
+        left, skips = left[found + 1 :], False
+    return "" if skips or not left or not said.lines else f"{said.command}: printed besides {left}"
+
+
+def _same(shown: str, printed: str) -> bool:
+    return printed.startswith(shown[: -len("...")].rstrip()) if shown.endswith("...") else shown == printed
+
+
+def _plain(line: str) -> str:
+    for pattern, name in _VARIES:
+        line = pattern.sub(name, line)
+    return line.rstrip()
+
+
+def fresh(folder: Path, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """A checkout as a new user has it: what commands name is there, and of the environment only what finds programs."""
+    for name in (".venv", "infra", "examples"):
+        (folder / name).symlink_to(root / name)
+    return {"PATH": environ["PATH"], "HOME": str(folder), "COLUMNS": "200"}
