@@ -62,10 +62,10 @@ def at(moves: list[Move], what: str) -> dict[str, float]:
     return {m.subject: (m.at - NOW).total_seconds() for m in moves if m.do == what}
 
 
-def test_the_replacement_comes_first_and_the_release_last() -> None:
-    """Cordoned, asked for, saved, evicted, given back: in that order, all from one look."""
+def test_saving_comes_first_and_the_release_last() -> None:
+    """Cordoned, asked to save, replaced, evicted, given back: in that order, all from one look."""
     moves = steps(notice(), four(bound("a", checkpoint_takes_s=30)))
-    assert [m.do for m in moves] == ["cordon", "replace", "checkpoint", "evict", "release"]
+    assert [m.do for m in moves] == ["cordon", "checkpoint", "replace", "evict", "release"]
     assert [(m.at - NOW).total_seconds() for m in moves] == [0, 0, 0, 30, 120 - MARGIN_S]
 
 

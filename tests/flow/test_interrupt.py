@@ -99,8 +99,8 @@ def test_a_node_is_replaced_saved_drained_and_given_back(relaunches: bool) -> No
     answer = stage.notice()
     assert answer.did == (
         "cordoned n1",
-        "asked pool p for 1 x p/one/spot",
         "asked ml/j0 for a checkpoint",
+        "asked pool p for 1 x p/one/spot",
     )
     stage.until(110)
     assert stage.outcome == "released"
@@ -376,8 +376,8 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing() -> None:
     stage.world.interrupt("n1", 120)
     answer = stage.deliver("spot-interruption", dry_run=True)
     steps = [part.split(" ")[1] for part in answer.why.split("; ")[1:] if part[:1].isdigit()]
-    assert steps[:2] == ["cordon", "replace"]
-    assert steps.index("checkpoint") < steps.index("evict") < steps.index("release")
+    assert steps[:3] == ["cordon", "checkpoint", "replace"]
+    assert steps.index("evict") < steps.index("release")
     assert notices.find(stage.deps, "n1") is None
 
 

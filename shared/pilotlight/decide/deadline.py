@@ -122,8 +122,8 @@ def rescue(
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))
 
 
-_ORDER = {"cordon": 0, "replace": 1, "checkpoint": 2, "evict": 3, "release": 4, "uncordon": 5}
-"""Of steps that are due at once."""
+_ORDER = {"cordon": 0, "checkpoint": 1, "replace": 2, "evict": 3, "release": 4, "uncordon": 5}
+"""Of steps that are due at once: what needs no cloud first, for a cloud may take its time."""
 
 
 def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
