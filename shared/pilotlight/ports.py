@@ -57,6 +57,13 @@ class Cluster(Protocol):
         """
         ...
 
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        """Delete one pod within its grace, whatever a PodDisruptionBudget says: for the end of what a hard cap holds.
+
+        Gone already, or replaced by another of its name, is no error.
+        """
+        ...
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         """An Event on the pod, for its owner."""
         ...

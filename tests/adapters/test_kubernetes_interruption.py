@@ -101,3 +101,15 @@ def test_a_disruption_budget_is_asked_and_honoured(site: Site) -> None:
     assert site.world.running
     site.until(15)
     assert "n1" not in site.world.nodes
+
+
+def test_a_deletion_names_the_pod_by_its_uid_and_asks_no_budget(site: Site) -> None:
+    """It gives the pod its grace; one that is gone, or has another's name, is no error."""
+    site.api.store.write(site.api.store.resource("poddisruptionbudgets"), PDB)
+    site.deps.cluster.delete("default", "train-0", "another-uid", 45)
+    site.deps.cluster.delete("default", "ghost", "ghost", 45)
+    assert site.api.store.has(site.api.store.resource("pods"), ("default", "train-0"))
+    site.deps.cluster.delete("default", "train-0", "train-0", 45)
+    asked = [request for request in site.api.requests if request.method == "DELETE"]
+    assert asked[-1].json()["gracePeriodSeconds"] == 45
+    assert not site.api.store.has(site.api.store.resource("pods"), ("default", "train-0"))

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import typer
 from click.testing import Result
 from typer.testing import CliRunner
@@ -68,19 +69,46 @@ def test_runs_that_budgets_hold_for(tmp_path: Path) -> None:
     """Of each budget it tells the longest run it holds for, by the classes it counts."""
     file = tmp_path / "policy.yaml"
     file.write_text(
-        "version: 1\nclasses: {batch: {max_runtime: 90m}}\nbudgets:\n"
+        "version: 1\nclasses: {batch: {max_runtime: 90m}, training: {at_hard_cap: stop}, serving: {max_runtime: 7d}, "
+        "notebook: {max_runtime: 12h, at_hard_cap: stop, hold: 1h}}\nbudgets:\n"
         "- {name: all, usd: 10}\n"
         "- {name: batch, usd: 10, scope: {class: batch}}\n"
         "- {name: soft, gpu_hours: 10, scope: {class: batch}, hard: false}\n"
         "- {name: lit, usd_per_hour: 10}\n"
     )
     assert run("check", str(file)).stdout.splitlines()[1:] == [
-        "budget all holds for each node: training 24 h, serving 168 h, notebook 24 h, batch 1.5 h",
+        "budget all holds for each node: training 4 h, serving 168 h, notebook 1 h, batch 1.5 h",
         "budget batch holds for each node: batch 1.5 h",
         "budget soft holds for each node: batch 1 h",
         "budget lit holds for each node: its price",
     ]
     assert json.loads(run("check", str(file), "--json").stdout)["run_s_held_by_budget"]["batch"] == {"batch": 5400}
+
+
+ENDLESS = {
+    "a class with neither": ("classes: {batch: {gpu_models: any}}", "{class: batch}", ["batch"]),
+    "a class that the file does not name": ("classes: {}", "{class: serving}", ["serving"]),
+    "one of all classes": (
+        "classes: {batch: {max_runtime: 1h}, training: {at_hard_cap: stop}, serving: {max_runtime: 7d}}",
+        "all",
+        ["notebook"],
+    ),
+    "none: its run is written": ("classes: {batch: {max_runtime: 1h}}", "{class: batch}", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("classes", "scope", "named"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_a_hard_budget_asks_how_its_classes_end(tmp_path: Path, classes: str, scope: str, named: list[str]) -> None:
+    """Each class under it that may neither be stopped nor has a written run is told by its path, with the way out."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"version: 1\n{classes}\nbudgets:\n- {{name: b, usd: 10, scope: {scope}}}\n")
+    result = run("check", str(file))
+    assert result.exit_code == (2 if named else 0)
+    problems = result.stderr.splitlines()
+    assert [line.split(": ")[2] for line in problems] == [f"classes.{name}.max_runtime" for name in named]
+    assert all("hard budget b" in line and "at_hard_cap: stop" in line and "hard: false" in line for line in problems)
+    file.write_text(file.read_text().replace("usd: 10", "usd: 10, hard: false"))
+    assert run("check", str(file)).exit_code == 0
 
 
 def test_schema() -> None:

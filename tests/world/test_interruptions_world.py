@@ -83,6 +83,18 @@ def test_a_disruption_budget_makes_an_eviction_wait(here: Ports) -> None:
     assert "a" in here.world.running
 
 
+def test_a_deletion_asks_no_disruption_budget(here: Ports) -> None:
+    """Where the budget refuses an eviction a deletion ends the pod all the same, and no other of its name."""
+    here.world.evictions.disruptions["default"] = 0
+    here.world.submit(pod("a"), 5000)
+    here.world.advance(600)
+    here.cluster.cordon("n1")
+    here.cluster.delete("default", "a", "another-uid", 30)
+    assert list(here.world.running) == ["a"]
+    here.cluster.delete("default", "a", "a", 30)
+    assert [d.uid for d in here.cluster.observe().pending] == ["a-r1"]
+
+
 def test_an_instance_is_taken_after_its_notice(here: Ports) -> None:
     """It is told, it goes at the deadline, and until then it may be given back with what is on it."""
     told: list[str] = []

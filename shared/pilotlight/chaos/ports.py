@@ -192,6 +192,9 @@ class HazardCluster:
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._call("cluster", f"evict {namespace}/{pod}", lambda: self._cluster.evict(namespace, pod, uid))
 
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        self._call("cluster", f"delete {namespace}/{pod}", lambda: self._cluster.delete(namespace, pod, uid, grace_s))
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._call("cluster", f"tell {namespace}/{pod}", lambda: self._cluster.tell(namespace, pod, reason, message))
 

@@ -33,6 +33,7 @@ def check(
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy import read_policy
+    from pilotlight.codec.policy_rules import never_ending
     from pilotlight.decide.money.budget import runs_held
 
     problems: list[str] = []
@@ -41,6 +42,7 @@ def check(
     try:
         found = read_policy(read(policy), policy)
         problems = _unreadable(found, policy)
+        problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])

@@ -5,8 +5,17 @@ from collections.abc import Collection, Iterator, Mapping
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_values import amount_problem, suggestion
-from pilotlight.facts.policy import Budget, BudgetScope, Caps, ClassPolicy, Policy, PoolPolicy, Schedule
-from pilotlight.facts.workload import WHOLE_DEVICES
+from pilotlight.facts.policy import (
+    DEFAULT_CLASSES,
+    Budget,
+    BudgetScope,
+    Caps,
+    ClassPolicy,
+    Policy,
+    PoolPolicy,
+    Schedule,
+)
+from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
 Problem = tuple[str, str]
 
@@ -130,6 +139,26 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
             yield f"{path}.ladder[{i}].at", "must be more than that of the step before it"
     if isinstance(budget.scope, BudgetScope):
         yield from _scope(f"{path}.scope", budget.scope, policy)
+
+
+def never_ending(policy: Policy) -> Iterator[Problem]:
+    """Classes under a hard budget that end nowhere: neither at its cap, nor with a run whose length is consent to end.
+
+    Of a policy that is otherwise without contradictions.
+    """
+    hard: dict[WorkloadClass, str] = {}
+    for budget in policy.budgets:
+        only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
+        if budget.hard and (budget.usd is not None or budget.gpu_hours is not None):
+            for name in [only] if only else DEFAULT_CLASSES:
+                hard.setdefault(name, budget.name)
+    for kind, first in hard.items():
+        if not policy.ends(kind):
+            yield (
+                f"classes.{kind}.max_runtime",
+                f"is not written, and hard budget {first} counts this class: write it (all of it is held, and pods end "
+                "there), or at_hard_cap: stop, or hard: false for the budget",
+            )
 
 
 def _scope(path: str, scope: BudgetScope, policy: Policy) -> Iterator[Problem]:

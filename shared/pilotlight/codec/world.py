@@ -51,6 +51,12 @@ class Evict(_Wire, frozen=True, kw_only=True):
     uid: str
 
 
+class Delete(Evict, frozen=True, kw_only=True):
+    """One pod to delete within its grace."""
+
+    grace_s: Seconds
+
+
 class Interrupt(_Wire, frozen=True, kw_only=True):
     """An instance that the cloud takes back after ``notice_s``; 0 takes it at once."""
 
@@ -105,6 +111,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/bound": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,
+    "cluster/delete": Delete,
     "cluster/tell": Tell,
     "pools/describe": Nothing,
     "pools/instance": OfInstance,

@@ -13,6 +13,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.sight import look, with_flights
 from pilotlight.flow.walk import Aim, decide
 from pilotlight.ports import Cluster
+from pilotlight.units import Seconds
 from pilotlight.world.world import World
 
 
@@ -42,6 +43,9 @@ class GatedCluster:
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._cluster.evict(namespace, pod, uid)
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        self._cluster.delete(namespace, pod, uid, grace_s)
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._cluster.tell(namespace, pod, reason, message)

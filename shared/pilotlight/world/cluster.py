@@ -8,6 +8,7 @@ from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.workload import PodDemand
+from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -58,6 +59,10 @@ class WorldCluster:
                     most = evictions.disruptions[namespace]
                     raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
                 evictions.evict(uid, self._world.now_s)
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        with self._world.call("delete"):
+            self._world.evictions.evict(uid, self._world.now_s)
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         with self._world.call("tell"):

@@ -14,6 +14,7 @@ from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import OPEN, Gate
+from pilotlight.units import Seconds
 
 
 class File(NamedTuple):
@@ -53,6 +54,9 @@ class FileCluster:
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         raise _untouchable("evict", f"{namespace}/{pod}")
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        raise _untouchable("delete", f"{namespace}/{pod}")
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         raise _untouchable("write an event on", f"{namespace}/{pod}")

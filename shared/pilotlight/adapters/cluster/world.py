@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Evict, OfNode, Tell
+from pilotlight.codec.world import Delete, Evict, OfNode, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.units import Seconds
 
 _view = msgspec.json.Decoder(ClusterView)
 _bound = msgspec.json.Decoder(tuple[BoundPod, ...])
@@ -35,6 +36,9 @@ class ServedCluster:
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         self._client.call("cluster/evict", Evict(namespace=namespace, pod=pod, uid=uid))
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        self._client.call("cluster/delete", Delete(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._client.call("cluster/tell", Tell(namespace=namespace, pod=pod, reason=reason, message=message))

@@ -7,6 +7,7 @@ from typing import NoReturn
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.ports import OPEN, Cluster, Gate
+from pilotlight.units import Seconds
 
 
 class AdvisedCluster:
@@ -35,6 +36,9 @@ class AdvisedCluster:
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         _refuse(f"evict {namespace}/{pod}")
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        _refuse(f"delete {namespace}/{pod}")
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         _refuse(f"write an Event on {namespace}/{pod}")

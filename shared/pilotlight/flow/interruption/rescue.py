@@ -18,7 +18,7 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import GONE, Interruption, Move
+from pilotlight.facts.interruption import GONE, STOP_KINDS, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.flow import brakes, marks
 from pilotlight.flow.deps import Answer, Deps
@@ -167,9 +167,21 @@ class Rescue:
             self._note(asked={**self.found.asked, pod.uid: self.now})
             self.did.append(f"asked {name} for a checkpoint")
         elif self._may_evict(move):
-            cluster.evict(pod.namespace, pod.name, pod.uid)
+            self._evict(pod, move)
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
             self.did.append(f"evicted {name}")
+
+    def _evict(self, pod: BoundPod, move: Move) -> None:
+        """Where what is held for a node ends, disruption budgets give way when time runs out."""
+        try:
+            self.deps.cluster.evict(pod.namespace, pod.name, pod.uid)
+        except Busy:
+            if self.found.kind not in STOP_KINDS or move.by is None or self.now < move.by:
+                raise
+            try:
+                self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
+            except Denied as no:
+                self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
 
     def _cordon(self, node: str) -> None:
         try:

@@ -6,6 +6,7 @@ import msgspec
 
 from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.interruption import STOP_KINDS
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.notices import Kept
@@ -38,7 +39,8 @@ def seen(deps: Deps) -> Callable[[Sight], Sight] | None:
     """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
     it is kept until they come. None where no interruption is at work.
     """
-    at_work = [kept.found for kept in notices.left(deps) if kept.found.replaced and not kept.found.over]
+    found = [kept.found for kept in notices.left(deps)]
+    at_work = [one for one in found if one.replaced and not one.over and one.kind not in STOP_KINDS]
     rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
 
     def see(sight: Sight) -> Sight:

@@ -85,6 +85,9 @@ class KubernetesCluster:
     def evict(self, namespace: str, pod: str, uid: str) -> None:
         writes.evict(self._api, namespace, pod, uid)
 
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        writes.delete(self._api, namespace, pod, uid, grace_s)
+
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         try:
             about = self._reads.pod(namespace, pod)

@@ -18,6 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHIN
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, STATUS
+from pilotlight.units import Seconds
 
 TRIES = 5
 """A write over an object that others change at the same time is tried so often."""
@@ -123,6 +124,23 @@ def evict(api: Api, namespace: str, pod: str, uid: str, *, only_ask: bool = Fals
         return
     except Conflict:
         # Either another pod has its name now, or somebody changed this one at the same moment.
+        if _uid(api, namespace, pod) == uid:
+            raise
+
+
+def delete(api: Api, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+    """Delete that pod and no other of its name, within its grace. No PodDisruptionBudget is asked."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "gracePeriodSeconds": round(grace_s),
+        "preconditions": {"uid": uid},
+    }
+    try:
+        api.ask("DELETE", pod_path(namespace, pod), NOTHING, body)
+    except Missing:
+        return
+    except Conflict:
         if _uid(api, namespace, pod) == uid:
             raise
 

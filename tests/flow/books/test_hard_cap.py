@@ -1,0 +1,145 @@
+"""A hard budget holds: nodes are held for in stretches, and stopped in order before what is held is used up."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from stage import START, Stage
+
+from pilotlight.decide.money.budget import window
+from pilotlight.decide.money.stretch import CALL_S, stop_s
+from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.ports import CALL_S as PORTS_CALL_S
+from pilotlight.units import HOUR
+
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+KEEP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
+
+
+def stage(usd: str, rules: ClassPolicy = STOP, **fields: Any) -> Stage:
+    """A stage with a hard budget of so many dollars a day."""
+    budget = Budget(name="all", usd=Decimal(usd), period="day", **fields)
+    return Stage(budgets=(budget,), classes={"batch": rules, "serving": KEEP})
+
+
+def cost_by_day(on: Stage) -> list[Decimal]:
+    """What all nodes have really cost in each day of the budget's zone, by the world's log alone."""
+    (budget,) = on.deps.policy.budgets
+    ends = {r["node"]: r["t"] for r in on.events("terminate")}
+    out: dict[Any, Decimal] = {}
+    for record in on.events("launch"):
+        price = on.catalog.instance_types[record["type"]].prices["on-demand"].usd_per_hour
+        at = START + timedelta(seconds=record["t"])
+        end = START + timedelta(seconds=ends.get(record["node"], on.world.now_s))
+        while at < end:
+            day, then = window(budget, at)
+            until = min(end, then)
+            out[day] = out.get(day, Decimal(0)) + price * Decimal((until - at).total_seconds()) / 3600
+            at = until
+    return [out[day] for day in sorted(out)]
+
+
+def test_the_time_of_a_call_is_the_ports() -> None:
+    """What a stop leaves for the cloud's call is the deadline of that call."""
+    assert CALL_S == PORTS_CALL_S
+
+
+def test_work_that_goes_on_is_stopped_before_the_cap() -> None:
+    """A pod that runs for twenty hours at a dollar an hour leaves its node before a hard six dollars are spent."""
+    on = stage("6")
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(11 * 60)
+    assert not on.world.nodes
+    (cost,) = cost_by_day(on)
+    assert Decimal("5.8") < cost <= 6
+    told = [a for a in on.alerts if a.kind == "interruption"]
+    assert [a.resolved for a in told] == [False, True]
+    assert told[0].what.startswith("hard-cap of n1")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_no_day_is_passed_by_what_is_bought_before_its_end(zone: str) -> None:
+    """Twelve nodes wanted just before midnight, for two days: no day of the zone costs more than its cap."""
+    on = stage("10", timezone=zone)
+    on.wait((window(on.deps.policy.budgets[0], START)[1] - START).total_seconds() - 14 * 60)
+    for n in range(12):
+        on.event(on.submit(f"p{n}", run_s=48 * HOUR))
+    on.minutes(14 * 60)
+    assert all(cost <= 10 for cost in cost_by_day(on))
+    assert sum(cost_by_day(on)) > 5
+
+
+def test_a_disruption_budget_gives_way_when_time_runs_out() -> None:
+    """A pod that its disruption budget keeps from being evicted is deleted within its grace, and the cap is kept."""
+    on = stage("6")
+    on.world.evictions.disruptions["ml"] = 0
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(8 * 60)
+    assert not on.world.nodes
+    assert max(cost_by_day(on)) <= 6
+
+
+def test_a_class_that_may_not_be_stopped_ends_where_its_whole_run_ends() -> None:
+    """A run of two hours that takes twenty is held for whole, and ends before the hard budget is passed."""
+    on = stage("6", KEEP)
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(8 * 60)
+    assert max(cost_by_day(on)) <= 6
+    assert on.world.launches >= 1
+    assert [a.what.split(" of ")[0] for a in on.alerts if a.kind == "interruption"][:1] == ["max-runtime"]
+
+
+def test_without_consent_nothing_is_stopped() -> None:
+    """A class whose longest run stands nowhere is told of, and runs on."""
+    on = stage("30", ClassPolicy(gpu_models="any", idle_timeout=300))
+    assert not on.deps.policy.ends("batch")
+    on.event(on.submit("a", run_s=30 * HOUR))
+    on.minutes(60)
+    assert not [a for a in on.alerts if a.kind == "interruption"]
+
+
+def test_a_stretch_is_renewed_while_there_is_room() -> None:
+    """Nine hours of work under a budget that has room for all of it run to their end, and cost what they cost."""
+    on = stage("40")
+    on.event(on.submit("a", run_s=9 * HOUR))
+    on.minutes(10 * 60)
+    assert [job.id for job in on.world.finished] == ["uid-a"]
+    assert on.world.launches == 1
+
+
+def test_a_first_stretch_is_what_the_cap_leaves() -> None:
+    """Two hours' money are enough for a node that may be stopped; less than a boot and a stop buys nothing."""
+    on = stage("2")
+    on.event(on.submit("a", run_s=20 * HOUR))
+    assert on.nodes("one") == 1
+    on.minutes(4 * 60)
+    assert max(cost_by_day(on)) <= 2
+    poor = stage(str(round((180 + stop_s() - 60) / 3600, 3)))
+    poor.event(poor.submit("a", run_s=HOUR))
+    assert poor.nodes("one") == 0
+
+
+def test_money_that_frees_keeps_a_node_from_being_stopped() -> None:
+    """A cap that is raised before the stop begins lets the work go on."""
+    on = stage("6")
+    on.event(on.submit("a", run_s=7 * HOUR))
+    on.minutes(5 * 60)
+    policy = on.deps.policy
+    fields = {name: getattr(policy, name) for name in policy.__struct_fields__ if name != "budgets"}
+    raised = Budget(name="all", usd=Decimal(30), period="day")
+    on.deps = replace(on.deps, policy=type(policy)(**fields, budgets=(raised,)))
+    on.minutes(3 * 60)
+    assert [job.id for job in on.world.finished] == ["uid-a"]
+
+
+def test_pools_that_only_grow_are_told_and_not_stopped() -> None:
+    """In mode scale-up nothing is taken: the overrun is told."""
+    pools = {"one": PoolPolicy(instance_type="one", mode="scale-up")}
+    budget = Budget(name="all", usd=Decimal(2), period="day")
+    on = Stage(budgets=(budget,), classes={"batch": STOP}, pools=pools)
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(3 * 60)
+    assert len(on.world.nodes) == 1
+    assert [a for a in on.alerts if a.kind == "finding-budget-hold"]
