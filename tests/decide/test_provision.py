@@ -24,7 +24,7 @@ from small_fleet import (
 
 from pilotlight.facts.capacity import BoundPod, Node, Resources, Taint
 from pilotlight.facts.labels import POOL
-from pilotlight.facts.memory import Backoff, Memory, Quarantine
+from pilotlight.facts.memory import Backoff, Memory, Misfit, Quarantine
 from pilotlight.facts.policy import Caps, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, Requirement
 
@@ -251,13 +251,16 @@ def test_a_quarantined_pool_is_not_lit_again_for_the_shape() -> None:
     assert bought(plan([wanted], offerings=[T4], memory=memory, now=until)) == {"t4": 1}
 
 
-def test_a_ready_node_of_a_quarantined_pool_is_no_room() -> None:
-    """The node that did not help is not counted on for the same shape."""
+def test_a_node_that_the_scheduler_does_not_use_is_no_room_for_that_shape() -> None:
+    """The pool is not bought of for it either; the pool's other ready nodes are still room, which cost nothing more."""
     wanted = pod("p")
+    until = NOW + timedelta(hours=1)
     memory = Memory(
-        quarantines=(Quarantine(shape=wanted.shape.key, pool="t4", until=NOW + timedelta(hours=1), why="no help"),)
+        misfits=(Misfit(shape=wanted.shape.key, node="n", pool="t4", until=until, why="does not fit there"),),
+        quarantines=(Quarantine(shape=wanted.shape.key, pool="t4", until=until, why="no help"),),
     )
     assert bought(plan([wanted], [node("n")], memory=memory)) == {"v100x4": 1}
+    assert bought(plan([wanted], [node("n"), node("o")], memory=memory)) == {}
 
 
 def test_an_offering_that_rests_is_passed_over() -> None:

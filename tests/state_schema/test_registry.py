@@ -5,7 +5,7 @@ import sys
 
 from pilotlight.state_schema.registry import TABLES
 
-FAMILIES = """approved bill bill-read burst cap charged chat decision event fence flush heard hold idle inflight
+FAMILIES = """approved belief bill bill-read burst cap charged chat decision event fence flush heard hold idle inflight
 instances interruption ladder lease life look-again mark memory meter metered metering noticed open pause proof rescue
 rest runs silent step tick told waiting"""
 

@@ -19,6 +19,16 @@ class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """A node on which a shape was believed to fit and the scheduler did not bind it, not believed again ``until``."""
+
+    shape: str
+    node: str
+    pool: str
+    until: datetime
+    why: str
+
+
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """An offering that the cloud just refused. ``tries`` refusals in a row make ``until`` move away."""
 
@@ -73,6 +83,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     quarantines: tuple[Quarantine, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
     idle_since: dict[str, datetime] = {}
     last_buy: dict[str, datetime] = {}
@@ -90,6 +101,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""
         return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
+
+    def misfit(self, shape: str, node: str, now: datetime) -> bool:
+        """Whether a shape is known not to be bound to a node."""
+        return any(m.shape == shape and m.node == node and m.until > now for m in self.misfits)
 
     def backing_off(self, offering: str, now: datetime) -> Backoff | None:
         """The live back-off of an offering, if any."""

@@ -133,7 +133,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train".
 
     ``grace_s`` is what it may take to stop, ``checkpoint_takes_s`` what a checkpoint takes that it is asked for; 0 for
-    a pod that cannot be asked.
+    a pod that cannot be asked. ``said`` is what the scheduler last said of it.
     """
 
     uid: str
@@ -144,6 +144,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     grace_s: Seconds = 30
     checkpoint_takes_s: Seconds = 0
+    said: str = ""
 
     @property
     def full_name(self) -> str:

@@ -1,5 +1,7 @@
 """A GPU pod cannot be scheduled: ask for the cheapest capacity allowed, once. Never takes anything away."""
 
+from datetime import datetime
+
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow import lease, ledger
@@ -23,11 +25,16 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
-    answer = walk.walk(deps, "provision", trigger, walk.Aim(releases=False))
+    answer = walk.walk(deps, "provision", trigger, walk.Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
     if answer.outcome not in ("nothing", "at-work"):
         deps.state.put(late or claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
     return answer
+
+
+def _refused(event: PodPending) -> dict[str, datetime]:
+    """When the scheduler said of the pod that it fits nowhere."""
+    return {event.uid: event.at} if event.uid and event.at is not None else {}
 
 
 def _handled(deps: Deps, claim: str, why: str = "this event was handled already") -> Answer | None:

@@ -1,8 +1,8 @@
 """The walk every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import msgspec
@@ -13,6 +13,7 @@ from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.flow import brakes, lease, ledger, steps
 from pilotlight.flow.act import Act
+from pilotlight.flow.beliefs import doubt
 from pilotlight.flow.billing import lives
 from pilotlight.flow.books import budget_holds, keeper
 from pilotlight.flow.deps import Answer, Deps, Outcome
@@ -36,12 +37,13 @@ GATHER_S = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
     """What a walk is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
-    are nodes that go whatever the plan says.
+    are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere.
     """
 
     releases: bool
     see: Callable[[Sight], Sight] | None = None
     gives: tuple[NodeVerdict, ...] = ()
+    refused: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
@@ -89,6 +91,9 @@ class Cycle:
         """Observe, decide, record, act, tell."""
         sight, money, left = self.observe()
         plan = decide(self.deps, sight, self.aim, money=money)
+        doubted = doubt(self.deps, sight, plan, self.aim.refused)
+        if doubted is not sight:
+            sight, plan = doubted, decide(self.deps, doubted, self.aim, money=money)
         again = carry_on(self.deps, sight, left, self.held)
         record = self.record(sight, plan)
         if record is None:

@@ -62,5 +62,12 @@ class IdlePart(Part[datetime], frozen=True, kw_only=True):
     """Since when nodes are idle, by name."""
 
 
+class BeliefPart(Part[datetime], frozen=True, kw_only=True):
+    """Since when pods are believed to fit where they are not bound, by pod and node."""
+
+
+BELIEFS = Parted(Table("belief", Format(BeliefPart)), BeliefPart)
+"""``<cluster>/<part>``."""
+
 IDLE = Parted(Table("idle", Format(IdlePart)), IdlePart)
 """``<cluster>/<part>``."""

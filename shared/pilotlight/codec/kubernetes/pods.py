@@ -133,6 +133,7 @@ def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, 
         namespace=meta.namespace,
         name=meta.name,
         created_at=meta.created_at,
+        said=next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), ""),
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         shape=shape(
             gpu=asked.gpu,

@@ -237,6 +237,9 @@ def _not_now(
             "price-age",
             f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)",
         )
+    misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
+    if len(misfits) > 1:
+        return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"
     quarantine = memory.quarantined(shape.key, offering.pool, now)
     if quarantine:
         return "quarantine", f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"

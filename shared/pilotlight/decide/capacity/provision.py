@@ -113,9 +113,9 @@ class Provisioner:
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
         if self.only is not None:
             bins = [b for b in bins if within(b, self.only)]
-        if not self.memory.quarantines:
+        if not self.memory.misfits:
             return bins
-        return [b for b in bins if self.memory.quarantined(shape.key, b.pool, self.now) is None]
+        return [b for b in bins if not self.memory.misfit(shape.key, b.where, self.now)]
 
     def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]

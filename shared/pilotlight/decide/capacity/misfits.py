@@ -1,0 +1,100 @@
+"""Pods that the scheduler does not bind where we say they fit: something keeps them off that is not modelled here.
+
+A plan's "fits" is a belief. It is given up for a shape and a node when one pod of it waits unbound beside that node for
+``BESIDE_S``, or when the scheduler says after that belief began that the pod fits nowhere. Conditions of a pod change
+only with their message, so that their times say nothing; what counts is how long the belief has lasted.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.memory import Memory, Misfit, Quarantine
+from pilotlight.facts.workload import Finding, PodDemand
+from pilotlight.units import Seconds
+
+BESIDE_S: Seconds = 120.0
+"""The scheduler binds a pod to a ready node with room well within this."""
+
+AFTER_MARK = timedelta(seconds=15)
+"""So long after our taint came off, a node is new to the scheduler."""
+
+SKEW = timedelta(seconds=5)
+"""The API server's clock may be so far ahead of the store's."""
+
+MISFIT = timedelta(hours=6)
+"""A belief that was given up is tried again after so long."""
+
+UNSAID = "it stays unbound beside a ready node with room"
+
+MOST = 500
+"""So many beliefs are watched at a time."""
+
+Beliefs = Mapping[str, datetime]
+"""Since when a pod is believed to fit: by ``<pod uid>@<node>``; and when a node last carried our mark: ``@<node>``."""
+
+
+def beliefs(plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime) -> dict[str, datetime]:
+    """What a plan believes, each since when."""
+    names = [f"{uid}@{g.where}" for g in plan.pods if g.verdict == "fits" for uid in g.uids][:MOST]
+    marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
+    marked |= {f"@{node.name}": now for node in nodes if node.marked}
+    for name in names:
+        since = was.get(name)
+        if since is None:
+            unmarked = marked.get(f"@{name.partition('@')[2]}")
+            since = max(now, unmarked + AFTER_MARK) if unmarked is not None else now
+        marked[name] = since
+    return marked
+
+
+def misfits(
+    found: Beliefs, pending: Iterable[PodDemand], nodes: Iterable[Node], refused: Mapping[str, datetime], now: datetime
+) -> list[Misfit]:
+    """The beliefs to give up. ``refused`` says by pod uid when the scheduler last said that it fits nowhere."""
+    pods = {pod.uid: pod for pod in pending}
+    pools = {node.name: node.pool for node in nodes}
+    out: dict[tuple[str, str], Misfit] = {}
+    for name, since in found.items():
+        uid, _, node = name.partition("@")
+        pod = pods.get(uid)
+        if pod is None or node not in pools:
+            continue
+        told = refused.get(uid)
+        if (now - since).total_seconds() >= BESIDE_S or (told is not None and told > since + SKEW):
+            why = f"does not fit there, says the scheduler: {pod.said or UNSAID}"
+            until = now + MISFIT
+            out[pod.shape.key, node] = Misfit(shape=pod.shape.key, node=node, pool=pools[node], until=until, why=why)
+    return list(out.values())
+
+
+def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
+    """The memory with beliefs given up: the first of a shape keeps it off that pool, the second off every purchase."""
+    quarantines = {(q.shape, q.pool): q for q in memory.quarantines}
+    for one in found:
+        quarantines[one.shape, one.pool] = Quarantine(shape=one.shape, pool=one.pool, until=one.until, why=one.why)
+    known = {(one.shape, one.node): one for one in (*memory.misfits, *found) if one.until > now}
+    return msgspec.structs.replace(memory, misfits=tuple(known.values()), quarantines=tuple(quarantines.values()))
+
+
+def findings(found: Sequence[Misfit], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
+    """What people are told of each."""
+    pods: dict[str, list[PodDemand]] = {}
+    for pod in pending:
+        pods.setdefault(pod.shape.key, []).append(pod)
+    return tuple(
+        Finding(
+            subject=f"node {one.node}",
+            code="scheduler-refuses",
+            message=f"{_named(pods.get(one.shape, []))} {one.why}",
+        )
+        for one in found
+    )
+
+
+def _named(pods: Sequence[PodDemand]) -> str:
+    more = f" and {len(pods) - 1} more like it" if len(pods) > 1 else ""
+    return f"{pods[0].full_name}{more}" if pods else "a pod"
