@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from fleet import children, fleet, free_port, post, until
+from fleet import Fleet, children, fleet, free_port, post, until
 from pilotlight.cli.workers import THREADS
+from pilotlight.facts.workload import PodDemand
 
 DELIVERIES, AT_ONCE, WORKERS, WARM_UP, ROUNDS = 1000, 32, 2, 100, 5
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -63,10 +65,14 @@ def _round() -> tuple[Burst, Burst]:
             empty = _burst(parent, [lambda: post(port, "/", body)[0]] * DELIVERIES)
         with fleet(Path(home), workers=WORKERS, clock="wall") as here:
             pods = here.create(DELIVERIES, run_s=3600)
-            ours = _burst(here.serve.pid, [lambda pod=pod: here.deliver(pod)[0] for pod in pods])
+            ours = _burst(here.serve.pid, [partial(_status, here, pod) for pod in pods])
             report = here.world.report()
             print(f"resizes {report.resizes}, nodes {report.launches}, bought twice {report.surplus}, {report.pods}")
             return empty, ours
+
+
+def _status(here: Fleet, pod: PodDemand) -> int:
+    return here.deliver(pod)[0]
 
 
 def _burst(parent: int, deliveries: Sequence[Callable[[], int]]) -> Burst:

@@ -69,7 +69,8 @@ def _official(url: str) -> Callable[[], object]:
 
     configuration = client.Configuration()
     configuration.host = url
-    return client.CoreV1Api(client.ApiClient(configuration)).list_pod_for_all_namespaces
+    listed: Callable[[], object] = client.CoreV1Api(client.ApiClient(configuration)).list_pod_for_all_namespaces
+    return listed
 
 
 def _ours(way: str, url: str) -> Callable[[], object]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
@@ -23,10 +24,11 @@ def main() -> None:
     """Print the figures."""
     clock = VirtualClock(START)
     state = MemoryState(clock)
+    fleet: Any = Fleet()  # As much of both ports as a look of the meter asks.
     deps = Deps(
         name="c",
-        cluster=Fleet(),
-        pools=Fleet(),
+        cluster=fleet,
+        pools=fleet,
         state=state,
         outbox=MemoryOutbox(),
         clock=clock,

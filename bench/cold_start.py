@@ -29,6 +29,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving  # noqa: E402
 
 from pilotlight.codec.catalog import read_catalog  # noqa: E402
 from pilotlight.codec.policy import read_policy  # noqa: E402
+from pilotlight.doorway import Function  # noqa: E402
 from pilotlight.world.machines import WorldPool  # noqa: E402
 from pilotlight.world.world import World  # noqa: E402
 
@@ -80,7 +81,7 @@ POD = {
 class Case(NamedTuple):
     """One kind of start. ``before`` is an event that the state has seen; with none every start has a fresh state."""
 
-    function: str
+    function: Function
     what: str
     limit: float | None
     event: dict[str, Any]

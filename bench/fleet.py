@@ -47,7 +47,7 @@ class Fleet(NamedTuple):
     port: int
     serve: subprocess.Popen[bytes]
     home: Path
-    count: int
+    size: int
 
     def create(self, count: int, run_s: float, name: str = "p") -> list[PodDemand]:
         """Pods of one GPU in the world."""
@@ -100,7 +100,7 @@ class Fleet(NamedTuple):
 
     def kill_one(self, dice: Random) -> None:
         """kill -9 a worker at some moment of the next 0.2 s, and wait first until there are all of them."""
-        until(lambda: len(self.workers()) == self.count)
+        until(lambda: len(self.workers()) == self.size)
         time.sleep(dice.uniform(0, 0.2))
         os.kill(dice.choice(self.workers()), signal.SIGKILL)
 

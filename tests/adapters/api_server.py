@@ -47,7 +47,8 @@ class Asked:
 
     def json(self) -> Json:
         """The body."""
-        return json.loads(self.body or b"{}")
+        found: Json = json.loads(self.body or b"{}")
+        return found
 
 
 @dataclass(kw_only=True)
@@ -93,7 +94,7 @@ class ApiServer:
     url: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     _faults: list[Fault] = field(default_factory=list)
-    _hooks: list[tuple[str, Callable[[], None], int]] = field(default_factory=list)
+    _hooks: list[tuple[str, Callable[[], object], int]] = field(default_factory=list)
     _pages: dict[str, tuple[str, list[Json]]] = field(default_factory=dict)
     _serial: int = 0
 
@@ -103,7 +104,7 @@ class ApiServer:
         """Plan a fault; ``on`` is a pattern of "METHOD /path", ``after`` a Retry-After header."""
         self._faults.append(Fault(kind=kind, on=on, times=times, after=after, seconds=seconds, skip=skip))
 
-    def before(self, on: str, do: Callable[[], None], *, times: int = 1) -> None:
+    def before(self, on: str, do: Callable[[], object], *, times: int = 1) -> None:
         """Run ``do`` before the next ``times`` requests that match ``on`` are answered."""
         self._hooks.append((on, do, times))
 

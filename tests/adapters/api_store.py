@@ -5,6 +5,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -153,9 +154,7 @@ class Store:
         kept = sorted(self._of(resource).items())
         chosen = [value for (space, _), value in kept if not namespace or space == namespace]
         wanted, labelled = _field_selector(resource, fields), _selector(labels)
-        return [
-            v for v in chosen if wanted(v) and labelled(lambda k, v=v: str(v["metadata"].get("labels", {}).get(k, "")))
-        ]
+        return [v for v in chosen if wanted(v) and labelled(partial(_label, v))]
 
     def patch(self, resource: Resource, key: Key, change: Json) -> Json:
         """A JSON merge patch; a ``resourceVersion`` in it must be the one that is kept."""
@@ -245,6 +244,10 @@ def _covers(budget: Json, pod: Json) -> bool:
 POD_FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "status.nominatedNodeName")
 EVENT_FIELDS = ("metadata.name", "metadata.namespace", "involvedObject.name", "involvedObject.uid", "reason", "type")
 OTHER_FIELDS = ("metadata.name", "metadata.namespace")
+
+
+def _label(value: Json, key: str) -> str:
+    return str(value["metadata"].get("labels", {}).get(key, ""))
 
 
 def _field_selector(resource: Resource, text: str) -> Callable[[Json], bool]:

@@ -16,18 +16,11 @@ from pilotlight.adapters.bills.civo import CivoBills
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.codec.bills.rates import read_rates
 from pilotlight.errors import Forbidden, Unavailable
+from pilotlight.world.clock import VirtualClock
 
 RATES = read_rates(b"charges: [{code: gpu, usd_per_hour: 2, source: t, date: 2026-11-01}]", "rates")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 START, END = datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
-
-
-class Now:
-    """A clock that stands."""
-
-    def now(self) -> datetime:
-        """The moment."""
-        return NOW
 
 
 class Account(NamedTuple):
@@ -44,7 +37,7 @@ def here() -> Iterator[Account]:
     civo.charges = [_charge("2026-11-19T10:00:00Z", 2)]
     with serving(civo) as url:
         api = CivoApi(TOKEN, REGION, url=url, sleep=lambda _: None)
-        yield Account(civo, CivoBills(api, RATES, Now()))
+        yield Account(civo, CivoBills(api, RATES, VirtualClock(NOW)))
 
 
 def _charge(since: str, hours: int, **fields: object) -> dict[str, object]:

@@ -132,7 +132,7 @@ def test_an_event_without_a_topic_is_refused(google: Google) -> None:
 
 def test_the_bundle_answers_from_an_empty_folder(google: Google, tmp_path: Path) -> None:
     """Lambda's zip holds all that its handler imports, but for what Lambda's Python brings."""
-    command = [sys.executable, ROOT / "scripts" / "bundle.py", tmp_path / "build"]
+    command = [sys.executable, str(ROOT / "scripts" / "bundle.py"), str(tmp_path / "build")]
     subprocess.run(command, check=True, capture_output=True)
     with zipfile.ZipFile(tmp_path / "build" / "aws_bridge.zip") as archive:
         archive.extractall(tmp_path / "app")

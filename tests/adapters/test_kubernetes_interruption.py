@@ -48,7 +48,7 @@ class Site:
             clock=api.world.clock,
             policy=POLICY,
             offerings=offerings(POLICY, CATALOG)[0],
-            throughput=CATALOG.throughput,
+            throughput={str(name): speeds for name, speeds in CATALOG.throughput.items()},
             mode="act",
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def live() -> Iterator[Live]:
         for path in (f"/api/v1/nodes/{made.mark}", f"/api/v1/namespaces/{made.mark}"):
             with suppress(Missing, Conflict):
                 made.api.ask("DELETE", path, NOTHING)
-            eventually(lambda path=path: gone(made.api, path), Busy, seconds=120)
+            eventually(partial(gone, made.api, path), Busy, seconds=120)
 
 
 def gone(api: Api, path: str) -> None:

@@ -1,6 +1,7 @@
 """What one look at a cluster asks for and keeps: few requests, no pod lost between two lists, only what is served."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from api_server import ApiServer, api_server
@@ -95,7 +96,7 @@ def test_many_gpu_nodes_are_one_list(server: ApiServer, cluster: KubernetesClust
 
 def test_a_gangs_members_are_found_wherever_they_run(server: ApiServer, cluster: KubernetesCluster) -> None:
     """A launcher on a node without GPUs counts: of five declared pods four hold GPUs."""
-    gang = {"annotations": {"pilotlight.dev/gang": "train", "pilotlight.dev/gang-size": "5"}}
+    gang: dict[str, Any] = {"annotations": {"pilotlight.dev/gang": "train", "pilotlight.dev/gang-size": "5"}}
     server.add(node("cpu-1", gpus=0), pod("launcher", "cpu-1", gpus=0, **gang), pod("other", "cpu-1", gpus=0))
     server.add(*(pod(f"worker-{n}", **gang) for n in range(4)))
     view = cluster.observe()
@@ -104,7 +105,7 @@ def test_a_gangs_members_are_found_wherever_they_run(server: ApiServer, cluster:
 
 def test_pod_groups_are_read_only_where_they_are_served(server: ApiServer, cluster: KubernetesCluster) -> None:
     """Without Volcano's CRD a gang is as large as its pods; with it, as its PodGroup says."""
-    member = {"annotations": {"scheduling.k8s.io/group-name": "mpi"}}
+    member: dict[str, Any] = {"annotations": {"scheduling.k8s.io/group-name": "mpi"}}
     server.add(pod("w-0", **member), pod("w-1", **member))
     (alone,) = {p.shape.gang.size for p in cluster.observe().pending if p.shape.gang}
     server.store.serve("volcano")
@@ -203,7 +204,7 @@ def test_storage_is_read_where_a_pod_has_any(server: ApiServer, cluster: Kuberne
     ],
     ids=lambda labels: next(iter(labels)),
 )
-def test_a_nodes_pool_is_the_policys(server: ApiServer, cluster: KubernetesCluster, labels: dict[str, str]) -> None:
+def test_a_nodes_pool_is_the_policys(server: ApiServer, cluster: KubernetesCluster, labels: dict[str, Any]) -> None:
     """Each cloud's label names its own pool, which ``cluster_pool`` maps; the instance is the cloud's id."""
     server.add(node("n1", **labels))
     (seen,) = cluster.observe().nodes

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.outbox.pubsub import PubSubOutbox
-from pilotlight.codec.events import decode
+from pilotlight.codec.events import Delivery, decode
 from pilotlight.errors import BadInput, BadRequest, Unavailable
-from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.messages import Alert, Outgoing
 
 
 def _message(id: str, key: str = "t4") -> Outgoing:
@@ -62,6 +62,8 @@ def test_what_is_published_is_there_and_can_be_read_back(received: Any) -> None:
         "decision": "20261120-abc",
     }
     (delivery,) = decode(got.data, {}, cluster="c")
+    assert isinstance(delivery, Delivery)
+    assert isinstance(delivery.message, Alert)
     assert (delivery.id, delivery.message.fingerprint) == ("20261120-abc.0.alert", "20261120-abc.0.alert")
 
 

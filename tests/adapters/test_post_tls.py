@@ -40,7 +40,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     https.socket = context.wrap_socket(https.socket, server_side=True)
-    https.handle_error = lambda *_: None  # type: ignore[method-assign, assignment]
+    https.handle_error = lambda *_: None  # type: ignore[method-assign]
     thread = threading.Thread(target=https.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     real = socket.getaddrinfo

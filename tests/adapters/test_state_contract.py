@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight.adapters.state import LARGEST
 from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Conflict
-from pilotlight.ports import ABSENT, Clock, State
+from pilotlight.ports import ABSENT, LARGEST, Clock, State
 from pilotlight.units import EPOCH
 from pilotlight.world.clock import VirtualClock
 

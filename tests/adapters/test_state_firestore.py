@@ -72,7 +72,7 @@ def test_a_service_that_does_not_answer_is_unavailable(clock: VirtualClock) -> N
 
 def test_a_write_whose_answer_is_lost_is_not_a_conflict(firestore_emulator: str, clock: VirtualClock) -> None:
     """The request is sent again, meets its own write, and tells that write's version."""
-    direct, lost = urllib3.PoolManager(), []
+    direct, lost = urllib3.PoolManager(), list[str]()
 
     def forward(path: str, body: bytes, headers: dict[str, str]) -> Answer | None:
         answer = direct.request("POST", f"http://{firestore_emulator}{path}", body=body, headers=headers)

@@ -41,7 +41,7 @@ def _sqlite(request: pytest.FixtureRequest, later: Later) -> Iterator[dict[str, 
 
     class Host(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> datetime:
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
             """The host's time."""
             return datetime.now(UTC) + timedelta(seconds=later())
 
@@ -119,7 +119,7 @@ class Boot:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.s = self.wall_s = 0.0
         monkeypatch.setattr(store_time, "since_boot_s", lambda: self.s)
-        monkeypatch.setattr(store_time.time, "time", lambda: self.wall_s)
+        monkeypatch.setattr("pilotlight.adapters.state.store_time.time.time", lambda: self.wall_s)
 
     def passes(self, s: Seconds) -> None:
         """Let both go on."""

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -40,7 +41,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteState:
 
 def metered(state: SqliteState, day: date, usd: str) -> None:
     """A day that the meter closed, with one line of team research."""
-    fields = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "on-demand"}
+    fields: dict[str, Any] = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "on-demand"}
     begin = datetime(day.year, day.month, day.day, tzinfo=EPOCH.tzinfo)
     line = CostLine(kind="used", team="research", usd=Decimal(usd), begin=begin, **fields)
     made = MeterDay(day=day, until=begin + timedelta(days=1), lines=(line,))

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -251,7 +251,7 @@ def test_others_that_scale_are_found_by_their_objects(api: ApiServer) -> None:
     }
 
 
-def _deployment(namespace: str, name: str, container: dict[str, object]) -> dict[str, object]:
+def _deployment(namespace: str, name: str, container: Mapping[str, object]) -> dict[str, object]:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

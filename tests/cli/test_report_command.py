@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -23,7 +24,7 @@ OCTOBER = ("--month", "2026-10")
 
 
 def _line(kind: LineKind, usd: str, team: str = "") -> CostLine:
-    where = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "spot"}
+    where: dict[str, Any] = {"pool": "t4", "node": "n", "instance_type": "g4dn.xlarge", "capacity_type": "spot"}
     return CostLine(kind=kind, team=team, usd=Decimal(usd), gpu_hours=Decimal(usd), **where)
 
 

@@ -76,7 +76,7 @@ class Stage:
             clock=self.world.clock,
             policy=policy,
             offerings=offerings(policy, catalog)[0],
-            throughput=catalog.throughput,
+            throughput={str(name): speeds for name, speeds in catalog.throughput.items()},
             mode="act",
         )
 

@@ -78,7 +78,8 @@ def _deliver(stage: Stage, pods: Sequence[PodDemand]) -> list[str]:
     """The event of each pod that waits, twice, and a tick: as a bus would, whatever comes of them."""
     waiting = {demand.uid for job in stage.world.pending.values() for demand in job.demands}
     events = [partial(stage.event, pod) for pod in pods if pod.uid in waiting]
-    return [_said(call) for call in (*events, *events, stage.tick)]
+    calls: list[Callable[[], Answer]] = [*events, *events, stage.tick]
+    return [_said(call) for call in calls]
 
 
 def _said(call: Callable[[], Answer]) -> str:

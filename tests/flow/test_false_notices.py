@@ -269,7 +269,7 @@ def test_with_the_store_down_a_false_notice_evicts_nobody() -> None:
         def __getattr__(self, name: str) -> Any:
             raise Unavailable("the store does not answer")
 
-    stage.deps = replace(stage.deps, state=Down())  # type: ignore[arg-type]
+    stage.deps = replace(stage.deps, state=Down())
     for _ in range(12):
         with pytest.raises(Unavailable):
             stage.post("spot-interruption", -stage.world.now_s + 4000, 120)

@@ -14,6 +14,7 @@ from pilotlight.facts.messages import Alert, DeadLetter
 from pilotlight.flow.telling.delivery import CLAIM_S, MOST_ATTEMPTS, Desk
 from pilotlight.flow.telling.fan_out import fan_out
 from pilotlight.flow.telling.flush import flush, redeliver
+from pilotlight.ports import Channel
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.world.clock import VirtualClock
 
@@ -30,7 +31,9 @@ def letters(desk: Desk) -> list[DeadLetter]:
 def test_each_channel_gets_what_is_severe_enough(clock: VirtualClock) -> None:
     """A warning goes to channels that want infos or warnings, not to those that want only the critical."""
     walls = {"all": Wall(), "warnings": Wall(), "nights": Wall()}
-    desk = desk_of(clock, walls, warnings={"min_severity": "warning"}, nights={"min_severity": "critical"})
+    desk = desk_of(
+        clock, dict[str, Channel](walls), warnings={"min_severity": "warning"}, nights={"min_severity": "critical"}
+    )
     answer = fan_out(desk, ALERT)
     assert {name: len(wall.told) for name, wall in walls.items()} == {"all": 1, "warnings": 1, "nights": 0}
     assert answer.did == ("all: told", "warnings: told")
@@ -153,7 +156,7 @@ def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClo
     """A store that does not answer makes the delivery come back: an untold alert is not marked told."""
 
     class Down(MemoryState):
-        def put(self, key: str, value: bytes, **conditions: object) -> int:  # type: ignore[override]
+        def put(self, key: str, value: bytes, **conditions: object) -> int:
             """Do not answer."""
             raise Unavailable("store down")
 

@@ -330,7 +330,7 @@ def test_with_the_store_down_the_work_is_saved() -> None:
         def __getattr__(self, name: str) -> Any:
             raise Unavailable("the store does not answer")
 
-    stage.deps = replace(deps, state=Down())  # type: ignore[arg-type]
+    stage.deps = replace(deps, state=Down())
     stage.world.interrupt("n1", 120)
     notice = InterruptionNotice(
         cluster="c", instance="n1", kind="spot-interruption", cloud="world", at=begin,

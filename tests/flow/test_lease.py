@@ -9,8 +9,9 @@ from stage import MINUTE, Stage
 
 from pilotlight.errors import Busy
 from pilotlight.flow import lease
-from pilotlight.flow.lease import LEASE_S, Lease
+from pilotlight.flow.lease import Lease
 from pilotlight.ports import State, Stored
+from pilotlight.state_schema.cluster import LEASE_S
 
 
 def acquire(stage: Stage, holder: str = "me") -> Lease | None:

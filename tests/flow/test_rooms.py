@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def test_a_store_that_cannot_be_written_buys_and_releases_nothing(
     broken(state)
     pod = stage.submit("waits", gpus=8)
     stage.wait(7200)
-    for look in (stage.tick, lambda: stage.event(pod)):
+    for look in (stage.tick, partial(stage.event, pod)):
         with pytest.raises(Unavailable, match=r"state\.db: [^\n]*disk"):
             look()
     assert (stage.nodes("one"), stage.nodes("eight")) == (1, 0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from api_server import api_server
@@ -36,7 +37,7 @@ class Real:
         assert "pilotlight.dev/draining" not in str(self.api.store.get("nodes", self.node)["spec"])
         return True
 
-    def bind(self, name: str, **pod: object) -> None:
+    def bind(self, name: str, **pod: Any) -> None:
         """A scheduler that has not seen a cordon yet binds a pod to the node."""
         self.api.add(bound_pod(name, self.node, **pod))
 

@@ -81,7 +81,7 @@ def test_a_node_whose_gpu_never_comes_is_replaced_on_another_offering() -> None:
     (failed,) = [n for r in records(stage) for n in r.plan.releases]
     assert failed.failed
     assert "wasted" in failed.why
-    assert failed.spent_usd > 0
+    assert failed.spent_usd
 
 
 @pytest.mark.parametrize(("obtainable", "kept"), [pytest.param(7, 0, id="7 of 8"), pytest.param(8, 8, id="8 of 8")])

@@ -21,7 +21,7 @@ from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoin
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow import ledger
 from pilotlight.settings import Settings
-from pilotlight.wiring import App
+from pilotlight.wiring import App, Seams
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
@@ -45,9 +45,9 @@ class House:
         self.world = World(plain.catalog, pools, clock=clock, faults=faults)
         self.outbox = MemoryOutbox()
         self.state = MemoryState(clock)
-        given = {"cluster": WorldCluster(self.world), "pools": WorldPools(self.world), "clock": clock}
-        given |= {"state": self.state, "outbox": self.outbox, **seams}
-        self.app = App(settings or Settings(), **given)
+        given: Seams = {"cluster": WorldCluster(self.world), "pools": WorldPools(self.world), "clock": clock}
+        given.update({"state": self.state, "outbox": self.outbox})
+        self.app = App(settings or Settings(), **{**given, **seams})
 
     def pod(self, name: str = "p1") -> bytes:
         """A pod that waits in the world, and the event about it."""

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "events" / "samples"
 SHELF = ROOT.parent / "shared" / "contracts" / "events"
 
-TYPES = ([], {}, "neither", 7, None)
+TYPES: tuple[object, ...] = ([], {}, "neither", 7, None)
 """A value of every kind that JSON has, to put where another is expected."""
 
 PUBLISHED = {

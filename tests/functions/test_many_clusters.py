@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -275,11 +276,15 @@ def test_many_clusters_have_no_ports_in_common(fleet: Fleet) -> None:
         _ = fleet.app.deps
 
 
+def _meet(barrier: threading.Barrier, n: int) -> int:
+    return n + barrier.wait(5) * 0
+
+
 def test_work_abreast_takes_as_long_as_the_longest() -> None:
     """Three pieces that meet at a barrier all return: they ran at once."""
     barrier = threading.Barrier(3)
     began = time.monotonic()
-    found = abreast({str(n): lambda n=n: n + barrier.wait(5) * 0 for n in range(3)}, bound_s=10)
+    found = abreast({str(n): partial(_meet, barrier, n) for n in range(3)}, bound_s=10)
     assert found == {"0": 0, "1": 1, "2": 2}
     assert time.monotonic() - began < 5
 

@@ -116,7 +116,7 @@ def test_every_served_path_is_in_the_table_with_its_method(laptop: BaseWSGIServe
 @pytest.mark.parametrize("function", RECEIVES)
 def test_a_deployed_function_takes_posts_at_its_root(function: str) -> None:
     """Whatever the cloud has let in: GET is 405 with what it takes, another path is 404."""
-    client = create_app(function, str(ROOT / "functions" / function / "main.py")).test_client()
+    client = create_app(function, str(ROOT / "functions" / function / "main.py")).test_client()  # type: ignore[no-untyped-call]
     got = client.get("/")
     assert (got.status_code, got.headers["Allow"]) == (405, "POST")
     assert client.post("/admin", data=b"{}").status_code == 404

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import celpy
+from celpy.adapter import json_to_cel
 from manifests import Json
 
 
 def refusals(policy: Json, before: Json, after: Json) -> list[str]:
     """The messages of a policy's validations that refuse an update."""
-    known: dict[str, Any] = {"object": celpy.json_to_cel(after), "oldObject": celpy.json_to_cel(before)}
+    known: dict[str, Any] = {"object": json_to_cel(after), "oldObject": json_to_cel(before)}
     variables = celpy.celtypes.MapType({})
     for variable in policy["spec"]["variables"]:
         name = celpy.celtypes.StringType(variable["name"])

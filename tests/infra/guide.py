@@ -43,7 +43,7 @@ def commands(guide: Path) -> Iterator[Said]:
 def follow(said: Said, folder: Path, environ: dict[str, str]) -> str:
     """What a command prints, with its errors; ``export`` changes ``environ``."""
     if found := _EXPORT.fullmatch(said.command):
-        environ.update(pair.split("=", 1) for pair in found[1].split())
+        environ |= {name: value for name, _, value in (pair.partition("=") for pair in found[1].split())}
         return ""
     command = ["bash", "-c", said.command]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)

@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_connect_act_doctor_and_remove(story: Story) -> None:
     """What is made is proven with either credential, follows the policy's pools, and goes without a trace."""
     story.connect("--act")
     for words in ((), ("--kubeconfig", str(story.mine))):
-        _, said = eventually(lambda words=words: story.limit(*words), lambda found: found[0] == "ok")
+        _, said = eventually(partial(story.limit, *words), lambda found: found[0] == "ok")
         assert f"refused a label of {story.node}" in said
         assert f"allowed our taint on {story.node}" in said
     account = Api(of_file(story.mine))

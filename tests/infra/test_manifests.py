@@ -16,12 +16,12 @@ from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.events import decode
+from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING
 from pilotlight.flow.walk import dry_run
 from pilotlight.settings import Settings
-from pilotlight.wiring import App
+from pilotlight.wiring import App, Seams
 
 VERSION = "1.36"
 CRDS = {
@@ -154,7 +154,7 @@ def _templates(each: Json) -> list[tuple[int, Json]]:
 
 def _pods(sample: str) -> bytes:
     """The pods that a sample's controllers would make, waiting."""
-    items = []
+    items: list[Any] = []
     for each in objects(HERE / "samples" / f"{sample}.yaml"):
         for count, template in _templates(each):
             for _ in range(count):
@@ -177,8 +177,14 @@ def test_a_sample_is_demand_that_is_met(sample: str) -> None:
     count, gpus = SAMPLES[sample]
     view = cluster.observe()
     assert (len(view.pending), {d.shape.gpu.count for d in view.pending}, view.findings) == (count, {gpus}, ())
-    seams = {"cluster": cluster, "pools": FilePools(cluster), "state": MemoryState(clock), "outbox": MemoryOutbox()}
-    plan = dry_run(App(Settings(), clock=clock, **seams).deps, releases=True).plan
+    seams: Seams = {
+        "cluster": cluster,
+        "pools": FilePools(cluster),
+        "state": MemoryState(clock),
+        "outbox": MemoryOutbox(),
+        "clock": clock,
+    }
+    plan = dry_run(App(Settings(), **seams).deps, releases=True).plan
     assert plan is not None
     assert {(len(group.pods), group.verdict) for group in plan.pods} == {(count, "bought")}
 
@@ -202,6 +208,7 @@ def test_a_source_sends_what_the_codec_reads(kind: str) -> None:
     folder = HERE.parents[1] / "events" / "samples" / "knative"
     sample = next(folder.glob(f"apiserver_{kind}_*structured.json"), folder / f"apiserver_{kind}_pod.json")
     [delivery] = decode(sample.read_bytes(), {"content-type": "application/cloudevents+json"}, cluster="local")
+    assert isinstance(delivery, Delivery)
     assert type(delivery.message).__name__ == "PodPending"
 
 

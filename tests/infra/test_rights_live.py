@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ class Site:
             with suppress(Missing):
                 self.admin.ask("DELETE", path, NOTHING)
         for path in self._made:
-            eventually(lambda path=path: self._gone(path), AssertionError)
+            eventually(partial(self._gone, path), AssertionError)
 
     def _gone(self, path: str) -> None:
         with suppress(Missing):

@@ -24,10 +24,10 @@ from pilotlight.facts.workload import Requirement
 from pilotlight.flow.books import accounts as accounts_in_state
 from pilotlight.flow.books import budget_holds as holds
 from pilotlight.flow.books import keeper
-from pilotlight.flow.lease import LEASE_S
 from pilotlight.flow.sight import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.cluster import LEASE_S
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -324,7 +324,7 @@ def test_what_the_cloud_refuses_is_free_again_at_once() -> None:
     """A purchase that the cloud refuses holds nothing afterwards."""
     on = stage(day("400"), faults=Faults(quota_nodes=0))
     on.event(on.submit("a"))
-    assert (total(on).total, left_over(on)) == (0, [])
+    assert (total(on).total, left_over(on)) == (Decimal(0), [])
 
 
 BACKENDS: dict[str, Callable[[Stage, Path], State]] = {
