@@ -11,20 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import offering, plan, pod, policy, verdict
 
+from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.policy import read_policy
+from pilotlight.decide.capacity.offer import offerings
 from pilotlight.decide.spot import (
     Answers,
+    Prices,
     advised,
     best_interval_h,
     expected_h,
+    longest_s,
     safe_for_spot,
     spot_case,
     spot_case_as_printed,
+    spot_refusal,
     stretch,
     usd_per_useful_hour,
 )
 from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.workload import Toleration
 
 ON_DEMAND, SPOT = Decimal("32.77"), Decimal("12.50")
+ANYTHING = Toleration(operator="Exists")
 DAY, MINUTE = 86_400.0, 1 / 60
 QUARTER = Decimal("0.25")
 
@@ -70,7 +78,8 @@ def test_a_day_without_a_checkpoint_takes_1610_hours() -> None:
     assert expected_h(24, 0.25) == pytest.approx(1609.7, abs=0.05)
     assert safe_for_spot(DAY, 0.25) == (
         False,
-        "24.0 h without a checkpoint take 1,610 expected hours at 0.25 interruptions an hour",
+        "24.0 h without a checkpoint take 1,610 expected hours at 0.25 interruptions an hour; "
+        "without one only runs up to 4.7 h are safe",
     )
 
 
@@ -133,6 +142,60 @@ def test_the_five_questions() -> None:
     assert table[True, True, False, False, False] == "spot"
 
 
+POLICIES = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))
+CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=[p.stem for p in POLICIES])
+@pytest.mark.parametrize("kind", ["training", "serving", "notebook", "batch"])
+def test_no_preset_buys_spot_for_a_week_that_saves_nothing(path: Path, kind: str) -> None:
+    """A job of seven days without checkpoints goes on-demand under every preset; the refusal of spot says the sum."""
+    rules = read_policy(path.read_bytes(), path.name)
+    sold, _ = offerings(rules, read_catalog(CATALOG.read_bytes(), CATALOG.name))
+    made = plan(
+        [pod("week", workload_class=kind, max_run_s=7 * DAY, tolerations=(ANYTHING,))], offerings=sold, rules=rules
+    )
+    by_name = {o.name: o for o in sold}
+    assert made.buys
+    assert {by_name[b.offering].capacity_type for b in made.buys} == {"on-demand"}
+    told = [r.why for g in made.pods for r in g.rejected if r.code == "spot" and "p4d" in r.offering]
+    assert all("88,921 expected hours" in why and "$" in why for why in told)
+    assert told or "spot" not in rules.of_class(kind).capacity_types  # type: ignore[arg-type]
+
+
+@given(
+    run_h=st.floats(0.01, 2000),
+    rate=st.just(0.0) | st.floats(1e-4, 3),
+    share=st.floats(0.05, 1.2),
+    boot_s=st.floats(0, 1800),
+    checkpoint_s=st.just(0.0) | st.floats(60, 86_400),
+)
+def test_a_run_that_is_put_on_spot_is_expected_to_cost_no_more_than_on_demand(
+    run_h: float, rate: float, share: float, boot_s: float, checkpoint_s: float
+) -> None:
+    """Whatever length, rate, discount, boot and checkpoints: where spot is allowed it is expected to cost no more."""
+    dear = Decimal(10)
+    sold = offering(
+        "spot", "T4", 1, str(dear * Decimal(repr(share))), capacity_type="spot", interruptions_per_hour=rate,
+        boot_s=boot_s, on_demand_usd_per_hour=dear,
+    )  # fmt: skip
+    wanted = pod("p", workload_class="training", max_run_s=run_h * 3600, checkpoint_s=checkpoint_s).shape
+    if not spot_refusal(wanted, sold, ClassPolicy()):
+        saves_h = checkpoint_s / 3600 or run_h
+        takes_h = MINUTE if checkpoint_s else 0.0
+        hours = run_h * stretch(rate, saves_h, takes_h, boot_s / 3600)
+        assert float(sold.usd_per_hour) * hours <= 10 * run_h * (1 + 1e-9)
+
+
+@given(rate=st.floats(1e-3, 3), boot_s=st.floats(0, 1800), on_demand=st.floats(1, 4))
+def test_the_length_that_is_named_is_the_longest_that_is_safe(rate: float, boot_s: float, on_demand: float) -> None:
+    """A run as long as the verdict names is safe without checkpoints; one a minute longer is not."""
+    prices = Prices(Decimal(1), Decimal(repr(on_demand)))
+    longest = longest_s(rate, boot_s, prices.most_stretch)
+    assert not safe_for_spot(longest + 60, rate, prices=prices, restart_s=boot_s).safe
+    assert longest == 0 or safe_for_spot(longest, rate, prices=prices, restart_s=boot_s).safe
+
+
 CHEAP = offering("cheap", "T4", 1, "0.25", capacity_type="spot", interruptions_per_hour=0.25)
 DEAR = offering("dear", "T4", 1, "1")
 
@@ -155,13 +218,13 @@ def _bought(checkpoint_s: float, max_run_s: float, require: float | None) -> tup
 
 
 def test_an_unsafe_pod_is_not_bought_spot() -> None:
-    """A day's training that saves nothing goes on-demand where its class asks for checkpoints, with the figure."""
-    assert _bought(0, DAY, None) == ("cheap", "")
-    where, why = _bought(0, DAY, 3600)
-    assert where == "dear"
-    assert why == (
-        "not safe on spot: 24.0 h without a checkpoint take 1,610 expected hours at 0.25 interruptions an hour"
-    )
+    """A day's training that saves nothing goes on-demand, with the figure, whether its class asks for checkpoints."""
+    for require in (None, 3600):
+        where, why = _bought(0, DAY, require)
+        assert where == "dear"
+        assert why.startswith(
+            "not safe on spot: 24.0 h without a checkpoint take 1,610 expected hours at 0.25 interruptions an hour"
+        )
     assert _bought(1800, DAY, 3600) == ("cheap", "")
     assert _bought(0, 1800, 3600) == ("cheap", "")
     where, why = _bought(0, 5400, 3600)

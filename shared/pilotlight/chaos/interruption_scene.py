@@ -29,7 +29,9 @@ def notice_s(rng: Random, kind: NoticeKind) -> Seconds:
 def setting(rng: Random, seed: int) -> tuple[Policy, World]:
     """One spot pool, with a disruption budget on its pods in most seeds."""
     name, relaunches = rng.choice(("one", "four", "eight")), rng.random() < 0.5
-    rules = ClassPolicy(gpu_models="any", capacity_types=("spot",), idle_timeout=rng.choice((300.0, 600.0)))
+    rules = ClassPolicy(
+        gpu_models="any", capacity_types=("spot",), idle_timeout=rng.choice((300.0, 600.0)), max_runtime=7200
+    )
     policy = Policy(
         version=1,
         pools={"p": PoolPolicy(instance_type=name, capacity_type="spot", max=20, relaunches=relaunches)},

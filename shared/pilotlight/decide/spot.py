@@ -5,7 +5,8 @@ is the useful work. Sources:
 
 - Young 1974, "A first order approximation to the optimum checkpoint interval", CACM 17 (9): ``best_interval_h``.
 - Daly 2006, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22 (3), section 3,
-  the complete model: ``stretch``.
+  the complete model: ``stretch``. Without checkpoints the whole run is the interval: (e^(rate x run) - 1) / rate,
+  ``expected_h``, and e^(rate x restart) times that where each new start costs a boot.
 """
 
 from collections.abc import Mapping
@@ -13,10 +14,11 @@ from decimal import Decimal
 from math import exp, expm1, inf, sqrt
 from typing import Literal, NamedTuple
 
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import CHECKPOINT_S
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import PodShape
-from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, human
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, human
 
 MOST_STRETCH = 2.0
 """A run that takes more than twice its length is no bargain at any usual discount (60 to 70 %)."""
@@ -98,10 +100,48 @@ class Verdict(NamedTuple):
     why: str
 
 
+class Prices(NamedTuple):
+    """Dollars an hour of one type: as spot, and on demand where that is known."""
+
+    spot: UsdPerHour
+    on_demand: UsdPerHour | None
+
+    @property
+    def most_stretch(self) -> float:
+        """The factor up to which spot costs no more than on demand, and never more than ``MOST_STRETCH``."""
+        return MOST_STRETCH if self.on_demand is None else min(MOST_STRETCH, float(self.on_demand / self.spot))
+
+    def sums(self, run_h: float, factor: float) -> str:
+        """What a run costs either way, in words; empty where one side is not known or has no end."""
+        if self.on_demand is None or factor == inf:
+            return ""
+        hours = Decimal(repr(run_h))
+        spot = usd_per_useful_hour(self.spot, factor) * hours
+        return f": {cents(spot)} on spot with its boots, {cents(self.on_demand * hours)} on demand"
+
+
+NO_PRICES = Prices(Decimal(1), None)
+
+
+def longest_s(rate: float, restart_s: Seconds, most: float) -> Seconds:
+    """The longest run without checkpoints that takes no more than ``most`` times as long, by bisection."""
+    short, long = 0.0, MOST_EXPONENT / rate if rate > 0 else inf
+    while long < inf and long - short > 1 / HOUR:
+        middle = (short + long) / 2
+        short, long = (middle, long) if _alone(middle, rate, restart_s) <= most else (short, middle)
+    return (short if long < inf else inf) * HOUR
+
+
+def _alone(run_h: float, rate: float, restart_s: Seconds) -> float:
+    """Hours paid for each useful hour of a run without checkpoints."""
+    return stretch(rate, run_h, 0, restart_s / HOUR)
+
+
 def safe_for_spot(
     run_s: Seconds,
     rate: float,
     *,
+    prices: Prices = NO_PRICES,
     checkpoint_s: Seconds = 0,
     takes_s: Seconds = 60,
     restart_s: Seconds = 600,
@@ -110,43 +150,56 @@ def safe_for_spot(
     """Whether a run of ``run_s`` useful seconds is worth beginning where ``rate`` interruptions an hour are expected.
 
     ``checkpoint_s`` 0 is a run that saves nothing. ``age_s`` is the age of the last checkpoint: None is unknown, and
-    unknown or older than the interval means that the checkpoints cannot be trusted.
+    unknown or older than the interval means that the checkpoints cannot be trusted. What is safe is expected to cost
+    no more than on demand.
     """
     run_h = run_s / HOUR
     if checkpoint_s and (age_s is None or age_s > checkpoint_s):
         known = "unknown" if age_s is None else human(age_s)
         return Verdict(False, f"its last checkpoint's age is {known}, its interval {human(checkpoint_s)}")
     if not checkpoint_s:
-        hours = expected_h(run_h, rate)
-        figures = f"{run_h:,.1f} h without a checkpoint take {_hours(hours)} at {rate:g} interruptions an hour"
-        return Verdict(hours <= MOST_STRETCH * run_h, figures)
+        factor = _alone(run_h, rate, restart_s)
+        figures = (
+            f"{run_h:,.1f} h without a checkpoint take {_hours(expected_h(run_h, rate))} at {rate:g} interruptions an "
+            f"hour{prices.sums(run_h, factor)}"
+        )
+        if factor <= prices.most_stretch:
+            return Verdict(True, figures)
+        longest = longest_s(rate, restart_s, prices.most_stretch)
+        return Verdict(False, f"{figures}; without one only runs up to {human(longest)} are safe")
     factor = stretch(rate, checkpoint_s / HOUR, takes_s / HOUR, restart_s / HOUR)
     best = human(best_interval_h(rate, takes_s / HOUR) * HOUR) if rate > 0 else "never"
     figures = f"a checkpoint every {human(checkpoint_s)} makes {factor:.3f} h of each (best: every {best})"
-    return Verdict(factor <= MOST_STRETCH, figures)
+    return Verdict(factor <= prices.most_stretch, figures + prices.sums(run_h, factor))
 
 
 def _hours(hours: float) -> str:
     return "for ever" if hours == inf else f"{hours:,.0f} expected hours"
 
 
-def spot_refusal(shape: PodShape, rate: float, boot_s: Seconds, rules: ClassPolicy) -> str:
-    """Why a pod may not use spot capacity, or nothing.
+def spot_refusal(shape: PodShape, offering: Offering, rules: ClassPolicy) -> str:
+    """Why a pod may not use a spot offering, or nothing.
 
-    Asked only where the pod tells its checkpoints, or its class wants that of runs over ``require_checkpoint_over``.
+    A run counts as long as the pod's deadline, else its class's ``max_runtime``. One without checkpoints is safe up to
+    the length that the rate allows, and where its class asks for checkpoints up to ``require_checkpoint_over``.
     """
     run_s = shape.max_run_s or rules.longest_run_s
-    longest_s = rules.require_checkpoint_over
-    if not shape.checkpoint_s and (longest_s is None or run_s <= longest_s):
-        return ""
-    verdict = safe_for_spot(run_s, rate, checkpoint_s=shape.checkpoint_s, restart_s=boot_s)
+    verdict = safe_for_spot(
+        run_s,
+        offering.interruptions_per_hour,
+        prices=Prices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
+        checkpoint_s=shape.checkpoint_s,
+        restart_s=offering.boot_s,
+    )
     if not verdict.safe:
-        return f"not safe on spot: {verdict.why}"
-    if not shape.checkpoint_s and longest_s is not None:
+        annotated = "" if shape.checkpoint_s else f" (annotation {CHECKPOINT_S}, or a shorter activeDeadlineSeconds)"
+        return f"not safe on spot: {verdict.why}{annotated}"
+    asked_over_s = rules.require_checkpoint_over
+    if not shape.checkpoint_s and asked_over_s is not None and run_s > asked_over_s:
         key = f"classes.{shape.workload_class}.require_checkpoint_over"
         return (
             f"not safe on spot: runs up to {human(run_s)} and tells no checkpoints, which {key} asks for over "
-            f"{human(longest_s)} (annotation {CHECKPOINT_S})"
+            f"{human(asked_over_s)} (annotation {CHECKPOINT_S})"
         )
     return ""
 

@@ -40,7 +40,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     ``minimum_s`` and then by ``increment_s``. ``resources`` is the predicted allocatable of an empty node,
     that pool's DaemonSets already taken off. ``resource`` is what pods ask for to get a whole GPU of it,
     ``whole_gpus`` how many they may have so: None is all of ``gpus``. ``slices`` are parts of GPUs a node of it offers
-    (MIG profiles, shared replicas). ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
+    (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
+    ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
     read; None for the policy's own figure.
     """
 
@@ -62,6 +63,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     interruptions_per_hour: float = 0.0
+    on_demand_usd_per_hour: UsdPerHour | None = None
     priced_at: datetime | None = None
 
     @property

@@ -56,6 +56,9 @@ class Driver:
         self.sampler = sampler
         self.on_progress = on_progress
         self.gate = Gate(world, app.deps) if placement == "gated" else None
+        # Where nodes are taken back pods tell that they save: without it long ones are refused spot.
+        spot = any(pool.capacity_type == "spot" for pool in world.fleet.pools.values())
+        self._saves_s = world.faults.checkpoint_s if spot else 0.0
         self.unserved: list[str] = []
         self.events = 0
         self.ticks = 0
@@ -110,7 +113,8 @@ class Driver:
 
     def _submit(self, job: Job) -> None:
         chosen = self.affinity.type_for(job) if self.placement != "none" else None
-        demands = demands_of(job, self.affinity.catalog, pinned=chosen, start=self.world.clock.start)
+        catalog, start = self.affinity.catalog, self.world.clock.start
+        demands = demands_of(job, catalog, pinned=chosen, start=start, checkpoint_s=self._saves_s)
         if self.gate is not None:
             self.gate.hold(job, demands)
             self._wait(job.job_id)

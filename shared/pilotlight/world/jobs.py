@@ -7,18 +7,25 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE
 from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, Requirement, shape
+from pilotlight.units import Seconds
 
 GANG_NODE_GPUS = 8
 """A gang holds whole nodes of so many GPUs."""
 
 
 def demands_of(
-    job: Job, catalog: Catalog, *, pinned: str | tuple[str, ...] | None = None, start: datetime | None = None
+    job: Job,
+    catalog: Catalog,
+    *,
+    pinned: str | tuple[str, ...] | None = None,
+    start: datetime | None = None,
+    checkpoint_s: Seconds = 0.0,
 ) -> tuple[PodDemand, ...]:
     """The job's pods, created at its submit: one, or a gang of whole 8-GPU nodes.
 
     They may run on types with min(gpus, 8) GPUs of an allowed model, narrowed to the ``pinned`` ones.
-    ``start`` is the trace's second 0: the catalogue's date where it is not given.
+    ``start`` is the trace's second 0: the catalogue's date where it is not given. ``checkpoint_s`` is what they tell of
+    their checkpoints.
     """
     created = (start or catalog.as_of) + timedelta(seconds=job.submit_s)
     nodes = -(-job.gpus // GANG_NODE_GPUS)
@@ -27,13 +34,20 @@ def demands_of(
     chosen = (pinned,) if isinstance(pinned, str) else pinned
     able = tuple(name for name, kind in catalog.instance_types.items() if kind.gpus >= each.count)
     types = able if chosen is None else tuple(t for t in able if t in chosen)
-    made = _shape(each, types, job.models, job.team, gang)
+    made = _shape(each, types, job.models, job.team, gang, checkpoint_s)
     names = (job.job_id,) if gang is None else tuple(f"{job.job_id}-{n}" for n in range(nodes))
     return tuple(_pod(job, name, made, created) for name in names)
 
 
 @lru_cache(maxsize=4096)
-def _shape(gpu: GpuRequest, types: tuple[str, ...], models: tuple[str, ...], team: str, gang: Gang | None) -> PodShape:
+def _shape(
+    gpu: GpuRequest,
+    types: tuple[str, ...],
+    models: tuple[str, ...],
+    team: str,
+    gang: Gang | None,
+    checkpoint_s: Seconds,
+) -> PodShape:
     by_model = (Requirement(key=GPU_MODEL, operator="In", values=models),) if models else ()
     return shape(
         gpu=gpu,
@@ -41,6 +55,7 @@ def _shape(gpu: GpuRequest, types: tuple[str, ...], models: tuple[str, ...], tea
         workload_class="training" if gpu.count > 1 else "batch",
         team=team,
         gang=gang,
+        checkpoint_s=checkpoint_s,
     )
 
 

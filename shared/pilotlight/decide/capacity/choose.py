@@ -8,7 +8,7 @@ from decimal import Decimal
 from pilotlight.decide.capacity.bins import model_allowed
 from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
 from pilotlight.decide.capacity.offer import too_old
-from pilotlight.decide.money.economics import CHECKPOINT_S, TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
+from pilotlight.decide.money.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import Step
@@ -171,7 +171,7 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
             "class",
             f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
         )
-    unsafe = spot_refusal(shape, offering.interruptions_per_hour, offering.boot_s, rules) if kind == "spot" else ""
+    unsafe = spot_refusal(shape, offering, rules) if kind == "spot" else ""
     if unsafe:
         return "spot", unsafe
     if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
@@ -259,7 +259,7 @@ def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) 
         idle_s = min(
             break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour), rules.max_idle_timeout
         )
-    pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or CHECKPOINT_S
+    pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or run_s
     return usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
 
 

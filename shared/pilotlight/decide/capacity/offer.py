@@ -157,6 +157,7 @@ def _offering(
         labels=_labels(name, pool, machine, zone),
         taints=pool.taints,
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
+        on_demand_usd_per_hour=price_of(policy, pool.instance_type, machine, "on-demand"),
         priced_at=_priced_at(policy, pool, machine),
     )
 
