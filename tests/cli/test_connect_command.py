@@ -173,7 +173,7 @@ def install_earlier(api: ApiServer) -> None:
     pools["expression"] = "has(params.data) && 'pools' in params.data ? params.data.pools.split(',') : []"
     reference = {"name": "pilotlight-pools", "namespace": "pilotlight", "parameterNotFoundAction": "Deny"}
     api.store.get("validatingadmissionpolicybindings", "pilotlight-nodes")["spec"]["paramRef"] = reference
-    meta = {"name": "pilotlight-pools", "namespace": "pilotlight"}
+    meta = {"name": "pilotlight-pools", "namespace": "pilotlight", "labels": {"app.kubernetes.io/name": "pilotlight"}}
     api.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pools": "t4"}})
     api.requests.clear()
 
@@ -262,6 +262,25 @@ def test_removal_lifts_our_marks(api: ApiServer) -> None:
     assert not api.store.get("nodes", "marked")["spec"].get("taints")
     assert not api.store.get("nodes", "marked")["spec"].get("unschedulable")
     assert api.store.get("nodes", "cordoned")["spec"]["unschedulable"]
+
+
+NAMESAKES = (
+    ("v1", "Namespace", "pilotlight"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "pilotlight-observe"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "pilotlight-act"),
+)
+
+
+@pytest.mark.parametrize(("version", "kind", "name"), NAMESAKES, ids=[each[1] for each in NAMESAKES])
+def test_an_object_of_somebody_elses_is_left_alone(api: ApiServer, version: str, kind: str, name: str) -> None:
+    """One of our names without our label is neither changed, which says what to do about it, nor removed."""
+    api.add({"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": {"team": "theirs"}}})
+    resource = api.store.of_kind(version, kind)
+    before = api.store.read(resource, ("", name))["metadata"]["resourceVersion"]
+    with pytest.raises(Failed, match=f"{kind} {name} is there, and not Pilotlight's"):
+        run("--act")
+    run("--remove")
+    assert api.store.read(resource, ("", name))["metadata"]["resourceVersion"] == before
 
 
 @pytest.mark.parametrize("other", ["--act", "--rotate", "--stdout"])

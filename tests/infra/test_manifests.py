@@ -14,6 +14,7 @@ from manifests import FILES, HERE, Json, grants, objects, role
 
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
+from pilotlight.adapters.cluster.kubernetes.connecting import is_ours
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
@@ -126,6 +127,14 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
     declared = {v["name"] for v in policy["spec"]["variables"]}
     used = set(re.findall(r"variables\.(\w+)", str(policy["spec"])))
     assert used <= declared
+
+
+@pytest.mark.parametrize(
+    "name", ["namespace", "rbac/observe", "rbac/act", "rbac/annotate", "admission/nodes", "admission/pods"]
+)
+def test_what_connect_changes_and_removes_is_known_by_its_label(name: str) -> None:
+    """Every object of ours carries the label by which it is told from somebody else's of the same name."""
+    assert all(map(is_ours, objects(HERE / f"{name}.yaml")))
 
 
 def test_priorities_are_in_order() -> None:

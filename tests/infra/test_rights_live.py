@@ -86,6 +86,10 @@ class Site:
         """The objects of a manifest, named after the run and limited to the pools ``lit`` and ``other``."""
         text = re.sub(r"\bpilotlight\b(?!\.dev)", self.mark, (HERE / name).read_text("utf-8"))
         found = list(yaml.safe_load_all(text))
+        for each in found:
+            each["metadata"]["labels"] = {connecting.LABEL: connecting.ACCOUNT}
+            for rule in each.get("rules", ()):  # What a role names is what the code asks for.
+                rule |= {"resourceNames": [n.replace(self.mark, "pilotlight") for n in rule.get("resourceNames", ())]}
         limit_to(found, ("other", "lit"))
         return found
 

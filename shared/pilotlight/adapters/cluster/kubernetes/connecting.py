@@ -20,6 +20,8 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.units import Seconds
 
 ACCOUNT, NAMESPACE = "pilotlight", "pilotlight"
+LABEL = "app.kubernetes.io/name"
+"""What every object of ours carries, with the account's name."""
 
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 PLACES = {
@@ -66,7 +68,8 @@ class Minted(NamedTuple):
 def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Step]:
     """Create what is missing, change what differs, keep the rest; fields that others set stay as they are.
 
-    Raises ``Failed`` at a kind that the API server does not know; what stands before it has been made by then.
+    Raises ``Failed`` at a kind that the API server does not know, and at an object of that name that is not ours; what
+    stands before it has been made by then.
     """
     for wanted in objects:
         kind, name = wanted["kind"], wanted["metadata"]["name"]
@@ -77,11 +80,21 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
             step = Step("create", kind, name)
         else:
             step = Step("keep" if _holds(there, wanted) else "change", kind, name)
+            if step.verb == "change" and not is_ours(there):
+                raise Failed(
+                    f"{kind} {name} is there, and not Pilotlight's: it lacks the label {LABEL}={ACCOUNT}; rename it, or"
+                    " give it that label where it is to be changed"
+                )
         if not dry_run and step.verb == "create":
             _create(api, place, wanted)
         elif not dry_run and step.verb == "change":
             api.ask("PATCH", f"{place}/{quote(name)}", NOTHING, wanted, MERGE_PATCH)
         yield step
+
+
+def is_ours(there: Object) -> bool:
+    """Whether an object was made by a version of these manifests; others' of the same name are left alone."""
+    return (there.get("metadata", {}).get("labels") or {}).get(LABEL) == ACCOUNT
 
 
 def _create(api: Api, place: str, wanted: Object) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS
-from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, Step
+from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, Step, is_ours
 from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
@@ -130,11 +130,11 @@ def _all(api: Api, path: str, model: type[T]) -> list[T]:
 
 
 def _there(api: Api, kind: str, name: str) -> bool:
+    """Whether there is such an object, and it is ours."""
     try:
-        api.get(f"{PLACES[kind]}/{name}", _ANY)
+        return is_ours(api.get(f"{PLACES[kind]}/{name}", _ANY))
     except Missing:
         return False
-    return True
 
 
 def _drop(api: Api, kind: str, name: str, *, dry_run: bool) -> Step:
