@@ -18,8 +18,23 @@ PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
 PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
-PILOTLIGHT_HOME        folder of the default state and outbox
+PILOTLIGHT_HOME        folder of the default state and outbox (``$XDG_STATE_HOME/pilotlight``, which is
+                       ``~/.local/state/pilotlight`` where that is unset; ``.pilotlight`` where there is no home)
 =====================  ==================================================================================
+
+Names that others gave, and that are read as they mean them:
+
+==============================  =========================================================================
+CIVO_TOKEN                      the token for Civo's API; ``token_env`` names another for a cluster of many
+CIVO_API_URL                    another address of Civo's API
+GOOGLE_APPLICATION_CREDENTIALS  a credentials file for Google Cloud; unset: the metadata server's, then gcloud's
+FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of the service
+PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service
+STORAGE_EMULATOR_HOST           ``http://HOST:PORT`` of an emulator of Cloud Storage instead of the service
+AWS_ENDPOINT_URL_DYNAMODB       ``http://HOST:PORT`` of a DynamoDB on this machine, as moto or DynamoDB local
+AWS_ENDPOINT_URL                the same for all of AWS. Region and credentials as boto3 finds them
+XDG_STATE_HOME                  where state of a person's programs lies
+==============================  =========================================================================
 
 What a cluster of many leaves out is the deployment's. With none of them set this is the embedded default: the world on
 the wall clock, which acts. As soon as a cluster is named the mode is ``advise`` until it is set.
@@ -49,6 +64,9 @@ MAX_BODY = 1_000_000
 SHORTEST_TOKEN = 16
 TOKEN_LETTERS = frozenset(ascii_letters + digits + "-_")
 """They stand in a header and in a path as they are."""
+
+OLD_HOME = Path(".pilotlight")
+"""Where the default state lay before there was one place for each person."""
 
 EMBEDDED_CLUSTER = "local"
 EVERY_CLUSTER = "*"
@@ -98,7 +116,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         cluster = environ.get("PILOTLIGHT_CLUSTER", "")
         clusters = _clusters(environ.get("PILOTLIGHT_CLUSTERS", ""))
         real = bool(cluster or clusters or environ.get("PILOTLIGHT_API"))
-        home = Path(environ.get("PILOTLIGHT_HOME") or ".pilotlight")
+        home = _home(environ)
         settings = Settings(
             policy=environ.get("PILOTLIGHT_POLICY", ""),
             catalog=environ.get("PILOTLIGHT_CATALOG", ""),
@@ -161,6 +179,15 @@ def environment() -> Mapping[str, str]:
 def share(name: str, value: str) -> None:
     """Set a variable for this process and for those that it begins."""
     os.environ[name] = value
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    """The folder of the default state and outbox: one for each person, whatever folder a command runs in."""
+    if own := environ.get("PILOTLIGHT_HOME"):
+        return Path(own)
+    if (states := Path(environ.get("XDG_STATE_HOME", ""))).is_absolute():
+        return states / "pilotlight"
+    return Path(environ["HOME"]) / ".local/state/pilotlight" if environ.get("HOME") else OLD_HOME
 
 
 def _mode(text: str) -> Mode:

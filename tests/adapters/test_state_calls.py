@@ -11,7 +11,8 @@ import urllib3
 from answering import Answer, answering
 
 from pilotlight.adapters.state import calls
-from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.errors import Conflict, Unavailable, Unsure
 from pilotlight.ports import State

@@ -5,7 +5,8 @@ from uuid import uuid4
 import pytest
 from answering import answering
 
-from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.ports import ABSENT
 from pilotlight.world.clock import VirtualClock

@@ -11,7 +11,8 @@ from shifted import shifted
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state import store_time
-from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.state.store_time import FRESH_S, StoreTime
 from pilotlight.ports import ABSENT

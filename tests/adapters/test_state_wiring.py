@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings

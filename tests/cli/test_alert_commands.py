@@ -36,7 +36,7 @@ def _run(*words: str) -> str:
     result = CliRunner().invoke(build(list(words)), list(words))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return result.output
+    return result.stdout
 
 
 def test_a_dry_run_shows_what_would_be_sent() -> None:

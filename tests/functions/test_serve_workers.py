@@ -11,7 +11,8 @@ import pytest
 
 from fleet import PILOTLIGHT, children, fleet, free_port, until
 from pilotlight.adapters.clock import StoppedClock
-from pilotlight.adapters.state.dynamodb import DynamoDBState, create_table
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.cli.schedule import tick_if_due
 from pilotlight.flow.ledger import filed_records
 from pilotlight.ports import State

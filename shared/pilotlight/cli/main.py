@@ -13,6 +13,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
+from pilotlight.cli.state_option import with_state
 from pilotlight.errors import PilotlightError, Reject
 from pilotlight.report.terminal import Shown, teach_rich
 
@@ -51,6 +52,12 @@ PANELS = {
 }
 """How the help groups them."""
 
+OPEN_STATE = {
+    *PANELS["What it did, and what it cost"].split(),
+    *("serve", "reconcile", "pause", "resume", "approve", "interruptions"),
+}
+"""Those that open the state: they take ``--state``."""
+
 PRIVATE = 0o077
 """Who else may read what is written here: state, outbox, reports and exports have names, figures and decisions."""
 
@@ -72,6 +79,10 @@ def build(words: list[str]) -> typer.Typer:
     named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
     for module in named or COMMANDS:
         import_module(f"pilotlight.cli.{module}").register(app)
+    for commands in (app, *(group.typer_instance for group in app.registered_groups if group.typer_instance)):
+        for command in commands.registered_commands:
+            if command.callback is not None and (commands is not app or _name(command) in OPEN_STATE):
+                command.callback = with_state(command.callback)
     panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
     registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for info in registered:

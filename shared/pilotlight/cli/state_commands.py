@@ -51,6 +51,7 @@ def register(app: typer.Typer) -> None:
     group.command("get")(get)
     group.command("export")(export)
     group.command("import")(import_)
+    group.command("init")(init)
     app.add_typer(group, name="state")
 
 
@@ -126,6 +127,26 @@ def import_(
     typer.echo(f"{'would write' if dry_run else 'wrote'} {written} records")
     if kept:
         typer.echo(f"{kept} are there already and stay as they are; --replace writes over them")
+
+
+def init(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the state's place ready: a SQLite file, a DynamoDB table with its expiry; of Firestore, see that it answers.
+
+    What is there already stays as it is, so it may be run again.
+
+    Example: [bold]pilotlight state init --state dynamodb:pilotlight --dry-run[/bold]
+    """
+    from pilotlight.connections import state_ready
+
+    settings = deployed()
+    done = state_ready(settings.state, settings.environ, dry_run=dry_run)
+    if as_json:
+        typer.echo(msgspec.json.encode({"state": settings.state, "dry_run": dry_run, "did": done}).decode())
+        return
+    typer.echo("\n".join(done))
 
 
 def _state() -> State:

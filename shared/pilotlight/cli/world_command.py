@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import Settings
+from pilotlight.settings import Settings, deployed
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 def world(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The local port; 0 takes a free one.")] = 8090,
     clock: Annotated[str, typer.Option(help="wall, or xN: N times as fast.")] = "wall",
-    policy: Annotated[str, typer.Option(help="The policy file that names the pools.")] = "",
+    policy: Annotated[
+        str, typer.Option(help="The policy file that names the pools; left out: PILOTLIGHT_POLICY.")
+    ] = "",
     catalog: Annotated[str, typer.Option(help="The catalogue of instance types.")] = "",
     seed: Annotated[int, typer.Option(help="What chance in the world is drawn from.")] = 0,
     while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin does.", hidden=True)] = False,
@@ -37,7 +39,8 @@ def world(
     from pilotlight.world.server import WorldServer
     from pilotlight.world.world import World
 
-    wired = app(Settings(policy=policy, catalog=catalog))
+    settings = deployed()
+    wired = app(Settings(policy=policy or settings.policy, catalog=catalog or settings.catalog))
     pools = [WorldPool.of(name, rules) for name, rules in wired.policy.pools.items()]
     ticking = WallClock(datetime.now(UTC), speed=_speed(clock))
     try:

@@ -219,17 +219,6 @@ def _sent(context: dict[str, Any], **_: object) -> None:
     context[_SENT] = since_boot_s()
 
 
-def create_table(client: Any, table: str) -> None:
-    """Make the table as a deployment does, for tests and trials. ``client`` is boto3's for DynamoDB."""
-    client.create_table(
-        TableName=table,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("room", "key")],
-        KeySchema=[{"AttributeName": "room", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}],
-    )
-    client.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
-
-
 def _of_client_error(response: Mapping[str, Any], where: str, *, changes: bool) -> PilotlightError:
     code, status = response["Error"]["Code"], response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     said = f"{where}: {code}: {response['Error'].get('Message', '')}"

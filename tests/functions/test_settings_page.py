@@ -1,0 +1,43 @@
+"""docs/guides/settings.md holds every variable that is read, as the settings' module says it."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parents[2]
+READ = re.compile(r"""environ(?:\.get\(|\[)\s*"([A-Z_]+)\"""")
+OURS = ROOT / "shared" / "pilotlight"
+
+ELSEWHERE = {
+    "KUBECONFIG": "kubectl's own, which connect and doctor take for --kubeconfig",
+    "KUBERNETES_SERVICE_HOST": "set in every pod",
+    "KUBERNETES_SERVICE_PORT": "set in every pod",
+    "HOME": "the person's own",
+}
+"""Read, and nobody sets them for Pilotlight."""
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("settings_table", ROOT / "scripts" / "settings_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_settings_say() -> None:
+    """Whoever changes a variable's meaning writes the page again."""
+    text = (ROOT / "docs" / "guides" / "settings.md").read_text()
+    assert text == _script().page(text), "run: python scripts/settings_table.py"
+    assert "| `PILOTLIGHT_STATE` |" in text
+
+
+def test_every_variable_that_is_read_is_on_the_page() -> None:
+    """None is read in silence, and none is promised that nothing reads."""
+    files = [path for path in OURS.rglob("*.py") if path.name not in ("bridge.py", "gate.py")]
+    read = {name for path in files for name in READ.findall(path.read_text())}
+    named = _script().names()
+    assert read - ELSEWHERE.keys() <= named
+    assert {name for name in named if name.startswith("PILOTLIGHT_")} <= read
