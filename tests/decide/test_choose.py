@@ -143,7 +143,40 @@ def test_an_unknown_model_is_rejected_in_words() -> None:
     (rejected,) = made.pods[0].rejected
     assert rejected.offering == A100.name
     assert "no throughput figure for A100" in rejected.why
-    assert "prices.throughput" in rejected.why
+    assert "prices.throughput.batch.A100" in rejected.why
+    assert "where T4 is 1" in rejected.why
+
+
+def test_a_full_a100_pool_leaves_training_the_h100() -> None:
+    """With the catalogue's figures a training pod whose A100 pool is at its most gets an H100 instead of a refusal."""
+    catalog = read_catalog(ARTICLES.read_bytes(), ARTICLES.name)
+    pools = {"a100": PoolPolicy(instance_type="p4d.24xlarge", max=0), "h100": PoolPolicy(instance_type="p5.48xlarge")}
+    rules = Policy(
+        version=1, pools=pools, classes={"training": ClassPolicy(gpu_models="any")}, prices=Prices(max_age_days=999)
+    )
+    offered, _ = offerings(rules, catalog)
+    made = plan([pod("t", 8, workload_class="training")], offerings=offered, rules=rules, throughput=catalog.throughput)
+    assert bought(made) == {"h100": 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+        ("node.kubernetes.io/instance-type", "p4d.24xlarge"),
+        ("topology.kubernetes.io/zone", "us-east-1a"),
+        ("topology.kubernetes.io/region", "us-east-1"),
+    ],
+)
+def test_well_known_labels_are_predicted(key: str, value: str) -> None:
+    """A pod that selects by a label every node of its pool will carry is bought for; by another value it is not."""
+    catalog = read_catalog(ARTICLES.read_bytes(), ARTICLES.name)
+    pools = {"a100": PoolPolicy(cloud="eks", instance_type="p4d.24xlarge", zones=("us-east-1a",))}
+    rules = Policy(version=1, pools=pools, prices=Prices(max_age_days=999))
+    offered, _ = offerings(rules, catalog)
+    assert bought(plan([pod("p", 1, **wants(key, value))], offerings=offered, rules=rules)) == {"a100": 1}
+    assert not plan([pod("p", 1, **wants(key, "other"))], offerings=offered, rules=rules).buys
 
 
 def test_a_notebook_asks_no_throughput() -> None:

@@ -75,6 +75,8 @@ def test_labels_and_taints_of_a_node_to_come() -> None:
         "pilotlight.dev/pool": "t4",
         "pilotlight.dev/gpu-model": "T4",
         "karpenter.sh/capacity-type": "on-demand",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
         "gpu": "on-demand",
     }
     assert offering.taints == pool.taints

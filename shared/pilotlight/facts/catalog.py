@@ -3,6 +3,7 @@
 import re
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +29,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``gpu_memory_gib`` is that of one device. ``gpu_product`` is the label NVIDIA's feature discovery sets.
     ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
     ``resource`` is what pods ask for to get one of its GPUs, as "amd.com/gpu"; empty goes by the model.
+    ``arch`` is its nodes' label kubernetes.io/arch.
     """
 
     cloud: str
@@ -36,6 +38,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     gpu_memory_gib: int = 0
     gpu_product: str = ""
     resource: str = ""
+    arch: Literal["amd64", "arm64"] = "amd64"
     cpu: str = "1000000"
     memory: str = "1Ei"
     ephemeral: str = "1Ei"

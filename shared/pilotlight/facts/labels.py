@@ -2,6 +2,9 @@
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OS = "kubernetes.io/os"
+ARCH = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
 GPU_PRODUCT = "nvidia.com/gpu.product"
 """Set by NVIDIA's GPU feature discovery, as "Tesla-T4"."""

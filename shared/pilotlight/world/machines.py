@@ -4,7 +4,7 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.catalog import InstanceType
-from pilotlight.facts.labels import CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
+from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import Seconds, UsdPerHour, milli, whole
@@ -78,6 +78,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             GPU_PRODUCT: kind.gpu_product,
             CAPACITY_TYPE: pool.capacity_type,
             ZONE: zone,
+            OS: "linux",
+            ARCH: kind.arch,
         }
         own = kind.gpu_resource
         parts = {name: count for name, count in pool.slices.items() if is_gpu(name) and name != own}

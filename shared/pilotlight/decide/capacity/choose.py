@@ -224,8 +224,13 @@ def _speeds(
     if not known:
         order = [m for m in (shape.gpu_models or rules.gpu_models or ()) if m in models] or models
         known = {order[0]: 1.0}
-    why = "no throughput figure for {} beside {}: not interchangeable (prices.throughput)"
-    left = [(o, why.format(o.gpu_model, ", ".join(known))) for o in able if o.gpu_model not in known]
+    base = ", ".join(f"{m} is {speed:g}" for m, speed in known.items())
+    why = (
+        "no throughput figure for {0} beside {1}: not interchangeable; to let it stand in, set the policy's "
+        "prices.throughput.{2}.{0} (or the catalogue's throughput.{2}.{0}) to its speed on your work, where {3}"
+    )
+    words = ", ".join(known), shape.workload_class, base
+    left = [(o, why.format(o.gpu_model, *words)) for o in able if o.gpu_model not in known]
     return known, left
 
 

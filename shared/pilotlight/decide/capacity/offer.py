@@ -173,12 +173,22 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
     known = {
         labels.INSTANCE_TYPE: pool.instance_type,
         labels.ZONE: zone,
+        labels.REGION: _region(pool.cloud, zone),
+        labels.OS: "linux",
+        labels.ARCH: machine.arch,
         labels.GPU_PRODUCT: machine.gpu_product,
         labels.POOL: name,
         labels.GPU_MODEL: machine.gpu_model,
         labels.CAPACITY_TYPE: pool.capacity_type,
     }
     return {key: value for key, value in known.items() if value} | pool.labels
+
+
+def _region(cloud: str, zone: str) -> str:
+    """The region of a zone where its name says it: "us-east-1a" of AWS, "us-central1-a" of Google; else empty."""
+    if cloud == "gke":
+        return zone.rpartition("-")[0]
+    return zone[:-1] if cloud == "eks" and zone[-1:].isalpha() and zone[-2:-1].isdigit() else ""
 
 
 def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:
