@@ -93,7 +93,6 @@ def test_html_is_one_file_with_charts(tmp_path: Path) -> None:
     ("words", "kind", "says"),
     [
         pytest.param(("--month", "2026-13"), BadInput, "write it as 2026-10", id="a month there is not"),
-        pytest.param(("--month", "2025-01"), Failed, "nothing was metered in 2025-01", id="a month without a meter"),
         pytest.param((*OCTOBER, "--json", "--csv"), BadInput, "choose one", id="two forms"),
         pytest.param((*OCTOBER, "--per", "epochs"), BadInput, "as in epochs=96", id="a unit without a count"),
         pytest.param((*OCTOBER, "--per", "epochs=0"), BadInput, "as in epochs=96", id="none of a unit"),
@@ -105,3 +104,19 @@ def test_what_cannot_be_reported_is_said(words: tuple[str, ...], kind: type[Exce
     """In one line that says what to write instead."""
     with pytest.raises(kind, match=says):
         run(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(("--month", "2025-01"), "no node was lit in 2025-01", id="a month in which nothing was lit"),
+        pytest.param((*OCTOBER, "--team", "nosuch"), "no line of team 'nosuch'", id="a team there is not"),
+    ],
+)
+def test_a_report_of_nothing_is_zeros_and_says_so(words: tuple[str, ...], says: str) -> None:
+    """It is no error: the figures are zeros, and the reason is on stderr, beside the JSON."""
+    done = run(*words, "--json")
+    assert done.exit_code == 0
+    assert Decimal(json.loads(done.stdout)["total"]["usd"]) == 0
+    assert says in done.stderr
+    assert "$0.00" in run(*words).stdout

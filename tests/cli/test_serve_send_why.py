@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pilotlight.adapters.world_client import WorldClient
+from pilotlight.errors import Unavailable
+
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "events" / "samples"
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
@@ -234,3 +237,27 @@ def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
     ran = subprocess.run([PILOTLIGHT, "why", "x"], env=environ, capture_output=True, check=False)
     assert ran.returncode == 2
     assert b"PILOTLIGHT_MODE is 'fly': use one of observe, advise, scale-up, act" in ran.stderr
+
+
+def test_a_dry_run_beside_a_served_world_changes_nothing(tmp_path: Path) -> None:
+    """PILOTLIGHT_WORLD names a world that runs: the pod is supposed there, not created, and the purchase is said."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "NO_COLOR": "1", "PILOTLIGHT_WORLD": url}
+    world = subprocess.Popen([PILOTLIGHT, "world", "--port", str(port)], env=environ, stderr=subprocess.DEVNULL)
+    try:
+        client = WorldClient(url)
+        while True:
+            try:
+                client.time()
+                break
+            except Unavailable:
+                assert world.poll() is None
+        sent = subprocess.run([PILOTLIGHT, "send", POD, "--dry-run"], env=environ, capture_output=True, check=True)
+        assert b"would buy 1 x" in sent.stdout
+        assert client.pods() == ()
+    finally:
+        world.terminate()
+        world.wait()

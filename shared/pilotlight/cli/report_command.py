@@ -75,8 +75,11 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     names = [cluster] if cluster else wired.clusters
     metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
     billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
-    if not metered:
-        raise Failed(f"nothing was metered in {first:%Y-%m}: is billing_tick called once a minute?")
+    teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})
+    if not any(day.lines for day in metered):
+        typer.echo(f"no node was lit in {first:%Y-%m}, or billing_tick is not called once a minute", err=True)
+    elif team is not None and team not in teams:
+        typer.echo(f"no line of team {team!r} in {first:%Y-%m}: it has {', '.join(teams) or 'no team'}", err=True)
     return month(metered, billed, first, last, team=team)
 
 

@@ -135,7 +135,9 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     from pilotlight.wiring import app
 
     wired = app(deployed())
-    if function == "pod_pending":
+    if function == "pod_pending" and dry_run:
+        wired = world_pods.supposed(wired, body, headers)
+    elif function == "pod_pending":
         world_pods.create(wired, body, headers)
     return wired.receive(function, body, headers, dryrun=dry_run)
 

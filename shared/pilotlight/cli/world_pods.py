@@ -1,6 +1,7 @@
 """Pods in the world: the one that an event names, or one given as a Pod."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -9,8 +10,10 @@ from pilotlight.codec.kubernetes.lists import Objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadInput
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
+from pilotlight.ports import Cluster
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 
@@ -29,6 +32,38 @@ def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
     from pilotlight.world import pods
 
     return pods.create(app.world, demands, RUN_S)
+
+
+def supposed(app: App, body: bytes, headers: Mapping[str, str]) -> App:
+    """The app as if those pods were in its cluster: nothing is created anywhere, so that a dry run changes nothing."""
+    deps = app.deps
+    cluster = _Supposed(deps.cluster, _demands(app, body, headers))
+    return App(
+        app.settings,
+        cluster=cast(Cluster, cluster),
+        pools=deps.pools,
+        state=app.state,
+        outbox=app.outbox,
+        clock=app.clock,
+        policy=app.policy,
+        catalog=app.catalog,
+    )
+
+
+class _Supposed:
+    """A cluster that shows pods it does not have; whatever else is asked goes to it."""
+
+    def __init__(self, cluster: Cluster, demands: Sequence[PodDemand]) -> None:
+        self._cluster, self._demands = cluster, tuple(demands)
+
+    def observe(self) -> ClusterView:
+        view = self._cluster.observe()
+        here = {pod.uid for pod in view.pending}
+        more = tuple(pod for pod in self._demands if pod.uid not in here)
+        return msgspec.structs.replace(view, pending=(*view.pending, *more))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
 
 
 def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDemand]:
