@@ -14,8 +14,9 @@ import yaml
 from answering import answering
 from api_server import ApiServer, api_server
 from certificates import Authority
+from odd_server import talking
 
-from pilotlight.adapters.cluster.kubernetes import addresses, gke, kubeconfig
+from pilotlight.adapters.cluster.kubernetes import addresses, eks, gke, kubeconfig
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
@@ -408,6 +409,15 @@ def test_eks_says_no(amazon: dict[str, Any], answer: Any, error: type[Pilotlight
     with pytest.raises(error, match=said) as caught:
         addresses.source_of("eks:eu-west-1/c", {}).access()
     assert "planted-secret" not in str(caught.value)
+
+
+def test_eks_whose_answer_drips_is_for_later(amazon: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte at a time is no answer: the call has a deadline, boto3's own limits are for one piece."""
+    monkeypatch.setattr(eks, "WAIT_S", 0.2)
+    with talking(lambda line: line.drip(b"HTTP/1.1 200 OK\r\nX-Long: a") if line.hear() else None) as odd:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EKS", odd.url)
+        with pytest.raises(Unavailable, match="timed out"):
+            addresses.source_of("eks:eu-west-1/c", {}).access()
 
 
 def test_eks_without_credentials(amazon: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

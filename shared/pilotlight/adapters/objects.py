@@ -5,13 +5,12 @@ is (ADR 6): Google's library would be most of a cold start. boto3 finds its regi
 """
 
 import io
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -21,6 +20,9 @@ from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site, target_of
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.aws_wire import Wire
 
 SCHEMES = ("s3", "gs")
 GCS = "https://storage.googleapis.com"
@@ -75,22 +77,26 @@ class Objects:
         if scheme == "gs":
             self._gcs_get(f"{bucket}/o/{quote(name, safe='')}?alt=media", uri, into, within_s)
             return
-        ends = time.monotonic() + within_s
-        with _s3_explained(uri):
+        with _s3_explained(uri), Deadline(within_s) as deadline, self._wire.under(deadline):
             body = self._s3.get_object(Bucket=bucket, Key=name)["Body"]
             for piece in body.iter_chunks(PIECE):
                 into.write(piece)
-                if time.monotonic() > ends:
-                    raise Unavailable(f"{uri}: does not end within {within_s:.0f} s")
 
     @cached_property
     def _s3(self) -> Any:
         try:
             import boto3
-            from botocore.config import Config
         except ImportError:
             raise BadInput("s3:// needs the package boto3; install pilotlight[aws]") from None
-        return boto3.client("s3", config=Config(connect_timeout=3, read_timeout=READ_S))
+        client = boto3.client("s3")
+        client.meta.events.register("before-send.s3", self._wire.send)
+        return client
+
+    @cached_property
+    def _wire(self) -> "Wire":
+        from pilotlight.adapters.aws_wire import Wire
+
+        return Wire(READ_S)
 
     def _s3_names(self, bucket: str, prefix: str) -> Iterator[str]:
         with _s3_explained(f"s3://{bucket}"):
@@ -143,5 +149,5 @@ def _s3_explained(uri: str) -> Iterator[None]:
         yield
     except ClientError as error:
         raise BadInput(f"{uri}: {error.response['Error']['Code']}; check the address and its rights") from None
-    except BotoCoreError as error:
+    except (BotoCoreError, Broken) as error:
         raise Unavailable(f"{uri}: {error}") from None

@@ -16,11 +16,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
+from pilotlight.adapters.aws_wire import Wire
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken
 from pilotlight.adapters.state import new_version, refuse_large
-from pilotlight.adapters.state.aws_wire import Wire
-from pilotlight.adapters.state.calls import MetAgain, tried
+from pilotlight.adapters.state.calls import STORE_S, MetAgain, tried
 from pilotlight.adapters.state.dynamodb_rooms import INDEX, LAYOUT, ONE, Items, Rooms, merged
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
@@ -56,7 +56,7 @@ class DynamoDBState:
     def __init__(self, table: str, clock: Clock | None = None, *, endpoint: str = "") -> None:
         self.table = table
         self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
-        self._wire = Wire()
+        self._wire = Wire(STORE_S)
         self._rooms = Rooms(Items(self._has, self._names, self._add))
         # Attempts are ours, under one deadline; what boto3 does is credentials, signatures and DynamoDB's words.
         config = Config(retries={"mode": "standard", "total_max_attempts": 1})

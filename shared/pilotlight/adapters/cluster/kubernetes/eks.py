@@ -9,11 +9,13 @@ from threading import Lock
 from typing import Any
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.http import Broken
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
 from pilotlight.units import Seconds
 
 TOKEN_S: Seconds = 14 * 60
 """The API server takes such a token for 15 minutes."""
+WAIT_S: Seconds = 10
 SIGNED_FOR_S = 60
 """As aws-iam-authenticator signs; the API server counts from the moment of the signature."""
 NAME_HEADER = "x-k8s-aws-id"
@@ -52,14 +54,17 @@ class EksCluster:
             return self._where or self._ask(session), self._signed(session, credentials)
         except ClientError as error:
             raise _refusal(error.response, where) from None
-        except BotoCoreError as error:
+        except (BotoCoreError, Broken) as error:
             raise Unavailable(f"{where}: {error}") from None
 
     def _ask(self, session: Any) -> tuple[str, str]:
         from botocore.config import Config
 
-        bounds = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 2, "mode": "standard"})
+        from pilotlight.adapters.aws_wire import Wire
+
+        bounds = Config(retries={"total_max_attempts": 2, "mode": "standard"})
         client = session.create_client("eks", region_name=self._region, config=bounds)
+        client.meta.events.register("before-send.eks", Wire(WAIT_S).send)
         cluster = client.describe_cluster(name=self._name)["cluster"]
         if not cluster.get("endpoint"):
             raise Unavailable(f"EKS {self._region}/{self._name}: has no endpoint yet")

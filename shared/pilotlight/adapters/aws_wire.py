@@ -5,23 +5,30 @@ boto3's own time limits are for one piece of an answer each, so a server that dr
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
+from tempfile import SpooledTemporaryFile
 from threading import Lock, local
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Site, target_of
-from pilotlight.adapters.state.calls import STORE_S
+from pilotlight.units import Seconds
 
 LARGEST_ANSWER = 32 * 1024 * 1024
 """A page of DynamoDB is at most 1 MB of items; in base64 and JSON that is less than this by far."""
 
 
-class Wire:
-    """Sends for a boto3 client that has ``send`` as its ``before-send``."""
+IN_MEMORY = 8 * 1024 * 1024
 
-    def __init__(self) -> None:
+
+class Wire:
+    """Sends for a boto3 client that has ``send`` as its ``before-send``; a call of its own ends within ``within_s``."""
+
+    def __init__(self, within_s: Seconds) -> None:
+        self._within_s = within_s
         self._sites: dict[str, Site] = {}
         self._lock = Lock()
         self._mine = local()
@@ -40,15 +47,25 @@ class Wire:
         deadline: Deadline | None = getattr(self._mine, "deadline", None)
         if deadline is not None:
             return self._sent(request, deadline)
-        with Deadline(STORE_S) as own:
+        with Deadline(self._within_s) as own:
             return self._sent(request, own)
 
     def _sent(self, request: AWSPreparedRequest, deadline: Deadline) -> AWSResponse:
         headers = {name: _text(value) for name, value in request.headers.items()}
+        held = _Body() if request.stream_output else None
         answer = self._site(request.url).ask(
-            deadline, request.method, target_of(request.url), request.body, headers, largest=LARGEST_ANSWER
+            deadline,
+            request.method,
+            target_of(request.url),
+            request.body,
+            headers,
+            largest=LARGEST_ANSWER,
+            into=None if held is None else held.file,
         )
-        response = AWSResponse(request.url, answer.status, answer.headers, None)
+        if held is not None and answer.status == HTTPStatus.OK:
+            held.file.seek(0)
+            return AWSResponse(request.url, answer.status, HeadersDict(answer.headers), held)
+        response = AWSResponse(request.url, answer.status, HeadersDict(answer.headers), None)
         response._content = answer.body
         return response
 
@@ -56,6 +73,26 @@ class Wire:
         where = urlsplit(url)
         with self._lock:
             return self._sites.setdefault(f"{where.scheme}://{where.netloc}", Site(url))
+
+
+class _Body:
+    """A whole body that boto3 reads as it would from a connection: a large one lies on the disk meanwhile."""
+
+    def __init__(self) -> None:
+        self.file: BinaryIO = SpooledTemporaryFile(max_size=IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
+
+    def read(self, size: int = -1) -> bytes:
+        """As much as there is."""
+        return self.file.read(size)
+
+    def stream(self) -> Iterator[bytes]:
+        """All of it."""
+        while piece := self.file.read(IN_MEMORY):
+            yield piece
+
+    def close(self) -> None:
+        """Forget it."""
+        self.file.close()
 
 
 def _text(value: str | bytes) -> str:

@@ -1,0 +1,88 @@
+"""Objects of S3 and Cloud Storage: large ones, patterns, and services that drip."""
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from answering import answering
+from odd_server import Line, talking
+
+from pilotlight.adapters import objects
+from pilotlight.adapters.objects import Objects
+from pilotlight.errors import BadInput, Unavailable
+
+LARGE = bytes(range(256)) * 40_000
+"""More than is held in memory."""
+
+
+@pytest.fixture
+def bucket(dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket on moto's server with a few objects."""
+    boto3: Any = pytest.importorskip("boto3", reason="needs pilotlight[aws]")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", dynamodb_server)
+    name, client = f"b-{uuid4()}", boto3.client("s3")
+    client.create_bucket(Bucket=name)
+    for key in ("day/1.csv", "day/2.csv", "day/2.json"):
+        client.put_object(Bucket=name, Key=key, Body=key.encode())
+    client.put_object(Bucket=name, Key="large", Body=LARGE)
+    return name
+
+
+def test_a_large_object_is_copied_whole(bucket: str, tmp_path: Path) -> None:
+    """Byte for byte, over our own connections."""
+    Objects().copy(f"s3://{bucket}/large", tmp_path / "large")
+    assert (tmp_path / "large").read_bytes() == LARGE
+
+
+def test_a_pattern_names_objects(bucket: str) -> None:
+    """Their addresses, at most so many."""
+    found = Objects()
+    assert found.named(f"s3://{bucket}/day/*.csv", 9) == [f"s3://{bucket}/day/{n}.csv" for n in (1, 2)]
+    assert found.named(f"s3://{bucket}/*", 1) == [f"s3://{bucket}/day/1.csv"]
+    assert found.read(f"s3://{bucket}/day/1.csv") == b"day/1.csv"
+
+
+def test_what_is_not_there_is_bad_input(bucket: str) -> None:
+    """With the cloud's own word for it."""
+    with pytest.raises(BadInput, match="NoSuchKey"):
+        Objects().read(f"s3://{bucket}/other")
+
+
+def test_every_page_of_cloud_storage_is_read() -> None:
+    """A list goes on where its page says."""
+    pages = [{"items": [{"name": "a"}], "nextPageToken": "t"}, {"items": [{"name": "b"}]}]
+    asked: list[str] = []
+
+    def answer(path: str, *_: object) -> tuple[int, Any]:
+        asked.append(path)
+        return 200, pages[len(asked) - 1]
+
+    with answering(answer) as host:
+        assert Objects(gcs=f"http://{host}").named("gs://bills/*", 9) == ["gs://bills/a", "gs://bills/b"]
+    assert ["pageToken=t" in path for path in asked] == [False, True]
+
+
+@pytest.mark.parametrize("uri", ["s3://bills/a", "gs://bills/a"])
+def test_an_object_that_drips_is_for_later(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline is for the whole object."""
+
+    def drips(line: Line) -> None:
+        line.hear()
+        line.say(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        line.drip(b" ")
+
+    monkeypatch.setattr(objects, "READ_S", 0.2)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with talking(drips) as odd:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", odd.url)
+        with pytest.raises(Unavailable, match="timed out"):
+            Objects(gcs=odd.url).read(uri)
+
+
+@pytest.mark.parametrize("uri", ["ftp://bills/a", "s3:///a", "bills/a"])
+def test_another_address_says_what_to_use(uri: str) -> None:
+    """Only what can be read."""
+    with pytest.raises(BadInput, match="use s3://"):
+        Objects().read(uri)
