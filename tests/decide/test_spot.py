@@ -153,7 +153,7 @@ def test_no_preset_buys_spot_for_a_week_that_saves_nothing(path: Path, kind: str
     rules = read_policy(path.read_bytes(), path.name)
     sold, _ = offerings(rules, read_catalog(CATALOG.read_bytes(), CATALOG.name))
     made = plan(
-        [pod("week", workload_class=kind, max_run_s=7 * DAY, tolerations=(ANYTHING,))], offerings=sold, rules=rules
+        [pod("week", 8, workload_class=kind, max_run_s=7 * DAY, tolerations=(ANYTHING,))], offerings=sold, rules=rules
     )
     by_name = {o.name: o for o in sold}
     assert made.buys
