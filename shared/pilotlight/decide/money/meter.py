@@ -19,7 +19,7 @@ from pilotlight.decide.money.holdings import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.units import EPOCH
+from pilotlight.units import EPOCH, UsdPerHour
 
 MICRO = timedelta(microseconds=1)
 MICROS_PER_HOUR = 3_600_000_000
@@ -235,14 +235,14 @@ def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKi
 def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
     """What nodes cost, a line an owner, and the names of those whose price is not known."""
     found = list(nodes)
-    priced = [node for node in found if node.usd_per_hour is not None]
+    priced = [(node, node.usd_per_hour) for node in found if node.usd_per_hour is not None]
     return (
-        tuple(_line(node, stretch) for node in priced for stretch in node.stretches),
+        tuple(_line(node, price, stretch) for node, price in priced for stretch in node.stretches),
         tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
     )
 
 
-def _line(node: MeteredNode, stretch: Stretch) -> CostLine:
+def _line(node: MeteredNode, price: UsdPerHour, stretch: Stretch) -> CostLine:
     hours = Decimal(stretch.micros) / MICROS_PER_HOUR
     return CostLine(
         kind=stretch.kind,
@@ -256,5 +256,5 @@ def _line(node: MeteredNode, stretch: Stretch) -> CostLine:
         workload_class=stretch.workload_class,
         begin=stretch.begin,
         gpu_hours=hours * node.gpus,
-        usd=hours * (node.usd_per_hour or Decimal(0)),
+        usd=hours * price,
     )
