@@ -63,6 +63,13 @@ def settled(account: Account, id: str, cost: Decimal) -> Account:
     )
 
 
+def marked(account: Account, id: str) -> Account:
+    """An id that is over without anything held: nobody can hold for it here from now on."""
+    if id in account.held or id in account.done:
+        return account
+    return msgspec.structs.replace(account, done={**account.done, id: Decimal(0)})
+
+
 def forgotten(account: Account, id: str) -> Account:
     """Without the mark that an id is done. Only for holds that are closed."""
     if id not in account.done:

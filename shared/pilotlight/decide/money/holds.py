@@ -122,7 +122,8 @@ def _coming(
     for hold in holds:
         owed[hold.terms.pool] -= 1
         may_come = not hold.instance and (now < hold.since + YOUNG or hold.decision in unresolved)
-        (coming if may_come or owed[hold.terms.pool] >= 0 else gone).append(hold)
+        later = hold.matched_at is not None and hold.matched_at >= now  # This look is older than what it judges.
+        (coming if may_come or later or owed[hold.terms.pool] >= 0 else gone).append(hold)
     return coming, gone
 
 

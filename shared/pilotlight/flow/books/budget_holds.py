@@ -157,7 +157,8 @@ def _settle(deps: Deps, found: Entry[Hold]) -> None:
         CHARGED.change(deps.state, f"{deps.name}/{hold.instance}", partial(_later, fresh=fresh))
     names = list(dict.fromkeys([*hold.accounts, *(k for k in lived if not _is_listed(hold, k))]))
     for name in names:
-        accounts.change(deps, name, partial(_settled, hold=hold, meter=lived.get(accounts.meter_key(name))))
+        meter = lived.get(accounts.meter_key(name))
+        accounts.change(deps, name, partial(_settled, hold=hold, meter=meter), partial(_is_open, deps, found.name))
     if not hold.closed:
         found = write(deps, found, closed=True)
     for name in names:
@@ -179,8 +180,13 @@ def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
 
 
 def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:
-    """At real cost. What is held in a window that the policy does not know any more is taken for spent."""
+    """At real cost. What is held in a window that the policy does not know any more is taken for spent.
+
+    Where nothing is held it is marked: whoever was about to hold for it finds another version.
+    """
     assert hold.ended_at is not None
+    if hold.id not in account.held:
+        return moves.marked(account, hold.id)
     if hold.void or (meter is not None and meter.end is None):
         cost = Decimal(0)
     else:
@@ -190,6 +196,11 @@ def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:
 
 def _later(was: Charged | None, fresh: Charged) -> Charged:
     return was if was is not None and was.until >= fresh.until else fresh
+
+
+def _is_open(deps: Deps, name: str) -> bool:
+    found = HOLD.get(deps.state, name)
+    return found is not None and not found.value.closed
 
 
 def _is_listed(hold: Hold, key: str) -> bool:

@@ -1,0 +1,241 @@
+"""Workers that stand still at any call to the store, for as long as it takes, neither lose nor double money."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from threading import Semaphore, Thread
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stage import START, Stage
+
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.decide.money.budget import terms, window
+from pilotlight.errors import Unavailable
+from pilotlight.facts.capacity import Booting, ClusterView, PoolState
+from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.flow import ledger
+from pilotlight.flow.books import budget_holds, keeper
+from pilotlight.flow.sight import Sight
+from pilotlight.ports import Page, State, Stored
+from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.units import HOUR
+
+BUDGETS = (
+    Budget(name="day", usd=Decimal(40), period="day", timezone="America/New_York"),
+    Budget(name="now", usd_per_hour=Decimal(9)),
+)
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, at_hard_cap="stop")
+
+
+class Stalling:
+    """A store before each call to which its worker stands still until it is let go on; ``dead`` fails every call."""
+
+    def __init__(self, inner: State) -> None:
+        self.inner, self.parked, self.go, self.dead = inner, Semaphore(0), Semaphore(0), False
+
+    def _wait(self) -> State:
+        self.parked.release()
+        self.go.acquire()
+        if self.dead:
+            raise Unavailable("its worker died")
+        return self.inner
+
+    def now(self) -> datetime:
+        """The store's time."""
+        return self.inner.now()
+
+    def get(self, key: str) -> Stored | None:
+        """Read."""
+        return self._wait().get(key)
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: float | None = None) -> int:
+        """Write."""
+        return self._wait().put(key, value, if_version=if_version, ttl_s=ttl_s)
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """Delete."""
+        self._wait().delete(key, if_version=if_version)
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """Read many."""
+        return self._wait().scan(prefix, after=after, limit=limit)
+
+
+class Worker:
+    """One worker at one piece of work, a call to the store at a time."""
+
+    def __init__(self, state: State, work: Callable[[State], None]) -> None:
+        self.state, self.over = Stalling(state), False
+        self.failed: BaseException | None = None
+        self._thread = Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+        self.state.parked.acquire()
+
+    def _run(self, work: Callable[[State], None]) -> None:
+        try:
+            work(self.state)
+        except Unavailable:
+            pass
+        except BaseException as error:
+            self.failed = error
+        self.over = True
+        self.state.parked.release()
+
+    def step(self) -> None:
+        """One call."""
+        if not self.over:
+            self.state.go.release()
+            self.state.parked.acquire()
+        if self.failed is not None:
+            raise self.failed
+
+    def finish(self) -> None:
+        """All calls that are left."""
+        while not self.over:
+            self.step()
+
+
+class Books(RuleBasedStateMachine):
+    """A fleet of nodes at a dollar an hour, workers that stand still, and a judge that only knows the nodes' lives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        on = Stage(budgets=BUDGETS, classes={"batch": STOP})
+        self.at, self.count = START, 0
+        self.state = MemoryState(self)
+        self.deps = replace(on.deps, state=self.state)
+        self.terms = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
+        offering = next(o for o in on.deps.offerings if o.pool == "one")
+        self.terms = terms(offering, on.deps.policy, workload_class="batch", team="")
+        self.lit: dict[str, datetime] = {}
+        self.lives: list[tuple[datetime, datetime]] = []
+        self.workers: list[Worker] = []
+
+    def now(self) -> datetime:
+        """The one clock."""
+        return self.at
+
+    def sight(self) -> Sight:
+        """What a look shows now."""
+        booting = tuple(Booting(instance=name, requested_at=at) for name, at in self.lit.items())
+        pool = PoolState(name="one", desired=len(booting), booting=booting)
+        was = ledger.recall(self.state, "c")
+        return Sight(view=ClusterView(), pools=(pool,), memory=was.memory, was=was, flights=(), now=self.at)
+
+    def _look(self) -> None:
+        keeper.keep(self.deps, self.sight())
+
+    @rule(nodes=st.integers(1, 3), sends=st.booleans())
+    def buy(self, nodes: int, sends: bool) -> None:
+        """Reserve, stopped nowhere, and perhaps launch."""
+        self.count += 1
+        decision = f"d{self.count:04d}"
+        refused = budget_holds.reserve(self.deps, decision, 0, [self.terms] * nodes, self.at)
+        if not refused and sends:
+            self.lit |= {f"n{self.count}-{n}": self.at for n in range(nodes)}
+
+    @rule(nodes=st.integers(1, 3))
+    def buy_late(self, nodes: int) -> None:
+        """Reserve with stops; nothing is ever launched, as for a worker whose call is revoked."""
+        self.count += 1
+        decision, at = f"d{self.count:04d}", self.at
+        wanted = [self.terms] * nodes
+        self._begin(lambda state: budget_holds.reserve(replace(self.deps, state=state), decision, 0, wanted, at))
+
+    @rule()
+    def look_late(self) -> None:
+        """A look begins, and its worker stands still at every call."""
+        sight = self.sight()
+        self._begin(lambda state: keeper.keep(replace(self.deps, state=state), sight))
+
+    @rule(n=st.integers(0, 9))
+    def end(self, n: int) -> None:
+        """A node goes, and a worker that is not late settles it."""
+        self._look()
+        if self.lit:
+            name = sorted(self.lit)[n % len(self.lit)]
+            self.lives.append((self.lit.pop(name), self.at))
+            budget_holds.settle(self.deps, {name}, ())
+
+    @rule(n=st.integers(0, 9))
+    def settle_late(self, n: int) -> None:
+        """A node goes, and the worker that settles it stands still: another finds it gone."""
+        self._look()
+        self.at += timedelta(seconds=1)
+        if self.lit:
+            name = sorted(self.lit)[n % len(self.lit)]
+            self.lives.append((self.lit.pop(name), self.at))
+            self._begin(lambda state: budget_holds.settle(replace(self.deps, state=state), {name}, ()))
+            self._look()
+
+    @rule(which=st.integers(0, 9), calls=st.integers(1, 12))
+    def step(self, which: int, calls: int) -> None:
+        """Some late worker goes on for some calls."""
+        for _ in range(calls if self.workers else 0):
+            self.workers[which % len(self.workers)].step()
+
+    @rule(which=st.integers(0, 9))
+    def die(self, which: int) -> None:
+        """Some late worker never comes back."""
+        if self.workers:
+            worker = self.workers.pop(which % len(self.workers))
+            worker.state.dead = True
+            worker.finish()
+
+    @rule(minutes=st.sampled_from([1, 10, 60, 300, 700]))
+    def wait(self, minutes: int) -> None:
+        """Time passes; somebody looks before it has."""
+        self._look()
+        self.at += timedelta(minutes=minutes)
+        self._look()
+
+    def _begin(self, work: Callable[[State], Any]) -> None:
+        self.workers.append(Worker(self.state, work))
+
+    @invariant()
+    def nothing_is_held_above_a_rate(self) -> None:
+        """Whoever reserves, dollars an hour stay under their limit."""
+        held = [e.value.total for e in CAP.scan(self.state) if "/usd_per_hour/" in e.name]
+        assert sum(held, Decimal(0)) <= 9
+
+    def teardown(self) -> None:
+        """In the end every day has cost what its nodes lived in it, to the cent, and nothing is left."""
+        self._look()
+        for name in list(self.lit):
+            self.lives.append((self.lit.pop(name), self.at))
+            budget_holds.settle(self.deps, {name}, ())
+        for worker in self.workers:
+            worker.finish()
+        self.at += timedelta(minutes=5)
+        self._look()
+        assert list(HOLD.scan(self.state)) == []
+        settled = dict[str, Decimal]()
+        for entry in CAP.scan(self.state):
+            assert (entry.value.held, entry.value.done) == ({}, {}), entry
+            if "/usd/" in entry.name and entry.value.settled:
+                settled[entry.name.rpartition("/")[2]] = round(entry.value.settled, 6)
+        assert settled == judged(self.lives)
+
+
+def judged(lives: list[tuple[datetime, datetime]]) -> dict[str, Decimal]:
+    """What each day of New York cost: minutes lived at a dollar an hour, at least one, worked out by themselves."""
+    sums: dict[str, Decimal] = {}
+    for begun, ended in lives:
+        at, end = begun, max(ended, begun + timedelta(minutes=1))
+        while at < end:
+            start, then = window(BUDGETS[0], at)
+            until = min(end, then)
+            key = f"{start:%Y%m%dT%H%M}"
+            sums[key] = sums.get(key, Decimal(0)) + Decimal((until - at).total_seconds()) / 3600
+            at = until
+    return {key: round(usd, 6) for key, usd in sums.items()}
+
+
+TestLateWorkers = Books.TestCase
+TestLateWorkers.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
