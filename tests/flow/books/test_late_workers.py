@@ -119,6 +119,11 @@ class Books(RuleBasedStateMachine):
         """The one clock."""
         return self.at
 
+    def stopwatch(self) -> Callable[[], float]:
+        """A watch on it."""
+        begun = self.at
+        return lambda: (self.at - begun).total_seconds()
+
     def sight(self) -> Sight:
         """What a look shows now."""
         booting = tuple(Booting(instance=name, requested_at=at) for name, at in self.lit.items())
