@@ -7,6 +7,7 @@ from decimal import Decimal
 from threading import Semaphore, Thread
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -148,7 +149,7 @@ class Books(RuleBasedStateMachine):
         """Reserve with stops; nothing is ever launched, as for a worker whose call is revoked."""
         self.count += 1
         decision, at = f"d{self.count:04d}", self.at
-        wanted = [self.terms] * nodes
+        wanted = [msgspec.structs.replace(self.terms, pool="other")] * nodes  # No node of the fleet is theirs.
         self._begin(lambda state: budget_holds.reserve(replace(self.deps, state=state), decision, 0, wanted, at))
 
     @rule()
