@@ -13,8 +13,8 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.capacity.offer import offerings
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.world.pools import WorldPools
@@ -86,7 +86,7 @@ def test_a_pod_is_replaced_asked_to_save_evicted_and_its_node_given_back(site: S
     assert answer.did[0].startswith("asked pool one for 1 x one/one")
     assert answer.did[1:] == ("cordoned n1", "asked default/train-0 for a checkpoint")
     site.until(110)
-    kept = notices.find(site.deps, "n1")
+    kept = interruptions.find(site.deps, "n1")
     assert kept is not None
     assert (kept.found.outcome, site.world.launches, "n1" in site.world.nodes) == ("released", 2, False)
     (job,) = [*site.world.pending.values(), *site.world.running.values()]

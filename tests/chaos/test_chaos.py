@@ -20,12 +20,15 @@ from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.flow import act, lease, ledger, sight, walk
-from pilotlight.flow.billing import ladder, meter
+from pilotlight.flow.billing import meter
 from pilotlight.flow.books import budget_holds as holds
+from pilotlight.flow.books import ladder
+from pilotlight.flow.cycle import act, cycle
+from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.lease import Lease
-from pilotlight.flow.telling import fan_out, flush
+from pilotlight.flow.look import snapshot
+from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.memory.lease import Lease
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
 
@@ -88,7 +91,7 @@ def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
 
 def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
     """Capacity on its way counts for nothing."""
-    true_look = sight.look
+    true_look = snapshot.look
 
     def look(deps: Any) -> Any:
         seen = true_look(deps)
@@ -98,8 +101,8 @@ def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
         )
         return replace(seen, pools=pools, memory=msgspec.structs.replace(seen.memory, in_flight=(), came=()))
 
-    patch.setattr(walk, "look", look)
-    assert sight.look is true_look
+    patch.setattr(cycle, "look", look)
+    assert snapshot.look is true_look
 
 
 def nothing_pending_releases(patch: pytest.MonkeyPatch) -> None:
@@ -190,7 +193,7 @@ def proofs_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 def replaced_twice(patch: pytest.MonkeyPatch) -> None:
     """A pod that comes back under a new name counts beside the one that it was."""
-    true_look = sight.look
+    true_look = snapshot.look
 
     def look(deps: Any) -> Any:
         seen = true_look(deps)
@@ -198,7 +201,7 @@ def replaced_twice(patch: pytest.MonkeyPatch) -> None:
         ghosts = [msgspec.structs.replace(d, uid=f"{d.uid}-ghost", name=f"{d.name}-ghost") for d in back]
         return replace(seen, view=msgspec.structs.replace(seen.view, pending=(*seen.view.pending, *ghosts)))
 
-    patch.setattr(walk, "look", look)
+    patch.setattr(cycle, "look", look)
 
 
 def cordons_left(patch: pytest.MonkeyPatch) -> None:

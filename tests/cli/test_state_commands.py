@@ -11,7 +11,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
-from pilotlight.flow import ledger
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.cluster import FENCE as FENCES
 from pilotlight.state_schema.decisions import MEMORY

@@ -7,7 +7,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
-from pilotlight.flow.telling.delivery import Desk
+from pilotlight.flow.delivery.desk import Desk
 from pilotlight.ports import Channel, State
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock

@@ -6,7 +6,7 @@ import pytest
 
 from alert_storm import KINDS, storm
 from pilotlight.adapters import post
-from pilotlight.flow.telling import delivery, fan_out, flush, heard
+from pilotlight.flow.delivery import alert_dedup, desk, fan_out, flush
 from providers import SECRET
 
 
@@ -20,13 +20,13 @@ def test_a_storm_loses_and_doubles_nothing(grouped: bool) -> None:
 
 
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heard, "heard", lambda *_: False)
+    monkeypatch.setattr(alert_dedup, "heard", lambda *_: False)
     for module in (fan_out, flush):
         monkeypatch.setattr(module, "known", lambda *_: "")
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "give_up", lambda desk, claim, why: delivery.drop(desk, claim))
+    monkeypatch.setattr(desk, "give_up", lambda at, claim, why: desk.drop(at, claim))
 
 
 def _shows(monkeypatch: pytest.MonkeyPatch) -> None:

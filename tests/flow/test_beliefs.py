@@ -10,7 +10,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow import marks
+from pilotlight.flow.memory import marks
 from pilotlight.flow.provision import provision
 from pilotlight.world.cluster import WorldCluster
 

@@ -16,8 +16,9 @@ from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import bill, ladder
+from pilotlight.flow.billing import bill
 from pilotlight.flow.billing.tick import billing, standing
+from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema import registry
 from pilotlight.units import HOUR

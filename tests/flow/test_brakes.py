@@ -15,10 +15,10 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
 from pilotlight.facts.trace import Job
-from pilotlight.flow import brakes, ledger
+from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.memory import brakes, ledger
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.flow.walk import dry_run
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster

@@ -19,9 +19,10 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget
-from pilotlight.flow import brakes, instances, ledger
 from pilotlight.flow.billing import bill, meter
 from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.look import instances
+from pilotlight.flow.memory import brakes, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.billing import LIVES
 from pilotlight.state_schema.registry import read

@@ -16,11 +16,12 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import InstanceState, Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow import marks
+from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.interruption import notices, question
+from pilotlight.flow.interruption import question
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.memory import marks
 from pilotlight.units import HOUR
 from pilotlight.world.pools import WorldPools
 
@@ -151,7 +152,7 @@ def test_what_nobody_confirms_is_evicted_as_late_as_can_be() -> None:
     assert stage.world.running
     stage.until(40)
     assert [t for t, _ in stage.of("terminate")] == [begin + 80]
-    kept = notices.find(stage.deps, "n1")
+    kept = interruptions.find(stage.deps, "n1")
     assert kept is not None
     assert (kept.found.truth, kept.found.outcome) == ("unverified", "released")
 

@@ -11,9 +11,9 @@ from telling_stage import Wall, alert, desk_of, later
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter
-from pilotlight.flow.telling.delivery import CLAIM_S, MOST_ATTEMPTS, Desk
-from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import flush, redeliver
+from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk
+from pilotlight.flow.delivery.fan_out import fan_out
+from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports import Channel
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.world.clock import VirtualClock

@@ -10,8 +10,8 @@ from telling_stage import Wall, alert, desk_of, later
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import QuietHours
-from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import flush
+from pilotlight.flow.delivery.fan_out import fan_out
+from pilotlight.flow.delivery.flush import flush
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.world.clock import VirtualClock
 

@@ -15,11 +15,11 @@ from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow import lease
+from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.interruption import notices
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.memory import lease
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)
@@ -84,7 +84,7 @@ class Doomed(Stage):
     @property
     def outcome(self) -> str:
         """How the node's interruption ended so far."""
-        kept = notices.find(self.deps, "n1")
+        kept = interruptions.find(self.deps, "n1")
         return kept.found.outcome if kept else "none"
 
 
@@ -134,7 +134,7 @@ def test_a_pod_that_cannot_save_stays_as_long_as_its_grace_allows() -> None:
     assert stage.world.running
     stage.until(10)
     assert stage.of("terminate") == [(begin + 80, "terminate")]
-    kept = notices.find(stage.deps, "n1")
+    kept = interruptions.find(stage.deps, "n1")
     assert kept is not None
     (lost,) = kept.found.lost.values()
     assert lost.gpu_hours == pytest.approx((begin + 80 - 180) / 3600, abs=0.01)
@@ -378,7 +378,7 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing() -> None:
     steps = [part.split(" ")[1] for part in answer.why.split("; ")[1:] if part[:1].isdigit()]
     assert steps[:3] == ["cordon", "checkpoint", "replace"]
     assert steps.index("evict") < steps.index("release")
-    assert notices.find(stage.deps, "n1") is None
+    assert interruptions.find(stage.deps, "n1") is None
 
 
 def test_maintenance_that_is_days_off_waits() -> None:
@@ -423,6 +423,6 @@ def test_many_at_once_are_replaced_by_one_decision() -> None:
     assert stage.world.terminations == many
     assert all(
         kept.found.outcome == "released"
-        for kept in [notices.find(stage.deps, f"n{n + 1}") for n in range(many)]
+        for kept in [interruptions.find(stage.deps, f"n{n + 1}") for n in range(many)]
         if kept
     )

@@ -16,10 +16,10 @@ from pilotlight.facts.bill import Life
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
-from pilotlight.flow import instances
-from pilotlight.flow.billing import lives, meter
+from pilotlight.flow.billing import meter
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look import instance_lifetimes, instances
+from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock
@@ -105,8 +105,8 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     )
     for replaced in (0, *[DECISIONS // 4] * 4):
         gone = fleet.turn(replaced, clock.now())
-        lives.ended(deps, *(_life(node, clock.now()) for node in gone))
-        instances.learn(deps, cast(Sight, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
+        instance_lifetimes.ended(deps, *(_life(node, clock.now()) for node in gone))
+        instances.learn(deps, cast(Snapshot, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
         meter.count(deps)
         clock.advance(clock.elapsed_s() + 5 * 3600)
     meter.count(deps)

@@ -4,7 +4,7 @@ import pytest
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Unavailable
-from pilotlight.flow import marks
+from pilotlight.flow.memory import marks
 
 
 def lit() -> tuple[Stage, str]:

@@ -6,8 +6,8 @@ from test_brakes import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
+from pilotlight.flow.look.settle import nodes_without_instance
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.flow.settle import nodes_without_instance
 
 
 def test_ten_silent_minutes_are_told_once_and_change_nothing() -> None:

@@ -9,8 +9,8 @@ from stage import START, Stage
 from pilotlight.errors import Busy
 from pilotlight.facts.messages import CapacityFailed
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow import lease, ledger
 from pilotlight.flow.deps import Answer
+from pilotlight.flow.memory import lease, ledger
 from pilotlight.flow.refusal import pool_of, refusal
 
 

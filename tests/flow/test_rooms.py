@@ -16,7 +16,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.policy import Budget, PoolPolicy
-from pilotlight.flow import brakes, ledger
+from pilotlight.flow.memory import brakes, ledger
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.state_schema.registry import read, table_of
 from pilotlight.units import Seconds

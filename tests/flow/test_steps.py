@@ -9,8 +9,8 @@ from stage import MINUTE, Stage
 from pilotlight.errors import Busy, Unsure
 from pilotlight.facts.decisions import Plan, Record, Step
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow import lease, ledger, marks, steps
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import lease, ledger, marks, steps
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.pools import WorldPools
 

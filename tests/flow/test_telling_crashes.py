@@ -9,9 +9,9 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import PilotlightError, Unavailable
-from pilotlight.flow.telling.delivery import CLAIM_S
-from pilotlight.flow.telling.fan_out import fan_out
-from pilotlight.flow.telling.flush import flush
+from pilotlight.flow.delivery.desk import CLAIM_S
+from pilotlight.flow.delivery.fan_out import fan_out
+from pilotlight.flow.delivery.flush import flush
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.units import Seconds

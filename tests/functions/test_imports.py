@@ -42,7 +42,7 @@ NEVER = (
     "pilotlight.adapters.cluster",
     "pilotlight.decide.access",
     "pilotlight.facts.doors",
-    "pilotlight.flow.walk",
+    "pilotlight.flow.cycle.cycle",
 )
 """Of ours: what such an event has no use for."""
 

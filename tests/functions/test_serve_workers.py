@@ -14,7 +14,7 @@ from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.cli.schedule import tick_if_due
-from pilotlight.flow.ledger import filed_records
+from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.ports import State
 from pilotlight.settings import Settings
 from pilotlight.units import EPOCH

@@ -20,7 +20,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING
-from pilotlight.flow.walk import dry_run
+from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, Seams
 

@@ -13,7 +13,7 @@ from pilotlight.facts.telling import Telling
 from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
-    from pilotlight.flow.telling.delivery import Desk
+    from pilotlight.flow.delivery.desk import Desk
     from pilotlight.wiring import App
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -86,8 +86,8 @@ def redeliver(
 
     Example: [bold]pilotlight alerts redeliver --channel ops --dry-run[/bold]
     """
-    from pilotlight.flow.telling.delivery import proof
-    from pilotlight.flow.telling.flush import redeliver as again
+    from pilotlight.flow.delivery.desk import proof
+    from pilotlight.flow.delivery.flush import redeliver as again
 
     wired = _wired()
     if channel:
@@ -120,7 +120,7 @@ def _wired() -> "App":
 
 
 def _desk(wired: "App") -> "Desk":
-    from pilotlight.flow.telling.delivery import Desk
+    from pilotlight.flow.delivery.desk import Desk
 
     return Desk(
         channels=wired.channels,

@@ -7,7 +7,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Record
-from pilotlight.flow import brakes, ledger
+from pilotlight.flow.memory import brakes, ledger
 from pilotlight.settings import deployed
 
 if TYPE_CHECKING:

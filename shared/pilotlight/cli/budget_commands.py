@@ -67,9 +67,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
     """Every limit of a cluster's budgets."""
     from pilotlight.decide.money.budget import meters
-    from pilotlight.flow.billing import ladder
     from pilotlight.flow.billing.tick import standing
-    from pilotlight.flow.books import accounts
+    from pilotlight.flow.books import accounts, ladder
     from pilotlight.report.budget_table import Standing
 
     kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)

@@ -15,8 +15,9 @@ from pilotlight.errors import Failed
 from pilotlight.facts.budget import Rung, Spent
 from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import ladder, meter
+from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.tick import standing
+from pilotlight.flow.books import ladder
 from pilotlight.units import Seconds, Usd, cents
 
 Found = TypeVar("Found")

@@ -78,7 +78,7 @@ def _rescue(app: "App") -> None:
     """Carry interruptions on, where there are any."""
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.interruption.notices import at_work
+    from pilotlight.flow.books.interruptions import at_work
 
     if at_work(app.deps):
         now = app.clock.now()
@@ -102,7 +102,7 @@ def _drain(app: "App") -> None:
     from pilotlight.adapters.outbox.local import LocalOutbox
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.telling.flush import anything_due
+    from pilotlight.flow.delivery.flush import anything_due
 
     if isinstance(app.outbox, LocalOutbox):
         app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status < 500)

@@ -12,7 +12,7 @@ import typer
 from pilotlight.errors import Failed, PilotlightError
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
-from pilotlight.flow.told import line
+from pilotlight.flow.alerts.words import line
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
 from pilotlight.settings import deployed
@@ -64,7 +64,7 @@ def why(
 
 def _now(wired: "App", subject: str) -> list[NodeVerdict]:
     """What a look would do with the node at this moment, where a cluster outside this process is named."""
-    from pilotlight.flow.walk import dry_run
+    from pilotlight.flow.cycle.cycle import dry_run
 
     settings = wired.settings
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
@@ -78,14 +78,14 @@ def _now(wired: "App", subject: str) -> list[NodeVerdict]:
 
 
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
-    from pilotlight.flow.interruption.notices import every
+    from pilotlight.flow.books.interruptions import every
 
     return [found for found in every(state, cluster) if about(found, subject)]
 
 
 def records(state: State, cluster: str) -> list[Record]:
     """Every decision's record of a cluster, the newest first."""
-    from pilotlight.flow.ledger import filed_records
+    from pilotlight.flow.memory.ledger import filed_records
 
     return filed_records(state, cluster)[::-1]
 

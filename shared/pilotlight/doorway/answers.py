@@ -72,7 +72,7 @@ def stalled(request: Request, tick: Tick, error: Exception) -> Response:
         return answer
     if not request.dryrun:
         try:
-            from pilotlight.flow.stalled import tell_stalled
+            from pilotlight.flow.alerts.stalled import tell_stalled
 
             tell_stalled(request.deps, tick, error, answer.body["error"])
         except Exception as untold:  # The sender is told in any case.
@@ -82,7 +82,7 @@ def stalled(request: Request, tick: Tick, error: Exception) -> Response:
 
 def _tell_corrupt(request: Request, error: Corrupt) -> None:
     """An event is poison to itself alone; a record that cannot be read stops a cluster, and people must know."""
-    from pilotlight.flow.corrupt import tell_corrupt
+    from pilotlight.flow.alerts.corrupt import tell_corrupt
 
     tell_corrupt(request.deps, error)
 

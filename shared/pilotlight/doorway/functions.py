@@ -20,7 +20,7 @@ from pilotlight.facts.messages import (
 from pilotlight.flow.deps import Answer
 
 if TYPE_CHECKING:
-    from pilotlight.flow.telling.delivery import Desk
+    from pilotlight.flow.delivery.desk import Desk
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
@@ -80,18 +80,18 @@ def run(request: Request, message: Message) -> Answer:
         case "alert_fanout", Alert():
             return _alert(request, message)
         case "alert_fanout", Tick(what="alerts"):
-            from pilotlight.flow.telling.flush import flush
+            from pilotlight.flow.delivery.flush import flush
 
             return flush(_desk(request.house), dry_run=request.dryrun)
     raise BadEvent(_misrouted(request.function, message), "type")
 
 
 def _alert(request: Request, alert: Alert) -> Answer:
-    from pilotlight.flow.telling.heard import hear, heard
+    from pilotlight.flow.delivery.alert_dedup import hear, heard
 
     if heard(request.house.state, alert):
         return Answer(decision="", did=(), why="this alert was taken in before")
-    from pilotlight.flow.telling.fan_out import fan_out
+    from pilotlight.flow.delivery.fan_out import fan_out
 
     answer = fan_out(_desk(request.house), alert, dry_run=request.dryrun)
     if not request.dryrun:
@@ -101,7 +101,7 @@ def _alert(request: Request, alert: Alert) -> Answer:
 
 def _desk(house: House) -> "Desk":
     """Raises ``Failed`` for a deployment that is set up wrongly: that is no fault of the alert."""
-    from pilotlight.flow.telling.delivery import Desk
+    from pilotlight.flow.delivery.desk import Desk
 
     try:
         channels, policy = house.channels, house.policy.alerts

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.facts.messages import PodPending
-from pilotlight.flow import lease, ledger
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.memory import lease, ledger
 
 CLAIM_S = 3600.0
 """An event that was handled is known for so long: its second delivery costs one read."""
@@ -17,15 +17,15 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known
     # What is known costs a cold start nothing of this.
-    from pilotlight.flow import walk
+    from pilotlight.flow.cycle import cycle
 
     if dry_run:
-        return walk.dry_run(deps, releases=False)
+        return cycle.dry_run(deps, releases=False)
     late = _late(deps, event)
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
-    answer = walk.walk(deps, "provision", trigger, walk.Aim(releases=False, refused=_refused(event)))
+    answer = cycle.run_cycle(deps, "provision", trigger, cycle.Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
     if answer.outcome not in ("nothing", "at-work"):
         deps.state.put(late or claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)

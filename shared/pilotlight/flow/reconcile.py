@@ -3,14 +3,14 @@
 from pilotlight.codec.records import MARK, Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow import ledger
-from pilotlight.flow.credential import remind
+from pilotlight.flow.alerts.credential import remind
+from pilotlight.flow.alerts.tell import alert_out, send
+from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.cycle.cycle import dry_run as _dry_run
+from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.rescues import carry_on, seen
-from pilotlight.flow.tell import alert_out, send
-from pilotlight.flow.telling.flush import wake
-from pilotlight.flow.walk import Aim, walk
-from pilotlight.flow.walk import dry_run as _dry_run
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import Stored
 from pilotlight.units import Seconds, clock_seconds, human
 
@@ -28,7 +28,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
             aim = Aim(releases=True, see=seen(deps))
-            answer = walk(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
+            answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
     except (Retry, Denied) as failed:
         _silence(deps, failed)
         raise

@@ -7,8 +7,8 @@ from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.policy import Policy
-from pilotlight.flow import lease, ledger
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.memory import lease, ledger
 from pilotlight.flow.provision import CLAIM_S
 from pilotlight.units import human
 
@@ -56,7 +56,7 @@ def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
 
 def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
-    from pilotlight.flow import memorise
+    from pilotlight.flow.memory import memory_updates
 
     held = lease.acquire(deps.state, deps.clock, deps.name, f"refusal of {failed.group}")
     if held is None:
@@ -67,7 +67,7 @@ def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
         no = DENIALS[failed.reason](f"{failed.group}: {failed.message}" if failed.message else failed.group)
         for offering in deps.offerings:
             if offering.pool == pool and failed.zone in ("", offering.zone or failed.zone):
-                memory = memorise.refused(memory, offering.name, no, now)
+                memory = memory_updates.refused(memory, offering.name, no, now)
         ledger.remember(deps.state, deps.name, was, memory)
     finally:
         held.release()

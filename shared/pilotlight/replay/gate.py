@@ -9,9 +9,9 @@ from pilotlight.facts.labels import HOSTNAME, POOL
 from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.books.budget_holds import balances
+from pilotlight.flow.cycle.cycle import Aim, decide
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import look, with_flights
-from pilotlight.flow.walk import Aim, decide
+from pilotlight.flow.look.snapshot import look, with_flights
 from pilotlight.ports import Cluster
 from pilotlight.units import Seconds
 from pilotlight.world.world import World
@@ -74,8 +74,8 @@ class Gate:
 
     def open(self, job: str) -> None:
         """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
-        sight = with_flights(self._deps, look(self._deps))
-        plan = decide(self._deps, sight, Aim(releases=False), money=balances(self._deps, sight.now))
+        snapshot = with_flights(self._deps, look(self._deps))
+        plan = decide(self._deps, snapshot, Aim(releases=False), money=balances(self._deps, snapshot.now))
         demands = self._cluster.gated.pop(job)
         where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
         named = tuple(_only(d, where, d.shape) for d in demands)

@@ -24,7 +24,7 @@ from pilotlight.facts.workload import Requirement
 from pilotlight.flow.books import accounts as accounts_in_state
 from pilotlight.flow.books import budget_holds as holds
 from pilotlight.flow.books import keeper
-from pilotlight.flow.sight import look
+from pilotlight.flow.look.snapshot import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.state_schema.cluster import LEASE_S

@@ -2,13 +2,10 @@
 
 from decimal import Decimal, InvalidOperation
 
-from pilotlight.codec.records import Mark
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
+from pilotlight.flow.alerts.once import tell_once
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.tell import alert_out
-from pilotlight.state_schema.marks import NOTICED
-from pilotlight.units import Seconds
 
 
 def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
@@ -35,20 +32,3 @@ def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
     )
     did = (what,) if tell_once(deps, alert) else ()
     return Answer(decision="", did=did, why=what if did else "people were told of this threshold already")
-
-
-def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
-    """Send an alert that was not sent lately, by default in the last 40 days.
-
-    Marked after: a crash in between tells twice rather than never.
-    """
-    if was_noticed(deps, alert.fingerprint):
-        return False
-    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
-    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
-    return True
-
-
-def was_noticed(deps: Deps, what: str) -> bool:
-    """Whether people were told of it lately."""
-    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

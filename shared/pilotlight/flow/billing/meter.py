@@ -29,8 +29,9 @@ from pilotlight.decide.money.meter import (
 )
 from pilotlight.errors import Conflict
 from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
-from pilotlight.flow.billing import closed, lives
+from pilotlight.flow.billing import closed
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look import instance_lifetimes
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing import METERED, METERING, CountFrom
 from pilotlight.state_schema.parted import FULL, way
@@ -89,7 +90,7 @@ def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
 
 def _look(deps: Deps, seen: datetime | None) -> Look:
     now = deps.state.now()
-    over = lives.over(deps, seen)
+    over = instance_lifetimes.over(deps, seen)
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.cluster.observe()
     offerings = {offering.pool: offering for offering in deps.offerings}

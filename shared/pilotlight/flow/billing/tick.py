@@ -15,11 +15,12 @@ from pilotlight.facts.bill import Bill, MeterDay
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import bill, ladder, meter
-from pilotlight.flow.billing.cloud_budget import cloud_budget, tell_once, was_noticed
-from pilotlight.flow.books import accounts
+from pilotlight.flow.alerts.once import tell_once, was_noticed
+from pilotlight.flow.alerts.tell import alert_out
+from pilotlight.flow.billing import bill, meter
+from pilotlight.flow.billing.cloud_budget import cloud_budget
+from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.deps import Answer, Deps, Kept
-from pilotlight.flow.tell import alert_out
 from pilotlight.ports import Bills
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.units import HOUR, cents

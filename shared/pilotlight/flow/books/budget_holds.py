@@ -22,8 +22,7 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Balance, Charged, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.billing import ladder
-from pilotlight.flow.books import accounts
+from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CHARGED, HOLD, RUNS

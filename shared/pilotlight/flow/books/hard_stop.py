@@ -9,8 +9,8 @@ from pilotlight.decide.money.stretch import LATE_S, Ending, stop_s
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption import Interruption
+from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption import notices
 from pilotlight.ports import ABSENT
 
 
@@ -38,8 +38,8 @@ def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> None:
         replaced=True,
         lost={pod.uid: unsaved(pod, node, price, deadline) for pod in node.gpu_pods},
     )
-    found = msgspec.structs.replace(found, messages=(notices.opening(found, len(node.gpu_pods), price, now),))
+    found = msgspec.structs.replace(found, messages=(interruptions.opening(found, len(node.gpu_pods), price, now),))
     try:
-        notices.write(deps, notices.Kept(found, ABSENT))
+        interruptions.write(deps, interruptions.Kept(found, ABSENT))
     except Conflict:
         return

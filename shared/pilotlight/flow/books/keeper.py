@@ -17,12 +17,11 @@ from pilotlight.decide.money.stretch import AHEAD_S, ending, stop_s
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import marks
-from pilotlight.flow.billing import ladder
-from pilotlight.flow.books import accounts, budget_holds, hard_stop
+from pilotlight.flow.books import accounts, budget_holds, hard_stop, ladder
 from pilotlight.flow.books.budget_holds import account_of, known_runs, soft
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import marks
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CHARGED, HOLD, RUNS
 from pilotlight.state_schema.table import Entry
@@ -32,33 +31,33 @@ from pilotlight.state_schema.table import Entry
 class Kept:
     """The look after holds were moved on, what the budgets leave, and what people should know."""
 
-    sight: Sight
+    snapshot: Snapshot
     money: Money
     findings: tuple[Finding, ...] = ()
 
 
-def keep(deps: Deps, sight: Sight, still_ours: Callable[[], None] = lambda: None) -> Kept:
+def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda: None) -> Kept:
     """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for.
 
     ``still_ours`` is asked before each: it raises once the lease is lost. Holds of the look's ``unresolved`` decisions
     are never given back: what a call of theirs came to is not known yet.
     """
     if not deps.policy.budgets:
-        return Kept(sight=sight, money=NO_BUDGETS)
-    keeper = _Keeper(deps, sight, still_ours)
+        return Kept(snapshot=snapshot, money=NO_BUDGETS)
+    keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
-    nodes = rules.frozen_nodes(sight.view.nodes, keeper.frozen)
-    view = msgspec.structs.replace(sight.view, nodes=nodes)
-    return Kept(sight=replace(sight, view=view), money=keeper.money(), findings=keeper.reports())
+    nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
+    view = msgspec.structs.replace(snapshot.view, nodes=nodes)
+    return Kept(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
 
 
 class _Keeper:
     """One pass over all holds. ``frozen`` tells by instance what was cordoned and what not any more."""
 
-    def __init__(self, deps: Deps, sight: Sight, still_ours: Callable[[], None]) -> None:
-        self.deps, self.sight, self.now = deps, sight, sight.now
+    def __init__(self, deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None]) -> None:
+        self.deps, self.snapshot, self.now = deps, snapshot, snapshot.now
         self.still_ours = still_ours
-        self.meters = meters(deps.policy.budgets, sight.now)
+        self.meters = meters(deps.policy.budgets, snapshot.now)
         self.known: dict[str, dict[str, Account]] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
@@ -70,8 +69,8 @@ class _Keeper:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
         before = {entry.value.id: entry for entry in budget_holds.every(self.deps)}
         holds = [entry.value for entry in before.values()]
-        lit = rules.lit(self.sight.view.nodes, self.sight.pools)
-        found = rules.match(holds, lit, self.sight.pools, self.now, self.sight.unresolved)
+        lit = rules.lit(self.snapshot.view.nodes, self.snapshot.pools)
+        found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved)
         for hold in found.over:
             self.still_ours()
             entry = before[hold.id]
@@ -255,7 +254,7 @@ class _Keeper:
     def _learn(self) -> Runs:
         """The runs seen so far, with this look's; only soft budgets ask for them."""
         known = known_runs(self.deps)
-        runs = learned(known, self.sight.view.nodes, self.now) if soft(self.deps) else known
+        runs = learned(known, self.snapshot.view.nodes, self.now) if soft(self.deps) else known
         if runs != known:
             RUNS.put(self.deps.state, self.deps.name, runs)
         return runs

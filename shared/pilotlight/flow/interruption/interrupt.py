@@ -12,10 +12,10 @@ from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.flow import instances
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.books.interruptions import Kept
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption import notices
-from pilotlight.flow.interruption.notices import Kept
+from pilotlight.flow.look import instances
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
 
@@ -40,9 +40,9 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
     or given back, and ``Unavailable`` is raised, so that the notice comes again.
     """
-    now = notices.moment(deps)
+    now = interruptions.moment(deps)
     try:
-        known = notices.find(deps, notice.instance)
+        known = interruptions.find(deps, notice.instance)
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
         view = deps.cluster.observe()
@@ -52,7 +52,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
             return _aside(known.found, kept.found)
         if dry_run:
             return _would(deps, kept.found, view)
-        kept = notices.write(deps, kept)
+        kept = interruptions.write(deps, kept)
     except Conflict:
         return Answer(decision="", did=(), why="another delivery of this notice is at work")
     except Retry:
@@ -111,7 +111,7 @@ def _opened(
     deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
-    from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.departing_node import node_of
 
     node = node_of(view, notice.instance)
     seen = instances.where(deps, notice.instance) if node is None else None
@@ -169,7 +169,7 @@ def _told(
         found = msgspec.structs.replace(found, lost=lost)
     if found.outcome == "disproved":
         found = msgspec.structs.replace(found, lost={}, ended_at=now)
-        return msgspec.structs.replace(found, messages=(notices.untrue(found, now),))
+        return msgspec.structs.replace(found, messages=(interruptions.untrue(found, now),))
     if found.ours and found.kind == "rebalance":
         worth, figures = (
             worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
@@ -178,12 +178,12 @@ def _told(
     if found.ours and notice.action in STAYS:
         found = msgspec.structs.replace(found, why=STAYS[notice.action], outcome="stayed")
     found = msgspec.structs.replace(found, ended_at=now if found.over else None)
-    return msgspec.structs.replace(found, messages=(notices.opening(found, len(pods), price, now),))
+    return msgspec.structs.replace(found, messages=(interruptions.opening(found, len(pods), price, now),))
 
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
-    from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.departing_node import node_of
     from pilotlight.flow.interruption.question import Questions
     from pilotlight.flow.interruption.rescue import Rescue
 
@@ -201,7 +201,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
-    from pilotlight.flow.interruption.doomed import node_of
+    from pilotlight.flow.interruption.departing_node import node_of
     from pilotlight.flow.interruption.rescue import Rescue
 
     try:

@@ -20,13 +20,13 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption import GONE, STOP_KINDS, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.flow import brakes, marks
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption import notices
-from pilotlight.flow.interruption.doomed import node_of, without
+from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
-from pilotlight.flow.sight import Sight
-from pilotlight.flow.walk import Aim, walk
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import brakes, marks
 from pilotlight.units import Seconds, UsdPerHour
 
 
@@ -40,7 +40,7 @@ class Rescue:
         self.deps, self.found, self.view = deps, found, view
         self.questions = questions or Questions(deps)
         self.beside: Sequence[Rescue] = ()
-        self.now: datetime = notices.moment(deps)
+        self.now: datetime = interruptions.moment(deps)
         self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
         self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
         self.did: list[str] = []
@@ -215,10 +215,10 @@ class Rescue:
             return
         needy = [self, *(one for one in self.beside if one is not self and one.needs_room())]
 
-        def see(sight: Sight) -> Sight:
+        def see(snapshot: Snapshot) -> Snapshot:
             for one in needy:
-                sight = one.see(sight, move=True)
-            return sight
+                snapshot = one.see(snapshot, move=True)
+            return snapshot
 
         answer = self._walk(Aim(releases=False, see=see))
         if answer is not None and answer.outcome != "at-work":
@@ -257,18 +257,18 @@ class Rescue:
 
     def _walk(self, aim: Aim) -> Answer | None:
         try:
-            answer = walk(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
+            answer = run_cycle(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return None
         self.did += answer.did
         return answer
 
-    def see(self, sight: Sight, *, move: bool) -> Sight:
+    def see(self, snapshot: Snapshot, *, move: bool) -> Snapshot:
         """The look with the node as good as gone, or gone; its pods wait for room where they are to ``move``."""
         gone = self.found.deadline is None and self.found.until is None
-        node = node_of(sight.view, self.found.instance, self.found.node)
-        return without(sight, node, gone=gone, move=move) if node else sight
+        node = node_of(snapshot.view, self.found.instance, self.found.node)
+        return without(snapshot, node, gone=gone, move=move) if node else snapshot
 
     def _count(self, node: Node) -> None:
         """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
@@ -320,7 +320,7 @@ class Rescue:
         untrue = outcome == "disproved"
         lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)
-        messages = notices.ending(self.found, self.price, self.now)
+        messages = interruptions.ending(self.found, self.price, self.now)
         self._note(messages=messages)
 
     def answer(self, why: str = "") -> Answer:

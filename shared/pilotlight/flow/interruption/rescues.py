@@ -7,17 +7,17 @@ import msgspec
 from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.interruption import STOP_KINDS
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.books.interruptions import Kept
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption import notices
-from pilotlight.flow.interruption.notices import Kept
 from pilotlight.flow.interruption.question import Questions
 from pilotlight.flow.interruption.rescue import Rescue
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look.snapshot import Snapshot
 
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
-    left = notices.left(deps)
+    left = interruptions.left(deps)
     if not left:
         return []
     view, questions = deps.cluster.observe(), Questions(deps)
@@ -35,18 +35,18 @@ def carry_on(deps: Deps) -> list[Answer]:
     return answers
 
 
-def seen(deps: Deps) -> Callable[[Sight], Sight] | None:
+def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
     """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
     it is kept until they come. None where no interruption is at work.
     """
-    found = [kept.found for kept in notices.left(deps)]
+    found = [kept.found for kept in interruptions.left(deps)]
     at_work = [one for one in found if one.replaced and not one.over and one.kind not in STOP_KINDS]
     rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
 
-    def see(sight: Sight) -> Sight:
+    def see(snapshot: Snapshot) -> Snapshot:
         for one in rescues:
-            sight = one.see(sight, move=True)
-        return sight
+            snapshot = one.see(snapshot, move=True)
+        return snapshot
 
     return see if rescues else None
 
@@ -75,16 +75,16 @@ def _advanced(deps: Deps, kept: Kept, run: Rescue) -> Answer:
         run.go()
     if run.found != kept.found:
         try:
-            kept = notices.write(deps, Kept(run.found, kept.version))
+            kept = interruptions.write(deps, Kept(run.found, kept.version))
         except Conflict:
             return run.answer("another look carries it on")
     if kept.found.messages:
         deps.outbox.publish(kept.found.messages)
         kept = Kept(msgspec.structs.replace(kept.found, messages=()), kept.version)
     if kept.found.over:
-        notices.close(deps, kept)
+        interruptions.close(deps, kept)
     elif not kept.found.messages and run.found.messages:
-        notices.write(deps, kept)
+        interruptions.write(deps, kept)
     if run.failed is not None:
         raise run.failed
     return run.answer()

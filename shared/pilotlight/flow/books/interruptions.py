@@ -190,6 +190,6 @@ def _name(cluster: str, instance: str) -> str:
 
 
 def _out(alert: Alert, id: str) -> Outgoing:
-    from pilotlight.flow.tell import alert_out  # A notice that was dealt with tells nothing.
+    from pilotlight.flow.alerts.tell import alert_out  # A notice that was dealt with tells nothing.
 
     return alert_out(alert, id)

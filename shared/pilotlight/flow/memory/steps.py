@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Record, Step, StepCode, StepState
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.lease import LOST
+from pilotlight.flow.memory.lease import LOST
 from pilotlight.ports import ABSENT, CALL_S
 from pilotlight.state_schema.decisions import STEP
 from pilotlight.state_schema.table import Entry

@@ -9,9 +9,9 @@ import msgspec
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import ledger
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.ledger import Remembered
+from pilotlight.flow.memory import ledger
+from pilotlight.flow.memory.ledger import Remembered
 from pilotlight.units import Seconds
 
 CLOUD_SKEW = timedelta(seconds=5)
@@ -19,7 +19,7 @@ CLOUD_SKEW = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Snapshot:
     """What was read, at a moment of the store's time: no two workers' clocks have to agree.
 
     ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
@@ -40,22 +40,24 @@ class Sight:
     unresolved: frozenset[str] = frozenset()
 
 
-def look(deps: Deps) -> Sight:
+def look(deps: Deps) -> Snapshot:
     """One read. The time is taken first: nothing seen is older than it."""
     now = deps.state.now()
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.cluster.observe()
     pools = tuple(_without(pool, {node.instance for node in view.nodes}) for pool in deps.pools.describe())
-    return Sight(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now)
+    return Snapshot(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now)
 
 
-def with_flights(deps: Deps, sight: Sight) -> Sight:
+def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with what its memory knows of capacity in flight: once it is settled what was asked for."""
-    if not sight.flights:
-        return sight
-    entries = [entry for _, entry in sight.flights]
-    return replace(sight, memory=_with_flights(deps, sight.memory, entries, sight.view, sight.pools, sight.now))
+    if not snapshot.flights:
+        return snapshot
+    entries = [entry for _, entry in snapshot.flights]
+    return replace(
+        snapshot, memory=_with_flights(deps, snapshot.memory, entries, snapshot.view, snapshot.pools, snapshot.now)
+    )
 
 
 def _without(pool: PoolState, nodes: set[str]) -> PoolState:

@@ -15,8 +15,7 @@ from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.telling.delivery import (
+from pilotlight.flow.delivery.desk import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
     Claim,
@@ -32,6 +31,7 @@ from pilotlight.flow.telling.delivery import (
     wait,
     waiting_name,
 )
+from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.marks import FLUSH

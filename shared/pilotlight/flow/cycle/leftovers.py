@@ -10,15 +10,15 @@ import msgspec
 
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.decisions import NodeVerdict, Record, Step
-from pilotlight.flow import ledger, marks, steps
-from pilotlight.flow.act import Act
+from pilotlight.flow.alerts.tell import close_and_tell
+from pilotlight.flow.alerts.words import line
 from pilotlight.flow.books import budget_holds
+from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.lease import Lease
-from pilotlight.flow.sight import Sight
-from pilotlight.flow.steps import Sending
-from pilotlight.flow.tell import close_and_tell
-from pilotlight.flow.told import line
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import ledger, marks, steps
+from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.memory.steps import Sending
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,71 +41,71 @@ def take_over(deps: Deps, held: Lease) -> list[Left]:
     return [Left(record, version, steps.taken_over(deps, record)) for record, version in found]
 
 
-def settle_left(deps: Deps, sight: Sight, left: Sequence[Left]) -> tuple[Sight, list[Left]]:
+def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[Snapshot, list[Left]]:
     """Settle what the look shows of each, close those of which all is known.
 
     The look with what may still land, and the records that stay open.
     """
     if not left:
-        return sight, []
+        return snapshot, []
     for one in left:
         for sending in one.sendings:
             if sending.step.state == "sent":
-                _settle(deps, sight, one.record, sending)
+                _settle(deps, snapshot, one.record, sending)
             elif sending.step.state == "revoked":
                 _undo(deps, one.record, sending.step)
     left = [one for one in left if not _close(deps, one)]
     open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
     grows = [step for _, step in open_ if step.call == "grow"]
-    pools = tuple(_as_asked(pool, grows) for pool in sight.pools)
-    sizes = {**sight.memory.sizes, **{pool.name: pool.desired for pool in pools}}
-    memory = msgspec.structs.replace(sight.memory, sizes=sizes)
-    sight = replace(
-        sight,
+    pools = tuple(_as_asked(pool, grows) for pool in snapshot.pools)
+    sizes = {**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}}
+    memory = msgspec.structs.replace(snapshot.memory, sizes=sizes)
+    snapshot = replace(
+        snapshot,
         memory=memory,
-        was=ledger.remember(deps.state, deps.name, sight.was, memory),
+        was=ledger.remember(deps.state, deps.name, snapshot.was, memory),
         pools=pools,
-        unsettled={step.pool: _until(step) for step in grows if steps.may_land(step, sight.now)},
+        unsettled={step.pool: _until(step) for step in grows if steps.may_land(step, snapshot.now)},
         leaving={step.target: record.id for record, step in open_ if step.call == "release"},
         unresolved=frozenset(record.id for record, _ in open_),
     )
-    return sight, left
+    return snapshot, left
 
 
-def carry_on(deps: Deps, sight: Sight, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
+def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
     """Send again each release whose answer was lost, to the same instance under its mark; what came of it, a line each.
 
     Not where a GPU pod has bound to it since: then it is left alone until the first call can no longer land.
     """
     said: list[str] = []
     for one in left:
-        act = Act(deps, sight, one.record, held, [s for s in one.sendings if s.step.call == "release"])
+        act = Act(deps, snapshot, one.record, held, [s for s in one.sendings if s.step.call == "release"])
         act.run()
         said += [line(s.step) for s in act.sendings if s.step.state == "done"]
         _close(deps, one)
     return tuple(said)
 
 
-def _settle(deps: Deps, sight: Sight, record: Record, sending: Sending) -> None:
+def _settle(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
     step = sending.step
     if step.call == "release":
-        _settle_release(deps, sight, record, sending)
+        _settle_release(deps, snapshot, record, sending)
         return
-    size = next((pool.desired for pool in sight.pools if pool.name == step.pool), 0)
+    size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
     came = max(0, min(step.count, step.count - (step.to - size)))
     if came == step.count:
         sending.end("done", code="late", note="its answer was lost; the cloud shows it")
-    elif step.sent_at is None or sight.now >= step.sent_at + steps.LATE:
+    elif step.sent_at is None or snapshot.now >= step.sent_at + steps.LATE:
         _shrink_flight(deps, record, step, came)
         note = f"its answer was lost; {came} of {step.count} came" if came else "its answer was lost, and it never came"
         sending.end("unknown", code="late", note=note, count=came)
 
 
-def _settle_release(deps: Deps, sight: Sight, record: Record, sending: Sending) -> None:
+def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
-    step, now = sending.step, sight.now
-    there = any(node.name == step.target for node in sight.view.nodes)
-    booting = {b.instance for pool in sight.pools for b in pool.booting}
+    step, now = sending.step, snapshot.now
+    there = any(node.name == step.target for node in snapshot.view.nodes)
+    booting = {b.instance for pool in snapshot.pools for b in pool.booting}
     if not there and (step.instance or step.target) not in booting:
         sending.end("done", code="late", note="its answer was lost; the node is gone")
     elif step.sent_at is None or now >= step.sent_at + steps.LANDS:

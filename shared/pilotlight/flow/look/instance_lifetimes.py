@@ -10,7 +10,7 @@ from pilotlight.decide.money.holds import lit
 from pilotlight.facts.bill import Life
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.state_schema.billing import LIVES
 
 LATE = timedelta(hours=1)
@@ -22,13 +22,13 @@ def ended(deps: Deps, *lives: Life) -> None:
     LIVES.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", {life.instance: life for life in lives})
 
 
-def released(deps: Deps, sight: Sight, record: Record) -> None:
+def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     """Note the instances that a decision has just given back."""
     gone = [node for node, step in record.made if isinstance(node, NodeVerdict) and step.state == "done"]
     if not gone:
         return
     now = deps.now()
-    since = {one.instance: one.since for one in lit(sight.view.nodes, sight.pools)}
+    since = {one.instance: one.since for one in lit(snapshot.view.nodes, snapshot.pools)}
     named = ((node, node.instance or node.node) for node in gone)
     ended(
         deps,

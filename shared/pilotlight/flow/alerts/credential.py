@@ -17,7 +17,7 @@ def remind(deps: Deps) -> None:
     if token is None:
         return
     from pilotlight.decide.checkup.credential import token_check
-    from pilotlight.flow.billing.cloud_budget import tell_once
+    from pilotlight.flow.alerts.once import tell_once
 
     now = deps.clock.now()
     check = token_check(token, now)

@@ -14,7 +14,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.interruptions import INSTANCES
 
 if TYPE_CHECKING:
-    from pilotlight.flow.sight import Sight
+    from pilotlight.flow.look.snapshot import Snapshot
 
 KEEP = timedelta(days=2)
 """An instance is remembered so long after it was last seen: log sinks and queues deliver late."""
@@ -23,14 +23,16 @@ REFRESH = timedelta(hours=1)
 """How old "last seen" may become before it is written again."""
 
 
-def learn(deps: Deps, sight: "Sight") -> None:
+def learn(deps: Deps, snapshot: "Snapshot") -> None:
     """Remember what this look shows. Where another look is at it, that one's will do."""
     was = INSTANCES.read(deps.state, deps.name)
     known = was.values if was.parts else _of_one_record(deps)
-    seen = {b.instance: Instance(pool=p.name, seen_at=sight.now) for p in sight.pools for b in p.booting}
-    seen |= {n.instance: Instance(pool=n.pool, node=n.name, seen_at=sight.now) for n in sight.view.nodes if n.instance}
+    seen = {b.instance: Instance(pool=p.name, seen_at=snapshot.now) for p in snapshot.pools for b in p.booting}
+    seen |= {
+        n.instance: Instance(pool=n.pool, node=n.name, seen_at=snapshot.now) for n in snapshot.view.nodes if n.instance
+    }
     new = {name: now for name, now in seen.items() if not _fresh(known.get(name), now)}
-    kept = {name: one for name, one in known.items() if name in seen or sight.now - one.seen_at < KEEP}
+    kept = {name: one for name, one in known.items() if name in seen or snapshot.now - one.seen_at < KEEP}
     if not new and was.parts and len(kept) == len(known):
         return
     with suppress(Conflict):

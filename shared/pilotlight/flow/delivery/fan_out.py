@@ -14,8 +14,7 @@ from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
-from pilotlight.flow.deps import Answer
-from pilotlight.flow.telling.delivery import (
+from pilotlight.flow.delivery.desk import (
     CLAIM_S,
     LOOK_AGAIN_S,
     Claim,
@@ -32,7 +31,8 @@ from pilotlight.flow.telling.delivery import (
     wait,
     waiting_name,
 )
-from pilotlight.flow.telling.flush import flush_now_and_then
+from pilotlight.flow.delivery.flush import flush_now_and_then
+from pilotlight.flow.deps import Answer
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.alerts import BURST, WAITING
 from pilotlight.state_schema.table import Entry

@@ -1,4 +1,4 @@
-"""The walk every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
+"""The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -11,19 +11,19 @@ from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.errors import Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
-from pilotlight.flow import brakes, lease, ledger, steps
-from pilotlight.flow.act import Act
-from pilotlight.flow.beliefs import doubt
-from pilotlight.flow.billing import lives
+from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
+from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, keeper
+from pilotlight.flow.cycle.act import Act
+from pilotlight.flow.cycle.leftovers import Left, carry_on, settle_left, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome
-from pilotlight.flow.lease import Lease
-from pilotlight.flow.leftovers import Left, carry_on, settle_left, take_over
-from pilotlight.flow.settle import settle
-from pilotlight.flow.sight import Sight, look, with_flights
-from pilotlight.flow.tell import close_and_tell, endings, flap_alerts, messages_of
-from pilotlight.flow.told import did, released, summary
-from pilotlight.flow.trim import bounded
+from pilotlight.flow.look import instance_lifetimes
+from pilotlight.flow.look.beliefs import doubt
+from pilotlight.flow.look.settle import settle
+from pilotlight.flow.look.snapshot import Snapshot, look, with_flights
+from pilotlight.flow.memory import brakes, lease, ledger, steps
+from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.memory.record_limits import bounded
 from pilotlight.ports import ABSENT
 from pilotlight.units import clock_seconds
 
@@ -36,24 +36,24 @@ GATHER_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """What a walk is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
+    """What a cycle is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
     are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere.
     """
 
     releases: bool
-    see: Callable[[Sight], Sight] | None = None
+    see: Callable[[Snapshot], Snapshot] | None = None
     gives: tuple[NodeVerdict, ...] = ()
     refused: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
-    sight = with_flights(deps, look(deps))
-    plan = decide(deps, sight, Aim(releases=releases), money=budget_holds.balances(deps, sight.now), explain=True)
+    snapshot = with_flights(deps, look(deps))
+    plan = decide(deps, snapshot, Aim(releases=releases), money=budget_holds.balances(deps, snapshot.now), explain=True)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
 
 
-def walk(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
+def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """Look under the cluster's lease, and again for as long as that is asked for.
 
     Raises what the ports raise; what was done so far stays recorded.
@@ -89,19 +89,19 @@ class Cycle:
 
     def run(self) -> Answer:
         """Observe, decide, record, act, tell."""
-        sight, money, left = self.observe()
-        plan = decide(self.deps, sight, self.aim, money=money)
-        doubted = doubt(self.deps, sight, plan, self.aim.refused)
-        if doubted is not sight:
-            sight, plan = doubted, decide(self.deps, doubted, self.aim, money=money)
-        again = carry_on(self.deps, sight, left, self.held)
-        record = self.record(sight, plan)
+        snapshot, money, left = self.observe()
+        plan = decide(self.deps, snapshot, self.aim, money=money)
+        doubted = doubt(self.deps, snapshot, plan, self.aim.refused)
+        if doubted is not snapshot:
+            snapshot, plan = doubted, decide(self.deps, doubted, self.aim, money=money)
+        again = carry_on(self.deps, snapshot, left, self.held)
+        record = self.record(snapshot, plan)
         if record is None:
             why = summary(plan, ())
             return Answer(
                 decision="", did=again, why=why, outcome=_without_record(plan), look_again_at=plan.look_again_at
             )
-        done = self.act(sight, record)
+        done = self.act(snapshot, record)
         return Answer(
             decision=done.id,
             did=(*again, *did(done)),
@@ -111,37 +111,37 @@ class Cycle:
             look_again_at=plan.look_again_at,
         )
 
-    def observe(self) -> tuple[Sight, Money, list[Left]]:
+    def observe(self) -> tuple[Snapshot, Money, list[Left]]:
         """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
         left = take_over(self.deps, self.held)
-        sight, left = settle_left(self.deps, look(self.deps), left)
-        sight = with_flights(self.deps, sight)
-        sight = settle(self.deps, sight) if self.aim.releases else sight
-        sight = self.aim.see(sight) if self.aim.see else sight
-        kept = keeper.keep(self.deps, sight, self.held.keep)
-        findings = (*kept.sight.findings, *kept.findings)
-        return replace(kept.sight, findings=findings), kept.money, left
+        snapshot, left = settle_left(self.deps, look(self.deps), left)
+        snapshot = with_flights(self.deps, snapshot)
+        snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
+        snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
+        kept = keeper.keep(self.deps, snapshot, self.held.keep)
+        findings = (*kept.snapshot.findings, *kept.findings)
+        return replace(kept.snapshot, findings=findings), kept.money, left
 
-    def record(self, sight: Sight, plan: Plan) -> Record | None:
+    def record(self, snapshot: Snapshot, plan: Plan) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
-        id_ = _id(sight.now, self.deps.name, self.trigger, self.held.fence, self.round)
+        id_ = _id(snapshot.now, self.deps.name, self.trigger, self.held.fence, self.round)
         record = Record(
             id=id_,
             cluster=self.deps.name,
             flow=self.flow,
             trigger=self.trigger,
-            at=sight.now,
+            at=snapshot.now,
             status="open",
             plan=plan,
-            steps=_steps(plan, sight),
+            steps=_steps(plan, snapshot),
         )
         if record.steps:
             return record
-        over = endings(self.deps, plan, id_, sight.now)
+        over = endings(self.deps, plan, id_, snapshot.now)
         messages = messages_of(self.deps, record) + over
         return msgspec.structs.replace(record, messages=messages) if messages else None
 
-    def act(self, sight: Sight, record: Record) -> Record:
+    def act(self, snapshot: Snapshot, record: Record) -> Record:
         """Write the decision, make its calls, tell what became of them.
 
         What is planned is written before the lease is renewed: whoever holds it next finds it and revokes it. Where a
@@ -150,7 +150,7 @@ class Cycle:
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
         brakes.spend_approvals(deps, record)
-        act = Act(deps, sight, record, self.held, steps.planned(deps, record))
+        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record))
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         try:
             act.run()
@@ -163,32 +163,32 @@ class Cycle:
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
         messages += () if record.messages else endings(deps, done.plan, done.id, done.at)
         done = msgspec.structs.replace(done, messages=messages)
-        lives.released(deps, sight, done)
+        instance_lifetimes.released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
         budget_holds.after(deps, done)
         return done
 
 
-def decide(deps: Deps, sight: Sight, aim: Aim, *, money: Money = NO_BUDGETS, explain: bool = False) -> Plan:
+def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGETS, explain: bool = False) -> Plan:
     """The plan for a look."""
     plan = plan_cluster(
-        sight.view,
-        sight.pools,
+        snapshot.view,
+        snapshot.pools,
         deps.offerings,
         deps.policy,
-        sight.memory,
-        sight.now,
+        snapshot.memory,
+        snapshot.now,
         throughput=deps.throughput,
         money=money,
         releases=aim.releases,
         explain=explain,
-        brakes=brakes.read(deps, sight.memory, sight.now),
-        leaving=sight.leaving,
-        unsettled=sight.unsettled,
+        brakes=brakes.read(deps, snapshot.memory, snapshot.now),
+        leaving=snapshot.leaving,
+        unsettled=snapshot.unsettled,
         gives=aim.gives,
     )
-    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *sight.findings)) if sight.findings else plan
-    return bounded(plan, sight.now)
+    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
+    return bounded(plan, snapshot.now)
 
 
 def _without_record(plan: Plan) -> Outcome:
@@ -197,9 +197,9 @@ def _without_record(plan: Plan) -> Outcome:
     return "seen" if plan.pods or plan.held else "nothing"
 
 
-def _steps(plan: Plan, sight: Sight) -> tuple[Step, ...]:
+def _steps(plan: Plan, snapshot: Snapshot) -> tuple[Step, ...]:
     """A step for each call: purchases raise their pool from its size as it is, one after the other."""
-    sizes = {pool.name: pool.desired for pool in sight.pools}
+    sizes = {pool.name: pool.desired for pool in snapshot.pools}
     out: list[Step] = []
     for n, buy in enumerate(plan.buys):
         sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count

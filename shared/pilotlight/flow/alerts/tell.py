@@ -9,12 +9,12 @@ import msgspec
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.flow import ledger, steps
+from pilotlight.flow.alerts.unmet_demand import mark, warnings
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.unmet import mark, warnings
+from pilotlight.flow.memory import ledger, steps
 
 if TYPE_CHECKING:
-    from pilotlight.flow.worth import Worth
+    from pilotlight.flow.alerts.worth import Worth
 
 MOST_OWNERS = 50
 """Of one refused group so many pods get an Event of their own."""
@@ -29,7 +29,7 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
 
     Ids are by step, so that a message sent again after a crash carries the id it had.
     """
-    from pilotlight.flow.worth import worth  # An event that decides nothing has no use for it.
+    from pilotlight.flow.alerts.worth import worth  # An event that decides nothing has no use for it.
 
     out: list[Outgoing] = []
     for call, step in record.made:

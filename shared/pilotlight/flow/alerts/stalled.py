@@ -2,10 +2,10 @@
 
 from pilotlight.errors import Corrupt
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow import ledger
-from pilotlight.flow.corrupt import tell_corrupt
+from pilotlight.flow.alerts.corrupt import tell_corrupt
+from pilotlight.flow.alerts.tell import alert_out, send
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.tell import alert_out, send
+from pilotlight.flow.memory import ledger
 
 
 def tell_stalled(deps: Deps, tick: Tick, problem: Exception, why: str) -> None:

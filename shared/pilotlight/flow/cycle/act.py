@@ -11,12 +11,12 @@ from pilotlight.decide.capacity.brakes import turned
 from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record, StepCode
-from pilotlight.flow import brakes, ledger, marks, memorise
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.lease import Lease
-from pilotlight.flow.sight import Sight
-from pilotlight.flow.steps import Overtaken, Sending, Stalled
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import brakes, ledger, marks, memory_updates
+from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.memory.steps import Overtaken, Sending, Stalled
 from pilotlight.ports import CALL_S
 from pilotlight.units import Seconds, an_hour
 
@@ -39,11 +39,14 @@ class Gone(Denied):
 
 class Act:
     """The steps of one record. ``memory`` is what they leave behind, ``flapping`` the pools whose breaker tripped,
-    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look."""
+    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look.
+    """
 
-    def __init__(self, deps: Deps, sight: Sight, record: Record, held: Lease, sendings: Sequence[Sending]) -> None:
-        self.deps, self.sight, self.record, self.held, self.sendings = deps, sight, record, held, sendings
-        self.memory = sight.memory
+    def __init__(
+        self, deps: Deps, snapshot: Snapshot, record: Record, held: Lease, sendings: Sequence[Sending]
+    ) -> None:
+        self.deps, self.snapshot, self.record, self.held, self.sendings = deps, snapshot, record, held, sendings
+        self.memory = snapshot.memory
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
         self.unfinished = False
@@ -67,8 +70,8 @@ class Act:
 
     def remember(self) -> None:
         """Write what the calls left behind, once, after them."""
-        if self.memory is not self.sight.memory:
-            ledger.remember(self.deps.state, self.deps.name, self.sight.was, self.memory)
+        if self.memory is not self.snapshot.memory:
+            ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, self.memory)
 
     @property
     def done(self) -> Record:
@@ -88,7 +91,7 @@ class Act:
             self._release(call, sending)
         if sending.step.state == "done":
             nodes, limits = sending.step.count, self.deps.policy.limits
-            self.memory = turned(self.memory, call, nodes, self.sight.now, limits)
+            self.memory = turned(self.memory, call, nodes, self.snapshot.now, limits)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.
@@ -96,7 +99,7 @@ class Act:
         What an earlier call on this pool did not get is not asked for again.
         """
         deps, n = self.deps, sending.step.n
-        refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.sight.now)
+        refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
             sending.end("denied", code="budget", note=refused, count=0)
             return
@@ -116,16 +119,16 @@ class Act:
             if not sending.let_out:
                 ledger.forget_flight(deps.state, key)
             raise
-        self.memory, trips = memorise.flapped(
-            memorise.bought(self.memory, buy, self.sight.now), buy.pool, self.sight.now
+        self.memory, trips = memory_updates.flapped(
+            memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )
-        self.memory = memorise.sized(self.memory, buy.pool, to)
+        self.memory = memory_updates.sized(self.memory, buy.pool, to)
         self.flapping += [buy.pool] if trips else []
         sending.end("done")
 
     def _entry(self, buy: Buy, n: int) -> InFlight:
         """What is on its way. For a part of a purchase it names no demands: whose room it is shows when it comes."""
-        now = self.sight.now
+        now = self.snapshot.now
         return InFlight(
             decision=self.record.id,
             offering=buy.offering,
@@ -144,9 +147,9 @@ class Act:
     def _denied(self, buy: Buy, sending: Sending, key: str, entry: InFlight, no: Denied) -> None:
         """Keep what came, remember what was refused. A gang that lacks a part gives back the rest at the next look."""
         deps, step = self.deps, sending.step
-        self.memory = memorise.refused(self.memory, entry.offering, no, self.sight.now)
+        self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
-        self.memory = memorise.sized(self.memory, buy.pool, size)
+        self.memory = memory_updates.sized(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
         self.short[buy.pool] += step.count - came
         if came:
@@ -173,7 +176,7 @@ class Act:
     def _release(self, node: NodeVerdict, sending: Sending) -> None:
         """Close it, read again who is bound, drain what is no GPU work, then give back that one instance."""
         if node.failed and node.offering:
-            self.memory = memorise.never_ready(self.memory, node.offering, node.why, self.sight.now)
+            self.memory = memory_updates.never_ready(self.memory, node.offering, node.why, self.snapshot.now)
         try:
             self._empty(node)
         except Overtaken:
@@ -198,7 +201,7 @@ class Act:
     def _empty(self, node: NodeVerdict) -> None:
         """Nothing new may bind to it, and what is no GPU work leaves. What its cloud takes is saved by other means."""
         if node.registered and not node.forced:
-            until = self.sight.now + CLOSED_FOR
+            until = self.snapshot.now + CLOSED_FOR
             marks.hold(self.deps, node.node, "release", node.why, by=self.record.id, until=until)
             self._see_that_it_is_empty(node)
             self.deps.cluster.drain(node.node)
@@ -227,7 +230,7 @@ class Act:
 
     def _released(self, node: NodeVerdict, sending: Sending) -> None:
         if not node.failed and not node.learned:
-            self.memory = memorise.released(self.memory, node.pool, node.break_even_s, self.sight.now)
+            self.memory = memory_updates.released(self.memory, node.pool, node.break_even_s, self.snapshot.now)
         sending.end("done")
         marks.forget(self.deps, node.node)
         if node.flight:
@@ -246,7 +249,7 @@ class Act:
         if sending.sent_before:
             return
         if isinstance(no, LastNode):
-            self.memory = memorise.floored(self.memory, node.pool, self.sight.now)
+            self.memory = memory_updates.floored(self.memory, node.pool, self.snapshot.now)
             note = f"{no}: {an_hour(node.usd_per_hour)} for as long as it stays"
             sending.end("denied", code="last-node", note=note, count=0)
         elif sending.step.state == "planned":

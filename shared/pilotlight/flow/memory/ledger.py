@@ -17,8 +17,8 @@ from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
-from pilotlight.flow.lease import LOST
-from pilotlight.flow.trim import fitting
+from pilotlight.flow.memory.lease import LOST
+from pilotlight.flow.memory.record_limits import fitting
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD

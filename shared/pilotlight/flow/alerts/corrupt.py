@@ -4,9 +4,9 @@ import hashlib
 
 from pilotlight.errors import Corrupt
 from pilotlight.facts.messages import Alert
-from pilotlight.flow import ledger
+from pilotlight.flow.alerts.tell import alert_out, send
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.tell import alert_out, send
+from pilotlight.flow.memory import ledger
 
 
 def tell_corrupt(deps: Deps, problem: Corrupt) -> None:

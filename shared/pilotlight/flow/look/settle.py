@@ -11,9 +11,10 @@ from pilotlight.decide.capacity.warm import seen
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.workload import Finding
-from pilotlight.flow import instances, ledger, marks
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.sight import Sight, ready_for_s
+from pilotlight.flow.look import instances
+from pilotlight.flow.look.snapshot import Snapshot, ready_for_s
+from pilotlight.flow.memory import ledger, marks
 from pilotlight.units import clock_seconds
 
 BIND_GRACE_S = 120.0
@@ -22,38 +23,38 @@ BIND_GRACE_S = 120.0
 QUARANTINE_S = 6 * 3600.0
 
 
-def settle(deps: Deps, sight: Sight) -> Sight:
+def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
-    memory = _idle(_fresh(sight.memory, sight.now), sight.view.nodes, deps, sight.now)
-    unresolved = sight.unresolved
-    live = {(e.decision, e.offering) for e in sight.memory.in_flight}
-    pending = {p.uid: p.shape for p in sight.view.pending} if sight.flights else {}
+    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot.view.nodes, deps, snapshot.now)
+    unresolved = snapshot.unresolved
+    live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
+    pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
     came: list[InFlight] = []
-    for key, entry in sight.flights:
+    for key, entry in snapshot.flights:
         if (entry.decision, entry.offering) in live or entry.decision in unresolved:
             continue
-        if entry.broken and sight.now < entry.requested_at + _patience(deps):
+        if entry.broken and snapshot.now < entry.requested_at + _patience(deps):
             continue
         unserved = {pending[uid].key for uid in entry.demands if uid in pending}
-        idle_s = ready_for_s(entry, sight.view.nodes, sight.now) if unserved else None
+        idle_s = ready_for_s(entry, snapshot.view.nodes, snapshot.now) if unserved else None
         if idle_s is not None and idle_s < BIND_GRACE_S:
             came.append(entry)
             continue
         if idle_s is not None and not entry.gangs:
             for shape in sorted(unserved):
-                memory = _quarantine(memory, shape, entry, sight.now)
-        if unserved and entry.gangs and sight.now < entry.requested_at + _patience(deps):
+                memory = _quarantine(memory, shape, entry, snapshot.now)
+        if unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps):
             came.append(entry)
             continue
         ledger.forget_flight(deps.state, key)
-    memory, findings = _sizes(memory, sight.pools)
-    rests, opened = marks.settle(deps, sight.view.nodes, sight.leaving, sight.now)
+    memory, findings = _sizes(memory, snapshot.pools)
+    rests, opened = marks.settle(deps, snapshot.view.nodes, snapshot.leaving, snapshot.now)
     memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened
-    findings += nodes_without_instance(sight.view.nodes, sight.pools)
-    was = ledger.remember(deps.state, deps.name, sight.was, memory)
-    instances.learn(deps, sight)
+    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools)
+    was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
+    instances.learn(deps, snapshot)
     memory = msgspec.structs.replace(memory, came=tuple(came))
-    return replace(sight, memory=memory, was=was, findings=findings)
+    return replace(snapshot, memory=memory, was=was, findings=findings)
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

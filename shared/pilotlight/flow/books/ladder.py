@@ -17,8 +17,8 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, Step
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
+from pilotlight.flow.alerts.tell import alert_out
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.tell import alert_out
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.billing import LADDER
 

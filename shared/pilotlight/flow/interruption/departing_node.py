@@ -8,17 +8,17 @@ import msgspec
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look.snapshot import Snapshot
 
 
-def without(sight: Sight, node: Node, *, gone: bool, move: bool) -> Sight:
+def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool) -> Snapshot:
     """The look without a node: it is still paid for, unless it is ``gone``. With ``move`` its pods wait for room."""
     kept = () if gone else (msgspec.structs.replace(node, schedulable=False),)
-    nodes = (*(n for n in sight.view.nodes if n.name != node.name), *kept)
-    known = {demand.uid for demand in sight.view.pending}
-    waiting = [demand_of(pod, node.pool, sight.now) for pod in node.gpu_pods if move and pod.uid not in known]
-    view = msgspec.structs.replace(sight.view, nodes=nodes, pending=(*sight.view.pending, *waiting))
-    return replace(sight, view=view)
+    nodes = (*(n for n in snapshot.view.nodes if n.name != node.name), *kept)
+    known = {demand.uid for demand in snapshot.view.pending}
+    waiting = [demand_of(pod, node.pool, snapshot.now) for pod in node.gpu_pods if move and pod.uid not in known]
+    view = msgspec.structs.replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
+    return replace(snapshot, view=view)
 
 
 def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:

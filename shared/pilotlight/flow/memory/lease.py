@@ -2,7 +2,7 @@
 
 A lease ends by the store's time, which no worker's clock can bend, and its holder reckons what is left of it by a
 stopwatch that also runs while the process is frozen. That keeps two workers from doing the same work; what keeps them
-from harm where one of them stalled all the same are the states of steps (``flow/steps.py``).
+from harm where one of them stalled all the same are the states of steps (``steps``).
 """
 
 from collections.abc import Callable

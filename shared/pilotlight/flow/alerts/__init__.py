@@ -1,0 +1,1 @@
+"""What people and readers of messages are told."""

@@ -1,0 +1,1 @@
+"""One readable cycle: observe, decide, record, act, tell."""
