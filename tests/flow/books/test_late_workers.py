@@ -18,9 +18,9 @@ from pilotlight.decide.money.budget import terms, window
 from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import Booting, ClusterView, PoolState
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow import ledger
 from pilotlight.flow.books import budget_holds, keeper
-from pilotlight.flow.sight import Sight
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
@@ -125,15 +125,15 @@ class Books(RuleBasedStateMachine):
         begun = self.at
         return lambda: (self.at - begun).total_seconds()
 
-    def sight(self) -> Sight:
+    def snapshot(self) -> Snapshot:
         """What a look shows now."""
         booting = tuple(Booting(instance=name, requested_at=at) for name, at in self.lit.items())
         pool = PoolState(name="one", desired=len(booting), booting=booting)
         was = ledger.recall(self.state, "c")
-        return Sight(view=ClusterView(), pools=(pool,), memory=was.memory, was=was, flights=(), now=self.at)
+        return Snapshot(view=ClusterView(), pools=(pool,), memory=was.memory, was=was, flights=(), now=self.at)
 
     def _look(self) -> None:
-        keeper.keep(self.deps, self.sight())
+        keeper.keep(self.deps, self.snapshot())
 
     @rule(nodes=st.integers(1, 3), sends=st.booleans())
     def buy(self, nodes: int, sends: bool) -> None:
@@ -155,8 +155,8 @@ class Books(RuleBasedStateMachine):
     @rule()
     def look_late(self) -> None:
         """A look begins, and its worker stands still at every call."""
-        sight = self.sight()
-        self._begin(lambda state: keeper.keep(replace(self.deps, state=state), sight))
+        snapshot = self.snapshot()
+        self._begin(lambda state: keeper.keep(replace(self.deps, state=state), snapshot))
 
     @rule(n=st.integers(0, 9))
     def end(self, n: int) -> None:
