@@ -140,7 +140,8 @@ class Books(RuleBasedStateMachine):
         """Reserve, stopped nowhere, and perhaps launch."""
         self.count += 1
         decision = f"d{self.count:04d}"
-        refused = budget_holds.reserve(self.deps, decision, 0, [self.terms] * nodes, self.at)
+        wanted = self.terms if sends else msgspec.structs.replace(self.terms, pool="other")
+        refused = budget_holds.reserve(self.deps, decision, 0, [wanted] * nodes, self.at)
         if not refused and sends:
             self.lit |= {f"n{self.count}-{n}": self.at for n in range(nodes)}
 
