@@ -122,7 +122,7 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.decide.capacity.offer import offerings
+        from pilotlight.decide.capacity.offerings import offerings
 
         offered, findings = offerings(self.policy, self.catalog)
         for finding in findings:

@@ -14,8 +14,8 @@ from pilotlight.chaos import parallel_run
 from pilotlight.chaos.serial_run import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
+from pilotlight.decide.money import budget_balance
 from pilotlight.decide.money import holds as hold_rules
-from pilotlight.decide.money import purse
 from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
@@ -144,7 +144,7 @@ def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
 
 def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Purchases are planned and made whatever the budgets leave."""
-    patch.setattr(purse.Purse, "room", lambda self, terms: [])
+    patch.setattr(budget_balance.Purse, "room", lambda self, terms: [])
     patch.setattr(holds, "reserve", lambda *args: "")
 
 

@@ -22,8 +22,8 @@ from pilotlight.decide.money.budget import (
     used,
     window,
 )
+from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.holds import lit, match
-from pilotlight.decide.money.purse import Purse
 from pilotlight.facts.budget import Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy

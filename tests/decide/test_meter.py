@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
 from pilotlight.decide.money.economics import billed
-from pilotlight.decide.money.holdings import holdings
+from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped
 from pilotlight.facts.bill import CostLine, Life, MeteredNode, MeterPart

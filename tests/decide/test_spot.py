@@ -13,7 +13,7 @@ from small_fleet import offering, plan, pod, policy, verdict
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.capacity.offer import offerings
+from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.decide.spot import (
     Answers,
     Prices,

@@ -53,7 +53,7 @@ def doctor(
 
 def examine(site: "App") -> Sequence[Check]:
     """All checks of one cluster. Raises what reaching it raises."""
-    from pilotlight.decide.capacity.offer import offerings, stale_prices
+    from pilotlight.decide.capacity.offerings import offerings, stale_prices
     from pilotlight.decide.checkup.cluster import checkup
 
     now = datetime.now(UTC)

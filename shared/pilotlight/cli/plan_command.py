@@ -86,7 +86,7 @@ def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
     from pilotlight.adapters.clock import StoppedClock
     from pilotlight.adapters.outbox.memory import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
-    from pilotlight.decide.capacity.offer import offerings
+    from pilotlight.decide.capacity.offerings import offerings
     from pilotlight.flow.cycle.cycle import dry_run
     from pilotlight.wiring import App
 

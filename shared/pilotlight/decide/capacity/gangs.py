@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.capacity.choose import eligible
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Group, by_age
+from pilotlight.decide.capacity.selection import eligible
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.workload import PodDemand
 

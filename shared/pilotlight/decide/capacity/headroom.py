@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from pilotlight.decide.money.budget import terms
-from pilotlight.decide.money.purse import MANY, Purse
+from pilotlight.decide.money.budget_balance import MANY, Purse
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code

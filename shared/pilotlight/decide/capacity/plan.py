@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from pilotlight.decide.capacity.bins import Bin, of_node, of_offering
 from pilotlight.decide.capacity.brakes import braked
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.headroom import Headroom
-from pilotlight.decide.capacity.offer import stale_prices
+from pilotlight.decide.capacity.offerings import stale_prices
+from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
+from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.ladder import barred
-from pilotlight.decide.money.purse import Purse
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.capacity.bins import Allowed, Bin, fill, of_offering
-from pilotlight.decide.capacity.choose import Candidate, Eligible, dearer, eligible, ranked
 from pilotlight.decide.capacity.headroom import Headroom, covers
+from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
+from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, ranked
 from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, PodGroup, Rejected, Verdict

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pilotlight.decide.capacity.bins import Bin
+from pilotlight.decide.capacity.planned_nodes import Bin
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy

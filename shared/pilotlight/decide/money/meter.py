@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pilotlight.decide.money.economics import billed_seconds
-from pilotlight.decide.money.holdings import holdings
+from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.capacity import Node, Offering

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.capacity.bins import model_allowed
 from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
-from pilotlight.decide.capacity.offer import too_old
+from pilotlight.decide.capacity.offerings import too_old
+from pilotlight.decide.capacity.planned_nodes import model_allowed
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal

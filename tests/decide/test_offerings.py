@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.offer import catalog_pools, offerings, predicted_allocatable, stale_prices, too_old
+from pilotlight.decide.capacity.offerings import catalog_pools, offerings, predicted_allocatable, stale_prices, too_old
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Policy, PoolPolicy, Prices
