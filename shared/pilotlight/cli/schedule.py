@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports import ABSENT
+from pilotlight.state_schema.marks import TICK
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -48,15 +49,15 @@ def _rescue_at(app: "App", cluster: str) -> None:
 
 
 def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool:
-    """Tick unless another worker did within ``tick_s`` of the deployment's clock; whether it ticked.
+    """Tick unless another worker did within ``tick_s`` of the store's time; whether it ticked.
 
-    Who puts ``tick/<cluster>/<what>`` ticks; the key ends with the interval, whatever became of its worker.
+    Who puts the mark ticks; it ends with the interval, whatever became of its worker.
     """
-    deps, key = app.deps, f"tick/{app.deps.name}/{what}"
-    if deps.state.get(key) is not None:
+    deps, name = app.deps, f"{app.deps.name}/{what}"
+    if TICK.get(deps.state, name) is not None:
         return False
     try:
-        deps.state.put(key, MARK.write(Mark(note=str(os.getpid()))), if_version=ABSENT, ttl_s=tick_s)
+        TICK.put(deps.state, name, Mark(note=str(os.getpid())), if_version=ABSENT, ttl_s=tick_s)
     except Conflict:
         return False
     _tick(app, what)

@@ -11,10 +11,11 @@ import msgspec
 from pilotlight.adapters.http import Answer
 from pilotlight.adapters.post import LONGEST_WAIT_S, Poster
 from pilotlight.codec.alerts import clean, telegram
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.errors import BadInput, PilotlightError, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.ports import Clock, State
+from pilotlight.state_schema.marks import CHAT
 from pilotlight.units import Seconds
 
 PUBLIC = "https://api.telegram.org"
@@ -48,20 +49,16 @@ class TelegramChannel:
         reply, said = self._send(chat, text)
         moved = _parameters(said).get("migrate_to_chat_id")
         if reply.status == 400 and isinstance(moved, int) and not isinstance(moved, bool):
-            self._state.put(self._key, MARK.write(Mark(note=str(moved))))
+            CHAT.put(self._state, self._chat, Mark(note=str(moved)))
             reply, said = self._send(str(moved), text)
         if reply.status != 200 or said.get("ok") is not True:
             raise self._refusal(reply, said)
         result = said.get("result")
         return str(result.get("message_id", "")) if isinstance(result, dict) else ""
 
-    @property
-    def _key(self) -> str:
-        return f"chat/{self._chat}"
-
     def _moved(self) -> str:
-        stored = self._state.get(self._key)
-        return MARK.read(self._key, stored.value).note if stored else ""
+        found = CHAT.get(self._state, self._chat)
+        return found.value.note if found else ""
 
     def _send(self, chat: str, text: str) -> tuple[Answer, dict[str, Any]]:
         to: str | int = int(chat) if chat.removeprefix("-").isdigit() else chat
