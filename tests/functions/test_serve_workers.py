@@ -58,7 +58,7 @@ def test_forty_parallel_pods_light_the_four_nodes_of_the_cap(
     tmp_path: Path, environ: Callable[[pytest.FixtureRequest], dict[str, str]], request: pytest.FixtureRequest
 ) -> None:
     """Each of four pods gets one node; 36 are refused with the cap's figure, whichever worker each post reached."""
-    with fleet(tmp_path, workers=4, clock="x120", environ=environ(request)) as here:
+    with fleet(tmp_path, workers=4, clock="x30", environ=environ(request)) as here:
         pods = here.create(40, run_s=36_000)
         assert {status for status, _ in here.deliver_all(pods, at_once=40, tries=5)} == {200}
         until(lambda: here.world.report().pods["running"] == 4)
