@@ -7,8 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from browser import opened, pixels
 
+from browser import opened, pixels
 from pilotlight.facts.trace import IdleHour, Point, Result, Spread
 from pilotlight.report.replay_page import against, page, sentence
 

@@ -1,6 +1,5 @@
 """``pilotlight alerts``: try a channel, see what was told and what waits, send again what was given up."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -167,17 +166,16 @@ def _say(outcome: dict[str, object], as_json: bool) -> None:
 
 
 def _table(found: Sequence[Telling]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Column, Table
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
 
-    what_ = Column("what", overflow="fold")
-    table = Table("when (UTC)", "channel", "severity", "status", what_, "proof", box=None, pad_edge=False)
+    heads = (Column(name) for name in ("when (UTC)", "channel", "severity", "status", "what"))
+    table = Sheet(*heads, Column("proof", "name"))
     for telling in found:
         what = ("over: " if telling.alert.resolved else "") + telling.alert.what
         when, severity = f"{telling.at:%m-%d %H:%M:%S}", telling.alert.severity
-        table.add_row(when, telling.channel, severity, _status(telling), escape(what), telling.receipt)
-    Console(width=None if os.isatty(1) else 200).print(table if found else "no alert was told lately, and none waits")
+        table.add(when, telling.channel, severity, _status(telling), what, telling.receipt)
+    console().print(table if found else "no alert was told lately, and none waits")
 
 
 def _status(telling: Telling) -> str:

@@ -1,6 +1,5 @@
 """``pilotlight budget``: where the budgets stand."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,11 +56,10 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     if not rows:
         typer.echo("the policy has no budgets: add some under budgets, as examples/policy.yaml shows")
         return
-    from rich.console import Console
-
+    from pilotlight.cli.printing import console
     from pilotlight.report.budget_table import table
 
-    Console(width=None if os.isatty(1) else 200).print(table(rows))
+    console().print(table(rows))
 
 
 def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:

@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.chaos import parallel_run, serial_run
 from pilotlight.chaos.serial_run import Outcome
 from pilotlight.chaos.sweep import Total, sweep, total
+from pilotlight.cli.printing import console
 from pilotlight.errors import BadInput
+from pilotlight.report.sheet import Column, Sheet
 
 SHOWN = 20
 """Violations that are printed; ``--json`` gives all."""
@@ -97,22 +98,20 @@ def _lines(outcome: Outcome) -> list[str]:
 
 
 def _show(found: Total) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("what must never happen")
-    table.add_column("count", justify="right")
+    table = Sheet(Column("what must never happen"), Column("count", "figure"))
     for kind, count in found.counts.items():
-        table.add_row(kind.replace("_", " "), f"[red]{count}[/red]" if count else "0")
-    console = Console()
-    console.print(table)
+        table.add(kind.replace("_", " "), str(count), style="red" if count else "")
+    out = console()
+    out.print(table)
     lines = [line for outcome in found.broken for line in _lines(outcome)]
     for line in lines[:SHOWN]:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
     if len(lines) > SHOWN:
-        console.print(f"and {len(lines) - SHOWN} more; --json shows all")
+        out.print(f"and {len(lines) - SHOWN} more; --json shows all")
     for outcome in found.broken:
         if outcome.folder:
-            console.print(f"seed {outcome.seed}: kept in {outcome.folder}", highlight=False, soft_wrap=True)
-    console.print(
+            out.print(f"seed {outcome.seed}: kept in {outcome.folder}", highlight=False, soft_wrap=True)
+    out.print(
         f"{found.runs} {'seed' if found.runs == 1 else 'seeds'}: {found.deliveries:,} deliveries, "
         f"{found.deaths:,} deaths, {found.launches:,} nodes launched for {found.jobs:,} jobs",
         highlight=False,

@@ -55,18 +55,16 @@ def _prices(where: str) -> OwnPrices:
 
 
 def _show(found: OwnPrices, lines: list[OwnLine]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
 
-    table = Table(title=f"Pilotlight itself, a month, prices of {found.as_of}, {found.region}")
-    for name in ("what", "used", "over the free tier", "$"):
-        table.add_column(name, justify="left" if name == "what" else "right")
+    heads = (Column(name, "figure") for name in ("used", "over the free tier", "dollars"))
+    table = Sheet(Column("what"), *heads, title=f"Pilotlight itself, a month, prices of {found.as_of}, {found.region}")
     for line in lines:
-        table.add_row(line.what.replace("_", " "), f"{line.used:,.0f}", f"{line.paid:,.0f}", f"{line.usd:.2f}")
-    table.add_section()
-    table.add_row("all of it", "", "", f"{sum(line.usd for line in lines):.2f}", style="bold")
-    console = Console()
-    console.print(table)
+        table.add(line.what.replace("_", " "), f"{line.used:,.0f}", f"{line.paid:,.0f}", f"${line.usd:,.2f}")
+    table.add("all of it", "", "", f"${sum(line.usd for line in lines):,.2f}", style="bold")
+    out = console()
+    out.print(table)
     assumed = [line.what.replace("_", " ") for line in lines if line.source.startswith("assumed")]
     uses = [name.replace("_", " ") for name, use in found.uses.items() if use.source.startswith("assumed")]
-    console.print(f"Assumed, not read from a page: {', '.join([*assumed, *uses])}. --json gives every source.")
+    out.print(f"Assumed, not read from a page: {', '.join([*assumed, *uses])}. --json gives every source.")

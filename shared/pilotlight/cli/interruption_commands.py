@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from pilotlight.adapters.logs import LOGGER
+from pilotlight.cli.printing import console
 from pilotlight.errors import BadInput, Failed
+from pilotlight.report.sheet import Column, Sheet
 from pilotlight.settings import deployed
 from pilotlight.units import Seconds
 
@@ -138,18 +139,16 @@ def _bar() -> Progress:
 
 
 def _show(found: "Total") -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("what must never happen")
-    table.add_column("count", justify="right")
+    table = Sheet(Column("what must never happen"), Column("count", "figure"))
     for kind, count in found.counts.items():
-        table.add_row(kind.replace("_", " "), f"[red]{count}[/red]" if count else "0")
-    console = Console()
-    console.print(table)
+        table.add(kind.replace("_", " "), str(count), style="red" if count else "")
+    out = console()
+    out.print(table)
     lines = [f"seed {outcome.seed}: {kind}: {line}" for outcome in found.broken for kind, line in outcome.broken]
     for line in lines[:SHOWN]:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
     kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items() if count)
-    console.print(f"{found.seeds} seeds: {kinds}; {found.lost_gpu_hours:,.0f} GPU-hours lost", highlight=False)
+    out.print(f"{found.seeds} seeds: {kinds}; {found.lost_gpu_hours:,.0f} GPU-hours lost", highlight=False)
 
 
 def _json(found: "Total") -> str:

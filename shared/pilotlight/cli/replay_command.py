@@ -1,7 +1,6 @@
 """`pilotlight replay` and `pilotlight week`: the time machine."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pilotlight.cli.printing import console
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.errors import BadInput
@@ -193,7 +193,7 @@ def show(outcomes: Sequence[Outcome], *, as_json: bool, single: bool) -> None:
         shapes = [replay_table.as_json(r) for r in results]
         typer.echo(json.dumps(shapes[0] if single else shapes, indent=1))
         return
-    Console(width=None if os.isatty(1) else 120).print(replay_table.table(results))
+    console().print(replay_table.table(results))
     for outcome in outcomes:
         if outcome.left:
             Console(stderr=True).print(f"{outcome.result.policy}: {len(outcome.left)} jobs never got a node")

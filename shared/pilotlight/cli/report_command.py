@@ -1,7 +1,6 @@
 """``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
 
 import json
-import os
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -56,11 +55,10 @@ def report(
             raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
         typer.echo(f"{html} written")
     else:
-        from rich.console import Console
-
+        from pilotlight.cli.printing import console
         from pilotlight.report.month_table import render
 
-        Console(width=None if os.isatty(1) else 160).print(render(found))
+        console().print(render(found))
 
 
 def _month(text: str, team: str | None, cluster: str) -> "Month":

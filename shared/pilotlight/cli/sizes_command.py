@@ -80,16 +80,16 @@ def _entry(size: Size, today: str) -> dict[str, object]:
 
 
 def _show(region: str, chosen: Sequence[Size]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
 
-    table = Table(title=f"Civo, {region}")
-    for name in ("size", "GPUs", "GPU", "cores", "RAM MB", "disk GB", "can be chosen"):
-        table.add_column(name, justify="right" if name in ("GPUs", "cores", "RAM MB", "disk GB") else "left")
+    figures = ("GPUs", "cores", "RAM MB", "disk GB")
+    heads = (Column(h, "figure" if h in figures else "words") for h in ("GPUs", "GPU", *figures[1:], "can be chosen"))
+    table = Sheet(Column("size", "name"), *heads, title=f"Civo, {region}")
     for size in chosen:
-        figures = (size.cpu_cores, size.ram_mb, size.disk_gb)
+        amounts = (size.cpu_cores, size.ram_mb, size.disk_gb)
         chosable = "yes" if size.selectable else "no"
-        table.add_row(size.name, str(size.gpu_count), size.gpu_type, *(f"{n:,}" for n in figures), chosable)
-    console = Console()
-    console.print(table)
-    console.print("Civo's API tells no price: pilotlight sizes NAME --catalog > prices.yaml, and write yours into it.")
+        table.add(size.name, str(size.gpu_count), size.gpu_type, *(f"{n:,}" for n in amounts), chosable)
+    out = console()
+    out.print(table)
+    out.print("Civo's API tells no price: pilotlight sizes NAME --catalog > prices.yaml, and write yours into it.")

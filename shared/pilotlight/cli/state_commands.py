@@ -5,7 +5,6 @@ Stores do not tell when a record ends, so an imported one begins its family's ti
 """
 
 import base64
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -64,14 +63,13 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode([item._asdict() for item in items])).decode())
         return
-    from rich.console import Console
-    from rich.table import Column, Table
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
 
-    table = Table(Column("key", overflow="fold"), "bytes", "version", "", box=None, pad_edge=False)
+    table = Sheet(Column("key", "name"), Column("bytes", "figure"), Column("version", "figure"), Column())
     for item in items:
-        table.add_row(item.key, f"{item.size:,}", str(item.version), item.unreadable)
-    console = Console(width=None if os.isatty(1) else 200)
-    console.print(table if items else f"no record begins with {prefix!r}" if prefix else "the state is empty")
+        table.add(item.key, f"{item.size:,}", str(item.version), item.unreadable)
+    console().print(table if items else f"no record begins with {prefix!r}" if prefix else "the state is empty")
 
 
 def get(key: Annotated[str, typer.Argument(help="The whole key, as ls shows it.")]) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from pilotlight.cli.printing import console
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.trace import Job
@@ -17,6 +16,7 @@ from pilotlight.replay.convert import convert_openb, convert_philly
 from pilotlight.replay.stats import Stats, measure, read_stats, write_stats
 from pilotlight.replay.synth import synthesise
 from pilotlight.replay.trace import DAY, read_text, read_trace, window, write_trace
+from pilotlight.report.sheet import Column, Sheet
 from pilotlight.settings import default_file
 from pilotlight.units import HOUR, human
 
@@ -138,7 +138,7 @@ def _show(jobs: Sequence[Job], name: str, *, as_json: bool, measured: Stats | No
     if as_json:
         typer.echo(json.dumps({"file": name, **figures}))
         return
-    table = Table(title=name, show_header=False)
+    table = Sheet(Column(), Column(kind="figure"), title=name)
     for key, value in figures.items():
-        table.add_row(key.removesuffix("_s").replace("_", " "), human(value) if key.endswith("_s") else f"{value:,}")
-    Console().print(table)
+        table.add(key.removesuffix("_s").replace("_", " "), human(value) if key.endswith("_s") else f"{value:,}")
+    console().print(table)

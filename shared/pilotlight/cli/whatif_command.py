@@ -75,25 +75,22 @@ def _json(case: Case, figures: list[Any]) -> dict[str, Any]:
 
 
 def _show(told: dict[str, tuple[Case, list[Any]]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
+
+    out = console()
     for name, (case, figures) in told.items():
-        table = Table(
-            title=Text.assemble((name, "bold"), f": {case.title}"), title_justify="left", box=None, show_header=False
-        )
-        table.add_column(no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(style="dim")
+        title = Text.assemble((name, "bold"), f": {case.title}")
+        table = Sheet(Column(), Column(kind="figure"), Column(style="dim"), title=title)
         for figure in figures:
             style = "yellow" if figure.printed else ""
             how = f"as printed, not right: {figure.how}" if figure.printed else figure.how
-            table.add_row(Text(figure.name, style=style), Text(_value(figure), style=style), how)
-        console.print(table)
+            table.add(Text(figure.name, style=style), Text(_value(figure), style=style), how)
+        out.print(table)
         inputs = ", ".join(f"{key} {value}" for key, value in case.inputs.items())
-        console.print(Text(f"from {case.source}: {inputs}\n", style="dim"))
+        out.print(Text(f"from {case.source}: {inputs}\n", style="dim"))
 
 
 def _value(figure: Any) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from pilotlight.facts.budget import Meter, Rung, Spent
+from pilotlight.report.sheet import Column, Sheet
 from pilotlight.units import cents
 
 WARM, HOT = Decimal("0.5"), Decimal("0.8")
@@ -23,16 +23,26 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     rung: Rung | None = None
 
 
-def table(rows: Iterable[Standing]) -> Table:
+_COLUMNS = (
+    Column("budget"),
+    Column("limit", "figure"),
+    Column("settled and held", "figure"),
+    Column("billed", "figure"),
+    Column("metered", "figure"),
+    Column("used", "figure"),
+    Column("period ends with"),
+    Column("runs out"),
+    Column("step"),
+)
+
+
+def table(rows: Iterable[Standing]) -> Sheet:
     """The table; the cluster's name only where there are several."""
     found = list(rows)
     many = len({row.cluster for row in found}) > 1
-    heads = ["budget", "limit", "settled and held", "billed", "metered", "used", "period ends with", "runs out", "step"]
-    made = Table(*(["cluster"] if many else []), *heads, header_style="bold", box=None, pad_edge=False)
-    for column in made.columns[(2 if many else 1) : -3]:
-        column.justify = "right"
+    made = Sheet(*([Column("cluster", "name")] if many else []), *_COLUMNS)
     for row in found:
-        made.add_row(*([row.cluster] if many else []), *_cells(row))
+        made.add(*([row.cluster] if many else []), *_cells(row))
     return made
 
 

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pilotlight.decide.money.month import Amount, Month, cents
+from pilotlight.report.sheet import Column, Sheet
 from pilotlight.report.terminal import shown
 from pilotlight.units import Usd
 
@@ -90,16 +90,10 @@ def render(month: Month) -> RenderableType:
         )
     ]
     for title, lines in parts(month):
-        table = Table(
-            title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False
-        )
-        table.add_column(min_width=30, overflow="fold")
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(style="dim")
+        table = Sheet(Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=title)
         for line in lines:
             style = "yellow" if line.name == "idle" else ""
-            table.add_row(Text(line.name, style=style), f"{line.gpu_hours:,.1f} h", f"${line.usd:,.2f}", line.note)
+            table.add(Text(line.name, style=style), f"{line.gpu_hours:,.1f} h", f"${line.usd:,.2f}", line.note)
         if lines:
             blocks += ["", table]
     return Group(*blocks, "", *(Text(note, style="dim") for note in notes(month)))

@@ -42,7 +42,7 @@ def page(
         sentence=sentence(ours),
         against=against(ours, results[1:]),
         tiles=_tiles(ours),
-        headings=[heading.replace("-\n", "") for heading, _ in columns],
+        headings=[heading for heading, _ in columns],
         rows=[[cell(result) for _, cell in columns] for result in results],
         curves=_curves(results, series),
         dollars=_dollars(results, series),

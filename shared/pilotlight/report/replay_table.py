@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from pilotlight.facts.trace import Result, Spread
+from pilotlight.report.sheet import Column as Shown
+from pilotlight.report.sheet import Sheet
 from pilotlight.units import Seconds, Usd
 
 Column = tuple[str, Callable[[Result], str]]
-"""A heading (its words on lines of their own), and what stands below it."""
+"""A heading, and what stands below it."""
 
 
 def as_json(result: Result) -> dict[str, object]:
@@ -33,15 +33,13 @@ def as_json(result: Result) -> dict[str, object]:
     }
 
 
-def table(results: Sequence[Result]) -> Table:
-    """The results side by side, in the order given. On a narrow terminal names fold and figures stay whole."""
+def table(results: Sequence[Result]) -> Sheet:
+    """The results side by side, in the order given."""
     columns = columns_for(results)
-    shown = Table(title=_title(results), title_justify="left", title_style="", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    shown.add_column("policy", overflow="fold")
-    for heading, _ in columns[1:]:
-        shown.add_column(heading, justify="right", no_wrap=True)
+    figures = (Shown(heading, "figure") for heading, _ in columns[1:])
+    shown = Sheet(Shown("policy", "name"), *figures, title=Text(_title(results)))
     for i, result in enumerate(results):
-        shown.add_row(*(Text(cell(result)) for _, cell in columns), style="bold" if i == 0 else "")
+        shown.add(*(cell(result) for _, cell in columns), style="bold" if i == 0 else "")
     return shown
 
 
@@ -50,17 +48,17 @@ def columns_for(results: Sequence[Result]) -> list[Column]:
     columns: list[Column] = [
         ("policy", lambda r: r.policy),
         ("dollars", lambda r: usd(r.cost_usd)),
-        ("x\nbound", lambda r: multiple(r.x_integral)),
-        ("GPUs\nused", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
-        ("mean\nwait", lambda r: wait(r.wait_s.mean)),
-        ("P95\nwait", lambda r: wait(r.wait_s.p95)),
-        ("P99\nwait", lambda r: wait(r.wait_s.p99)),
+        ("x bound", lambda r: multiple(r.x_integral)),
+        ("GPUs used", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
+        ("mean wait", lambda r: wait(r.wait_s.mean)),
+        ("P95 wait", lambda r: wait(r.wait_s.p95)),
+        ("P99 wait", lambda r: wait(r.wait_s.p99)),
         ("launches", lambda r: f"{r.launches:,}"),
     ]
     if any(r.interruptions for r in results):
-        columns.append(("inter-\nruptions", lambda r: f"{r.interruptions:,}"))
+        columns.append(("interruptions", lambda r: f"{r.interruptions:,}"))
     if any(r.jobs_done < r.jobs for r in results):
-        columns.append(("jobs\ndone", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
+        columns.append(("jobs done", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
     return columns
 
 
