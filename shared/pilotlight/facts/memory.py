@@ -78,12 +78,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
     was last lit for. ``in_flight`` still boots; ``came`` is ready and its pods are not bound yet: nothing more is
     bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are pools whose cloud keeps
-    their last node, and until when that is believed. ``rests`` are nodes that a person opened while they were given
-    back, and until when they stay.
+    their last node, and until when that is believed. ``believing``: there are pods that should fit where they are not
+    bound. ``rests`` are nodes that a person opened while they were given back, and until when they stay.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
     misfits: tuple[Misfit, ...] = ()
+    believing: bool = False
     backoffs: tuple[Backoff, ...] = ()
     idle_since: dict[str, datetime] = {}
     last_buy: dict[str, datetime] = {}

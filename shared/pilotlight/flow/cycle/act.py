@@ -99,7 +99,9 @@ class Act:
         What an earlier call on this pool did not get is not asked for again.
         """
         deps, n = self.deps, sending.step.n
-        refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
+        refused = ""
+        if deps.policy.budgets:
+            refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
             sending.end("denied", code="budget", note=refused, count=0)
             return

@@ -91,9 +91,9 @@ class Cycle:
         """Observe, decide, record, act, tell."""
         snapshot, money, left = self.observe()
         plan = decide(self.deps, snapshot, self.aim, money=money)
-        doubted = doubt(self.deps, snapshot, plan, self.aim.refused)
-        if doubted is not snapshot:
-            snapshot, plan = doubted, decide(self.deps, doubted, self.aim, money=money)
+        if snapshot.memory.believing or any(group.verdict == "fits" for group in plan.pods):
+            snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
+            plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
         again = carry_on(self.deps, snapshot, left, self.held)
         record = self.record(snapshot, plan)
         if record is None:
@@ -118,6 +118,8 @@ class Cycle:
         snapshot = with_flights(self.deps, snapshot)
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
+        if not self.deps.policy.budgets:
+            return snapshot, NO_BUDGETS, left
         kept = keeper.keep(self.deps, snapshot, self.held.keep)
         findings = (*kept.snapshot.findings, *kept.findings)
         return replace(kept.snapshot, findings=findings), kept.money, left
@@ -163,9 +165,11 @@ class Cycle:
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
         messages += () if record.messages else endings(deps, done.plan, done.id, done.at)
         done = msgspec.structs.replace(done, messages=messages)
-        instance_lifetimes.released(deps, snapshot, done)
+        if released(done):
+            instance_lifetimes.released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
-        budget_holds.after(deps, done)
+        if deps.policy.budgets:
+            budget_holds.after(deps, done)
         return done
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+import msgspec
+
 from pilotlight.decide.capacity.misfits import beliefs, findings, given_up, misfits
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
@@ -17,24 +19,20 @@ from pilotlight.flow.memory.lease import LOST
 from pilotlight.state_schema.decisions import BELIEFS
 
 
-def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]) -> Snapshot:
-    """The look without what is believed no longer: then it is to be decided anew. The same look where all stays.
+def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]) -> tuple[Snapshot, bool]:
+    """The look without what is believed no longer, and whether that is anything: then it is to be decided anew.
 
     ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
     """
-    if not snapshot.view.pending:
-        return snapshot
     was = BELIEFS.read(deps.state, deps.name)
     now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now)
     found = misfits(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
-    if now != was.values:
-        try:
-            BELIEFS.write(deps.state, deps.name, was, now)
-        except Conflict:
-            raise Busy(LOST) from None
-    if not found:
-        return snapshot
-    memory = given_up(snapshot.memory, found, snapshot.now)
+    try:
+        BELIEFS.write(deps.state, deps.name, was, now)
+    except Conflict:
+        raise Busy(LOST) from None
+    memory = given_up(snapshot.memory, found, snapshot.now) if found else snapshot.memory
+    memory = msgspec.structs.replace(memory, believing=bool(now))
     remembered = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     told = (*snapshot.findings, *findings(found, snapshot.view.pending))
-    return replace(snapshot, memory=memory, was=remembered, findings=told)
+    return replace(snapshot, memory=memory, was=remembered, findings=told), bool(found)
