@@ -2,18 +2,16 @@
 
 from datetime import datetime
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.facts.messages import PodPending
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.memory import lease, ledger
-
-CLAIM_S = 3600.0
-"""An event that was handled is known for so long: its second delivery costs one read."""
+from pilotlight.state_schema.marks import EVENT
 
 
 def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer:
     """What one pod-pending event leads to. A pod whose capacity is on its way needs no look at the cluster."""
-    claim = f"event/{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
+    claim = f"{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known
     # What is known costs a cold start nothing of this.
@@ -28,7 +26,7 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     answer = cycle.run_cycle(deps, "provision", trigger, cycle.Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
     if answer.outcome not in ("nothing", "at-work"):
-        deps.state.put(late or claim, MARK.write(Mark(note=answer.decision)), ttl_s=CLAIM_S)
+        EVENT.put(deps.state, late or claim, Mark(note=answer.decision))
     return answer
 
 
@@ -38,10 +36,10 @@ def _refused(event: PodPending) -> dict[str, datetime]:
 
 
 def _handled(deps: Deps, claim: str, why: str = "this event was handled already") -> Answer | None:
-    stored = deps.state.get(claim)
-    if stored is None:
+    found = EVENT.get(deps.state, claim)
+    if found is None:
         return None
-    return Answer(decision=MARK.read(claim, stored.value).note, did=(), why=why, outcome="known")
+    return Answer(decision=found.value.note, did=(), why=why, outcome="known")
 
 
 def _seen_to(deps: Deps) -> Answer | None:
@@ -68,4 +66,4 @@ def _late(deps: Deps, event: PodPending) -> str:
     now = deps.now()
     if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:
         return ""
-    return f"event/{deps.name}/late-{now:%Y%m%d%H%M}"
+    return f"{deps.name}/late-{now:%Y%m%d%H%M}"

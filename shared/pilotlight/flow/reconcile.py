@@ -1,6 +1,6 @@
 """A schedule tick: settle what booted, put out what idles, catch demand whose event was lost."""
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.credential import remind
@@ -11,7 +11,7 @@ from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.rescues import carry_on, seen
 from pilotlight.flow.memory import ledger
-from pilotlight.ports import Stored
+from pilotlight.state_schema.marks import SILENT
 from pilotlight.units import Seconds, clock_seconds, human
 
 SILENT_S: Seconds = 600.0
@@ -37,20 +37,12 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     return answer
 
 
-def _key(deps: Deps) -> str:
-    return f"silent/{deps.name}"
-
-
-def _since(deps: Deps, stored: Stored) -> Seconds:
-    return float(MARK.read(_key(deps), stored.value).note)
-
-
 def _answers_again(deps: Deps) -> None:
     """Ticks work: forget since when they failed, and say so where the silence was told."""
-    stored = deps.state.get(_key(deps))
-    if stored is None:
+    silent = SILENT.get(deps.state, deps.name)
+    if silent is None:
         return
-    since = _since(deps, stored)
+    since = float(silent.value.note)
     fingerprint = f"silent/{since:.0f}"
     if ledger.was_told(deps.state, deps.name, fingerprint):
         now = deps.now()
@@ -67,7 +59,7 @@ def _answers_again(deps: Deps) -> None:
             at=now,
         )
         send(deps, (alert_out(alert, f"silent-{since:.0f}.over"),))
-    deps.state.delete(_key(deps))
+    SILENT.delete(deps.state, deps.name)
 
 
 def _silence(deps: Deps, failed: Retry | Denied) -> None:
@@ -76,10 +68,10 @@ def _silence(deps: Deps, failed: Retry | Denied) -> None:
     A store that is down cannot remember: it raises.
     """
     now = clock_seconds(deps.now())
-    stored = deps.state.get(_key(deps))
-    since = now if stored is None else _since(deps, stored)
-    if stored is None:
-        deps.state.put(_key(deps), MARK.write(Mark(note=str(now))))
+    silent = SILENT.get(deps.state, deps.name)
+    since = now if silent is None else float(silent.value.note)
+    if silent is None:
+        SILENT.put(deps.state, deps.name, Mark(note=str(now)))
     fingerprint, refused = f"silent/{since:.0f}", isinstance(failed, Denied)
     if (now - since < SILENT_S and not refused) or ledger.was_told(deps.state, deps.name, fingerprint):
         return

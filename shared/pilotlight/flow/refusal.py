@@ -2,14 +2,14 @@
 
 import logging
 
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.memory import lease, ledger
-from pilotlight.flow.provision import CLAIM_S
+from pilotlight.state_schema.marks import EVENT
 from pilotlight.units import human
 
 DENIALS: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
@@ -19,8 +19,8 @@ _log = logging.getLogger("pilotlight")
 
 def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
     """What one refusal leads to. One that is known, too old, or of a group that is none of ours changes nothing."""
-    claim = f"event/{deps.name}/{failed.identity}"
-    if failed.identity and deps.state.get(claim) is not None:
+    claim = f"{deps.name}/{failed.identity}"
+    if failed.identity and EVENT.get(deps.state, claim) is not None:
         return Answer(decision="", did=(), why="this refusal was handled already", outcome="known")
     pool = pool_of(deps.policy, failed.group, deps.name)
     why = _of_no_use(deps, failed, pool)
@@ -35,7 +35,7 @@ def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Ans
         return reconcile(deps, tick, dry_run=True)
     _remember(deps, failed, pool)
     if failed.identity:
-        deps.state.put(claim, MARK.write(Mark(note=failed.group)), ttl_s=CLAIM_S)
+        EVENT.put(deps.state, claim, Mark(note=failed.group))
     return reconcile(deps, tick)
 
 

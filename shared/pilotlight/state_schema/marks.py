@@ -13,7 +13,7 @@ CHAT = Table("chat", MARK)
 """``<chat id>``: where Telegram says a chat has moved."""
 
 EVENT = Table("event", MARK, 3600.0)
-"""``<cluster>/<pod>/<identity>``: an event was taken in."""
+"""``<cluster>/<identity>``: an event was handled; its second delivery costs one read."""
 
 FLUSH = Table("flush", MARK, 5.0)
 """``all``: what waits was told just now."""
