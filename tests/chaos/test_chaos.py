@@ -15,11 +15,10 @@ from pilotlight.chaos.serial_run import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
 from pilotlight.decide.money import budget_balance
-from pilotlight.decide.money import holds as hold_rules
 from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
-from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.decisions import NodeVerdict, Step
 from pilotlight.flow.billing import meter
 from pilotlight.flow.books import budget_holds as holds
 from pilotlight.flow.books import ladder
@@ -27,21 +26,23 @@ from pilotlight.flow.cycle import act, cycle
 from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.look import snapshot
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.memory import lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
+from pilotlight.ports import ABSENT
+from pilotlight.units import Seconds
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def test_two_hundred_seeds_break_nothing() -> None:
+def test_a_hundred_seeds_break_nothing() -> None:
     """Deaths before and after every effect, doubles, drops, refusals and budgets: every count stays zero."""
-    found = total(sweep(range(200), 40, os.cpu_count() or 1))
+    found = total(sweep(range(100), 40, os.cpu_count() or 1))
     assert [v for outcome in found.broken for v in (outcome.seed, *outcome.violations)] == []
-    assert found.runs == 200
-    assert found.deaths > 200
-    assert found.launches > 200
+    assert found.runs == 100
+    assert found.deaths > 100
+    assert found.launches > 100
 
 
 def test_a_seed_repeats_exactly() -> None:
@@ -62,7 +63,9 @@ def test_threads_and_processes_break_nothing() -> None:
 def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cloud that always sells one node more than it was asked for: the log and the store stay in a folder."""
     grow = WorldPools.grow
-    monkeypatch.setattr(WorldPools, "grow", lambda self, pool, to, zone="": grow(self, pool, to + 1, zone))
+    monkeypatch.setattr(
+        WorldPools, "grow", lambda self, pool, to, zone="", **gate: grow(self, pool, to + 1, zone, **gate)
+    )
     outcome = next(found for found in (parallel_run.run(seed, 20) for seed in range(20)) if found.violations)
     folder = Path(outcome.folder)
     try:
@@ -75,18 +78,34 @@ def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.
 def no_lease(patch: pytest.MonkeyPatch) -> None:
     """Every delivery believes that it holds the cluster."""
 
-    def acquire(state: Any, clock: Any, cluster: str, holder: str) -> Lease:
-        return Lease(state, clock, f"lease/{cluster}", lease._Lease(fence=1, holder=holder), 1)
+    patch.setattr(lease, "acquire", lambda state, clock, cluster, holder: _Nobodys(state, clock, cluster))
 
-    patch.setattr(lease, "acquire", acquire)
-    patch.setattr(Lease, "keep", lambda self, sure=False: None)
-    patch.setattr(Lease, "release", lambda self: None)
+
+class _Nobodys(Lease):
+    """A lease that is written nowhere."""
+
+    def __init__(self, state: Any, clock: Any, cluster: str) -> None:
+        self.fence, self._ran = 1, clock.stopwatch()
+
+    def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
+        """It is ours."""
+
+    def release(self) -> None:
+        """Nobody notices."""
 
 
 def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
     """Neither the decision nor its ledger entry is written before the cloud is called."""
-    patch.setattr(ledger, "write", lambda state, record, if_version=None: 0)
+    patch.setattr(ledger, "write", lambda state, record, if_version=None: ABSENT)
     patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
+    patch.setattr(steps, "planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps])
+
+
+class _Sending(steps.Sending):
+    """A step that lies nowhere."""
+
+    def _put(self, step: Step) -> None:
+        self.step = step
 
 
 def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -129,9 +148,9 @@ def scale_down_by_count(patch: pytest.MonkeyPatch) -> None:
     _take_busy_nodes(patch)
     true_release = act.Act._release
 
-    def release(self: Any, node: NodeVerdict, effect: Any) -> Any:
-        oldest = min((n for n in self.sight.view.nodes if n.pool == node.pool), key=lambda n: n.created_at)
-        return true_release(self, msgspec.structs.replace(node, node=oldest.name, instance=oldest.instance), effect)
+    def release(self: Any, node: NodeVerdict, sending: Any) -> Any:
+        oldest = min((n for n in self.snapshot.view.nodes if n.pool == node.pool), key=lambda n: n.created_at)
+        return true_release(self, msgspec.structs.replace(node, node=oldest.name, instance=oldest.instance), sending)
 
     patch.setattr(act.Act, "_release", release)
 
@@ -139,18 +158,13 @@ def scale_down_by_count(patch: pytest.MonkeyPatch) -> None:
 def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
     """What was placed of a gang stays when the rest cannot be, and is bought."""
     patch.setattr(gangs.Savepoint, "restore", lambda self, run: None)
-    patch.setattr(act.Act, "_roll_back_gangs", lambda self: None)
+    patch.setattr(act.Act, "_break", lambda self, gangs: None)
 
 
 def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Purchases are planned and made whatever the budgets leave."""
     patch.setattr(budget_balance.Purse, "room", lambda self, terms: [])
     patch.setattr(holds, "reserve", lambda *args: "")
-
-
-def nothing_settled(patch: pytest.MonkeyPatch) -> None:
-    """A node that stopped has cost nothing: all that was held for it is free again."""
-    patch.setattr(hold_rules, "settled", lambda meter, account, hold, ended_at: hold_rules.released(account, hold.id))
 
 
 def counted_anew(patch: pytest.MonkeyPatch) -> None:
@@ -182,7 +196,7 @@ def ends_overtake(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_flushed(patch: pytest.MonkeyPatch) -> None:
     """What could not be told at once is left."""
-    patch.setattr(flush, "flush", lambda *_, **__: Answer(decision="", did=(), why=""))
+    patch.setattr(flush, "flush", lambda *_, **__: Answer(decision="", did=(), why="", outcome="nothing"))
 
 
 def proofs_not_looked_at(patch: pytest.MonkeyPatch) -> None:
@@ -242,7 +256,6 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
         ),
         pytest.param(scale_down_by_count, {"killed_work"}, id="scale-down by count"),
         pytest.param(budgets_not_asked, {"cap_overruns"}, id="budgets not asked before the buy"),
-        pytest.param(nothing_settled, {"leaked_holds"}, id="what a stopped node cost is not settled"),
         pytest.param(counted_anew, {"miscounted_dollars"}, id="a node's time is counted anew at every look"),
         pytest.param(rungs_forgotten, {"ladder_slips"}, id="where a budget stood is forgotten"),
         pytest.param(nobody_climbs, {"ladder_slips"}, id="a budget never climbs"),

@@ -18,7 +18,7 @@ from pilotlight.adapters.pools.world import ServedPools
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.chaos.ports import Hazard, HazardChannel, HazardOutbox, HazardState, Sees
-from pilotlight.chaos.scene import CATALOG, CHANNEL
+from pilotlight.chaos.scene import CATALOG, CHANNEL, Skew
 from pilotlight.chaos.setting import HEADERS, SkewedClock, drawn
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.settings import Settings
@@ -91,13 +91,14 @@ def _app(hand: Hand, line: Line) -> App:
     _, scene, luck = drawn(hand.seed, hand.deliveries)
     luck.begin(Random(f"{hand.seed}/{hand.worker}/{hand.life}"))
     world = WorldClient(hand.url)
-    clock = SkewedClock(ServedClock(world), scene.skews_s[hand.worker])
+    true = ServedClock(world)
+    clock, store = SkewedClock(true, scene.skews[hand.worker]), SkewedClock(true, Skew(scene.store_s))
     hazard = Hazard(f"w{hand.worker}", luck, line.at, line.say)
     return app(
         Settings(mode="act"),
         cluster=ServedCluster(world),
         pools=ServedPools(world),
-        state=HazardState(SqliteState(hand.file, ServedClock(world)), hazard, line),
+        state=HazardState(SqliteState(hand.file, store), hazard, line),
         outbox=HazardOutbox(hazard, line),
         channels={CHANNEL: HazardChannel(hazard, line)},
         clock=clock,

@@ -6,6 +6,7 @@ double_buys             a demand bought for again while all that was first bough
 cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's, or what
                         a budget's nodes have cost and will until their work ends above its limit
 killed_work             a node given back with a GPU pod on it
+false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
 leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
                         or a budget charged otherwise than its nodes cost
@@ -30,6 +31,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from pilotlight.chaos.books import Books
+from pilotlight.chaos.forgeries import Forgeries
 from pilotlight.chaos.luck import LEASE_S
 from pilotlight.chaos.purchases import Purchases
 from pilotlight.chaos.spend_invariants import SpendInvariants
@@ -46,6 +48,7 @@ Kind = Literal[
     "double_buys",
     "cap_overruns",
     "killed_work",
+    "false_evictions",
     "lost_demands",
     "leaked_holds",
     "stuck_gangs",
@@ -61,6 +64,10 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+Apart = Literal["late_launches", "late_releases", "late_kills"]
+APART: tuple[Apart, ...] = get_args(Apart)
+"""Counted, and no violations: what a request did whose worker stood still between its last check and the first byte."""
+
 _changed = msgspec.json.Decoder(CapacityChanged)
 _alert = msgspec.json.Decoder(Alert)
 _NAMES = {kind: name for name, kind in TYPES.items()}
@@ -75,8 +82,9 @@ class Violation(NamedTuple):
     text: str
 
 
-MENDED_S: Seconds = LEASE_S + 60
-"""What a dead worker left behind is mended so soon: the first tick may still find its lease."""
+MENDED_S: Seconds = 600 + LEASE_S + 60
+"""What a dead worker left behind is mended so soon: a mark of ours ends by itself, and the first tick after that may
+still find a lease."""
 
 
 class Invariants:
@@ -89,6 +97,7 @@ class Invariants:
         self.books = books
         self.spend = SpendInvariants(books, policy.budgets)
         self.tellings = Tellings()
+        self.forgeries = Forgeries(world, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []
         self._world = world
@@ -96,7 +105,15 @@ class Invariants:
         self._lock = world.lock
         self._outbox: dict[str, Outgoing] = {}
         self._cordons: dict[str, Seconds] = {}
+        self._late: dict[str, str] = {}
+        self.apart: Counter[Apart] = Counter()
+        """What requests did that no check could stop any more."""
         world.on_change.append(self._changed)
+
+    def unguarded(self, worker: str, call: str) -> None:
+        """A worker stands still after its last check and before the first byte: what that request does comes late."""
+        with self._lock:
+            self._late[worker] = call
 
     def broke(self, kind: Kind, text: str) -> None:
         """Note a violation."""
@@ -136,23 +153,31 @@ class Invariants:
             self.purchases.observed(worker, view.pending)
 
     @contextmanager
-    def launching(self, worker: str, pool: str, zone: str) -> Iterator[None]:
-        """Around a call that may launch nodes."""
+    def launching(self, worker: str, decision: str, pool: str, zone: str) -> Iterator[None]:
+        """Around a call of a worker that may launch nodes, for what it had decided last when it made the call."""
         with self._lock:
             before = set(self._world.nodes)
             try:
                 yield
             finally:
                 nodes = tuple(node for id, node in self._world.nodes.items() if id not in before)
-                if nodes:
+                if nodes and self._late.pop(worker, ""):
+                    self.apart["late_launches"] += len(nodes)
+                    self.purchases.came_late(pool, nodes)
+                elif nodes:
                     self.launched[pool] += len(nodes)
-                    self.purchases.launched(worker, pool, zone, nodes)
+                    self.purchases.launched(worker, decision, pool, zone, nodes)
 
     def releasing(self, worker: str, pool: str, instance: str) -> None:
         """Before an instance is given back."""
         with self._lock:
             node = self._world.nodes.get(instance)
             if node is None or node.pool != pool:
+                return
+            if self._late.pop(worker, ""):
+                self.apart["late_releases"] += 1
+                self.apart["late_kills"] += len(node.jobs)
+                self.purchases.lost.add(pool)
                 return
             self.released[pool] += 1
             if node.jobs and not node.doomed_s:
@@ -244,4 +269,6 @@ def _same(first: Outgoing, again: Outgoing) -> bool:
     if (first.type, again.type) != (_ALERT, _ALERT):
         return (first.type, first.data) == (again.type, again.data)
     alert, other = _alert.decode(first.data), _alert.decode(again.data)
+    if alert.kind == "silent":  # Two workers may tell it, each by how long it was until then.
+        other = msgspec.structs.replace(other, what=alert.what, why=alert.why)
     return alert == msgspec.structs.replace(other, at=alert.at)

@@ -14,6 +14,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
+from pilotlight.ports import CALL_S
 from pilotlight.units import Seconds
 
 LEASE_S: Seconds = 60.0
@@ -31,15 +32,22 @@ RATES: dict[Port, tuple[float, ...]] = {
 """Shares of a port's calls that fail; each seed draws one for each port."""
 DEATHS = (0.0, 0.004, 0.01, 0.03)
 """Shares of calls before which the caller dies."""
+STALLS = (0.0, 0.0, 0.004, 0.015)
+"""Shares of points at which a worker stands still, between two calls or within one."""
+STALLS_S = ((0.0, 20.0), (LEASE_S - 5, LEASE_S + 30), (LEASE_S, 10 * LEASE_S))
+"""How long: what any network does, about a lease, up to ten of them."""
+UNGUARDED = (0.0, 0.0, 0.0, 0.1)
+"""Shares of changes of a cloud whose worker stands still after its last check and before the first byte."""
 OUTAGE_S = (30.0, 900.0)
 WITHIN_S = 1200.0
 """An outage begins within so long of the start."""
 
-When = Literal["before", "half", "after"]
+When = Literal["before", "half", "after", "late"]
 
 
 class Fault(NamedTuple):
-    """An error of one call. "after" is a call that worked and whose answer was lost; "half" did a part of it."""
+    """An error of one call. "after" is a call that worked and whose answer was lost; "half" did a part
+    of it; one that is "late" arrives within its deadline, after its caller gave up."""
 
     when: When
     error: PilotlightError
@@ -60,6 +68,7 @@ class Luck:
         self._rng = rng
         self._rates = {port: rng.choice(rates) for port, rates in RATES.items()}
         self.death = rng.choice(DEATHS)
+        self._stall, self._unguarded = rng.choice(STALLS), rng.choice(UNGUARDED)
         self.outages = tuple(_outage(rng, port) for port in RATES if rng.random() < 0.15)
 
     def begin(self, rng: Random) -> None:
@@ -69,7 +78,21 @@ class Luck:
     def calm(self) -> None:
         """From now on nothing fails."""
         self._rates = dict.fromkeys(RATES, 0.0)
-        self.death, self.outages = 0.0, ()
+        self.death, self._stall, self._unguarded, self.outages = 0.0, 0.0, 0.0, ()
+
+    def stall_s(self, rng: Random) -> Seconds:
+        """How long a worker stands still where it is now; mostly not at all."""
+        return rng.uniform(*rng.choice(STALLS_S)) if self._stall and rng.random() < self._stall else 0.0
+
+    def drip_s(self, rng: Random) -> Seconds:
+        """How long a request that was let out is on its way. Beyond ``CALL_S`` its worker stood still before it."""
+        if self._unguarded and rng.random() < self._unguarded:
+            return rng.uniform(CALL_S + 1, 10 * LEASE_S)
+        return rng.choice((0.0, 0.0, rng.uniform(0, CALL_S))) if self._stall else 0.0
+
+    def late_s(self) -> Seconds:
+        """How long after its caller gave up a request still arrives."""
+        return self._rng.uniform(0, CALL_S)
 
     def fault(self, port: Port, method: str, conditional: bool, now_s: Seconds) -> Fault | None:
         """What befalls this call, if anything. ``conditional`` calls may also lose a compare-and-set."""

@@ -4,15 +4,15 @@ A point is before a call of a port, while a request that was let out is on its w
 """
 
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.invariants import Violation
 from pilotlight.chaos.luck import LEASE_S, Luck
-from pilotlight.chaos.ports import ON_ITS_WAY
+from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY
 from pilotlight.chaos.post import Delivery, Post
 from pilotlight.chaos.scene import Scene
 from pilotlight.chaos.serial_run import Process
@@ -72,9 +72,13 @@ class Play:
         """It goes on, and all settles down."""
         while self.workers[0].busy:
             self.workers[0].resume()
+        self.stop()
+        settle_down(self.setting, self.post, self.setting.store())
+
+    def stop(self) -> None:
+        """End the workers, whatever they are at."""
         for worker in self.workers:
             worker.end()
-        settle_down(self.setting, self.post, SqliteState(self.setting.file, self.setting.world.clock))
 
     def passed(self) -> list[Violation]:
         """Budgets that were passed in truth."""
@@ -89,21 +93,23 @@ class Play:
 def every_stall(scene: Scene, before: Callable[[Play], None], meanwhile: Callable[[Play], None]) -> Iterator[Stall]:
     """What one stall breaks, at each point of a reconcile that begins after ``before``; ``meanwhile`` happens in it.
 
-    An answer and the next call are much the same to the code: at the one a stall lasts little over a lease, at the
-    other ten. A request that was let out arrives within its deadline: later is the one stall that nobody can guard
-    against.
+    A stall lasts little over a lease and ten leases in turn. A request that was let out arrives within its deadline:
+    later is the one stall that nobody can guard against.
     """
-    point = 0
+    point, lasts = 0, cycle(STALLS_S)
     while True:
         with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
             play = Play(scene, Path(folder) / "state.db")
             before(play)
             call = play.stand(point)
+            point += 1
+            if call.endswith(ANSWERED):  # To the code the same as before its next call.
+                play.stop()
+                continue
             if call:
-                play.wait(CALL_S if call.endswith(ON_ITS_WAY) else STALLS_S[point % len(STALLS_S)])
+                play.wait(CALL_S if call.endswith(ON_ITS_WAY) else next(lasts))
                 meanwhile(play)
             play.end()
         if not call:
             return
-        point += 1
         yield Stall(call, (*play.setting.invariants.violations, *play.passed()), tuple(play.setting.lines))

@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.baton import Died
 from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.ports import HazardCluster, HazardPools
@@ -50,7 +49,7 @@ def run(seed: int, deliveries: int) -> Outcome:
         parallel.work()
     finally:
         parallel.end()
-    settle_down(parallel.setting, parallel.post, SqliteState(folder / "state.db", parallel.setting.world.clock))
+    settle_down(parallel.setting, parallel.post, parallel.setting.store())
     outcome = Outcome.of(seed, parallel.setting, parallel.delivered, parallel.deaths)
     if not outcome.violations:
         rmtree(folder)
@@ -68,10 +67,10 @@ class ParallelRun:
         self.delivered = 0
         self._left = deliveries
         self.post = Post(self.setting, self._rng)
-        SqliteState(file, self.setting.world.clock)  # The file is there before the first worker.
+        self.setting.store()  # The file is there before the first worker.
         hand = Hand(seed, deliveries, 0, 0, "", file)
         kinds = (_Process, _Thread)
-        self._workers = [kinds[n % 2](self, hand._replace(worker=n)) for n in range(len(scene.skews_s))]
+        self._workers = [kinds[n % 2](self, hand._replace(worker=n)) for n in range(len(scene.skews))]
 
     @property
     def deaths(self) -> int:
@@ -194,9 +193,10 @@ class _Process(_Worker):
         self._line: Any = None
         hazard = run.setting.hazard(hand.worker, self._pause)
         self._server = WorldServer(run.setting.world, 0)
-        invariants, world = run.setting.invariants, run.setting.world
-        self._server.service.cluster = HazardCluster(WorldCluster(world), hazard, invariants)  # type: ignore[assignment]
-        self._server.service.pools = HazardPools(world, hazard, invariants)  # type: ignore[assignment]
+        invariants, world, scene = run.setting.invariants, run.setting.world, run.setting.scene
+        cluster = HazardCluster(WorldCluster(world), hazard, invariants, scene.cluster_s)
+        self._server.service.cluster = cluster  # type: ignore[assignment]
+        self._server.service.pools = HazardPools(world, hazard, invariants, scene.cloud_s)  # type: ignore[assignment]
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         self._hears: dict[str, Callable[..., None]] = {
             "at": self._pause,

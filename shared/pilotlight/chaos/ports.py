@@ -1,14 +1,17 @@
 """The ports as an unlucky worker has them: every call may wait, fail before or after its effect, or never return."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck, Port
 from pilotlight.errors import PilotlightError, Unavailable, Unsure
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
+from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, Node, PoolState
 from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import OPEN, Cluster, Gate, Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.pools import WorldPools
@@ -38,10 +41,19 @@ ON_ITS_WAY, ANSWERED = " (on its way)", " (answered)"
 
 class Hazard:
     """One worker's way to the outside. ``pause`` is called before each call, while the request of one that asks a gate
-    is on its way, and before each answer; it gives the world's second. ``say`` is called with a line after it."""
+    is on its way, and before each answer; it gives the world's second. ``say`` is called with a line after it;
+    ``later`` with an effect that comes so many seconds on, after its caller has given up."""
 
-    def __init__(self, worker: str, luck: Luck, pause: Callable[[str], Seconds], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        worker: str,
+        luck: Luck,
+        pause: Callable[[str], Seconds],
+        say: Callable[[str], None],
+        later: Callable[[Seconds, Callable[[], object]], None] = lambda in_s, effect: None,
+    ) -> None:
         self.worker = worker
+        self.later = later
         self.luck = luck
         self.pause = pause
         self.say = say
@@ -65,7 +77,7 @@ class Hazard:
         try:
             if fault is None or fault.when != "before" or type(fault.error) is not Unavailable:
                 gate()
-                if gate is not OPEN:
+                if gate is not OPEN and (fault is None or fault.when != "late"):
                     self.pause(what + ON_ITS_WAY)
             if fault is None:
                 result = effect()
@@ -74,6 +86,8 @@ class Hazard:
                 return result
             if fault.when == "after":
                 effect()
+            if fault.when == "late":
+                self.later(self.luck.late_s(), self._late(what, effect))
             if fault.when == "half" and half is not None:
                 half()
         except Exception as error:
@@ -81,6 +95,16 @@ class Hazard:
             raise
         self.say(f"{what} -> {type(fault.error).__name__} {fault.when}: {fault.error}")
         raise fault.error
+
+    def _late(self, what: str, effect: Callable[[], object]) -> Callable[[], None]:
+        def arrive() -> None:
+            try:
+                effect()
+                self.say(f"{what} arrives late")
+            except PilotlightError as error:
+                self.say(f"{what} arrives late -> {type(error).__name__}: {error}")
+
+        return arrive
 
 
 class HazardState:
@@ -122,20 +146,27 @@ class HazardState:
 
 
 class HazardPools:
-    """A cloud that takes a node with whatever runs on it, as real ones do."""
+    """A cloud that takes a node with whatever runs on it, as real ones do. Its clock is ``off_s`` wrong."""
 
-    def __init__(self, world: World, hazard: Hazard, invariants: Invariants) -> None:
+    def __init__(self, world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0) -> None:
+        self._off = timedelta(seconds=off_s)
         self._world, self._pools, self._call, self._invariants = world, WorldPools(world), hazard, invariants
 
     def describe(self) -> Sequence[PoolState]:
-        return self._call("pools", "describe", self._pools.describe)
+        return [self._timed(pool) for pool in self._call("pools", "describe", self._pools.describe)]
+
+    def _timed(self, pool: PoolState) -> PoolState:
+        booting = (replace(b, requested_at=b.requested_at + self._off) for b in pool.booting)
+        return replace(pool, booting=tuple(booting))
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return self._pools.instance(pool, instance)  # Asked beside the worker: no turn of its own.
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+        decision = self._invariants.purchases.decided(self._call.worker)
+
         def grow(to: int) -> PoolState:
-            with self._invariants.launching(self._call.worker, pool, zone):
+            with self._invariants.launching(self._call.worker, decision, pool, zone):
                 return self._pools.grow(pool, to, zone)
 
         def half() -> None:
@@ -159,15 +190,23 @@ class HazardPools:
 
 
 class HazardCluster:
-    """An API server."""
+    """An API server. Its clock is ``off_s`` wrong."""
 
-    def __init__(self, cluster: Cluster, hazard: Hazard, invariants: Invariants) -> None:
+    def __init__(self, cluster: Cluster, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0) -> None:
+        self._off = timedelta(seconds=off_s)
         self._cluster, self._call, self._invariants = cluster, hazard, invariants
 
     def observe(self) -> ClusterView:
         view = self._call("cluster", "observe", self._cluster.observe)
         self._invariants.observed(self._call.worker, view)
-        return view
+        return replace(view, pending=tuple(map(self._dated, view.pending)), nodes=tuple(map(self._timed, view.nodes)))
+
+    def _dated(self, pod: PodDemand) -> PodDemand:
+        return replace(pod, created_at=pod.created_at + self._off)
+
+    def _timed(self, node: Node) -> Node:
+        idle = node.idle_since + self._off if node.idle_since else None
+        return replace(node, created_at=node.created_at + self._off, idle_since=idle)
 
     def cordon(self, node: str) -> None:
         def cordon() -> None:

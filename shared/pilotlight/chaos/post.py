@@ -25,6 +25,8 @@ ASIDE: tuple[Function, ...] = ("billing_tick", "alert_fanout")
 REFUSED, SPOKE, MAY_GO, GOES = 0.1, 0.1, 0.2, 0.4
 """How likely a cloud says in a minute that it could not launch, what is spent, that it may take a node, or does so."""
 NOTICE_S = 120.0
+FORGED = 0.3
+"""How likely somebody sends a notice in a minute that is not true."""
 
 
 class Delivery(NamedTuple):
@@ -74,15 +76,10 @@ class Post:
 
     def advance(self, to_s: Seconds) -> None:
         """Let time pass, and let come what comes until then."""
-        world, jobs = self._setting.world, self._setting.scene.jobs
-        while self._jobs < len(jobs) and jobs[self._jobs].at_s <= to_s:
-            world.advance(jobs[self._jobs].at_s)
-            self._jobs += 1
-            self._setting.submit(self._jobs - 1)
-        while self._tick_s <= to_s:
-            world.advance(self._tick_s)
-            self._minute(f"t{self._tick_s:.0f}")
-            self._tick_s += TICK_S
+        world = self._setting.world
+        while (next_s := self._next_s()) <= to_s:
+            world.advance(next_s)
+            self._come()
         world.advance(to_s)
 
     @property
@@ -100,13 +97,25 @@ class Post:
 
     def until_next_s(self) -> Seconds:
         """How long it is until something comes, if nobody does anything."""
-        jobs, now_s = self._setting.scene.jobs, self._setting.world.now_s
-        nexts = [
-            self._tick_s,
-            *(d.due_s for d in self._inbox[:1]),
-            *(j.at_s for j in jobs[self._jobs : self._jobs + 1]),
-        ]
-        return max(0.0, min(nexts) - now_s)
+        nexts = [self._next_s(), *(d.due_s for d in self._inbox[:1])]
+        return max(0.0, min(nexts) - self._setting.world.now_s)
+
+    def _next_s(self) -> Seconds:
+        """When the next job, tick or late request comes."""
+        late_s = self._setting.next_late_s()
+        jobs = self._setting.scene.jobs[self._jobs : self._jobs + 1]
+        return min([self._tick_s, *(job.at_s for job in jobs), *([] if late_s is None else [late_s])])
+
+    def _come(self) -> None:
+        now_s = self._setting.world.now_s
+        self._setting.arrive()
+        for job in self._setting.scene.jobs[self._jobs : self._jobs + 1]:
+            if job.at_s <= now_s:
+                self._jobs += 1
+                self._setting.submit(self._jobs - 1)
+        if self._tick_s <= now_s:
+            self._minute(f"t{self._tick_s:.0f}")
+            self._tick_s += TICK_S
 
     def _changed(self, change: Change) -> None:
         if change.what == "pending":
@@ -127,6 +136,10 @@ class Post:
             self._emit("capacity_reconcile", make.refusal(pool, rng.choice(REASONS), f"refusal-{name}"))
         if rng.random() < SPOKE:
             self._emit("billing_tick", make.spending(rng.choice((None, 0.5, 1.0)), f"spending-{name}"))
+        if rng.random() < FORGED:
+            body = make.forged(rng, f"forged-{name}")
+            for _ in range(rng.choice((1, 1, 2))):
+                self._emit("spot_interruption", body)
         spot = [n.id for n in make.world.nodes.values() if n.capacity_type == "spot" and n.ready and not n.doomed_s]
         if spot and rng.random() < MAY_GO:
             self._emit("spot_interruption", make.notice(rng.choice(spot)))

@@ -28,13 +28,15 @@ class _Bought(NamedTuple):
 class Purchases:
     """Told of every decision, look and launch; ``broke`` is told what is wrong with one.
 
-    ``lost`` are pools that lost a node of ours, ``ours`` the nodes that were bought.
+    ``lost`` are pools that lost a node of ours, ``ours`` the nodes that were bought, ``strays`` those of a request
+    that came too late.
     """
 
     def __init__(self, world: World, policy: Policy, books: Books, broke: Callable[[Fault, str], None]) -> None:
         self.records: dict[str, Record] = {}
         self.ours: dict[str, WorldNode] = {}
         self.lost: set[str] = set()
+        self.strays: set[str] = set()
         self._world, self._policy, self._books, self._broke = world, policy, books, broke
         self._decided: dict[str, str] = {}
         self._seen: dict[str, tuple[PodDemand, ...]] = {}
@@ -45,17 +47,30 @@ class Purchases:
         self.records[record.id] = record
         self._decided[worker] = record.id
 
+    def decided(self, worker: str) -> str:
+        """The decision that a worker recorded last."""
+        return self._decided.get(worker, "")
+
     def observed(self, worker: str, pending: Sequence[PodDemand]) -> None:
         """A worker looked at the cluster: it may buy for what waits, and for what runs on a node that is taken."""
         self._seen[worker] = (*pending, *(d for job in self._doomed() for d in job.demands))
 
-    def launched(self, worker: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> None:
-        """A worker's call launched nodes."""
+    def came_late(self, pool: str, nodes: tuple[WorldNode, ...]) -> None:
+        """Nodes came that nobody could call off any more: from now on it is unknown which of a pool's were asked for.
+
+        They must be found and given back or used; until then caps may be passed by as much.
+        """
+        self.ours.update({n.id: n for n in nodes})
+        self.lost.add(pool)
+        self.strays.update(n.id for n in nodes)
+
+    def launched(self, worker: str, mine: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> None:
+        """A worker's call launched nodes, which it made after it had decided ``mine``."""
         self.ours.update({n.id: n for n in nodes})
         doomed = self._doomed()
         waiting = {d.uid: d for job in (*self._world.pending.values(), *doomed) for d in job.demands}
         starts = {d.uid: job.starts for job in (*self._world.pending.values(), *doomed) for d in job.demands}
-        purchase = self._purchase(worker, pool, zone)
+        purchase = self._purchase(mine, pool, zone)
         kind: Fault = "double_buys"
         if purchase is not None:
             decision, buy = purchase
@@ -68,7 +83,8 @@ class Purchases:
             self._bought.append(_Bought(buy, decision, nodes, starts))
         ids = [n.id for n in nodes]
         looked_s = (self.records[purchase[0]].at - START).total_seconds() if purchase else self._world.now_s
-        for line in (*_over(self._policy, self._world, pool), *self._books.over(ids, self._world, looked_s)):
+        over = () if self.strays & self._world.nodes.keys() else _over(self._policy, self._world, pool)
+        for line in (*over, *self._books.over(ids, self._world, looked_s)):
             self._broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self._seen.get(worker, ())})
         self._too_many(worker, pool, zone, list(waiting.values()), kind)
@@ -81,10 +97,9 @@ class Purchases:
         jobs = [j for j in self._world.pending.values() if any(d.uid in buy.demands for d in j.demands)]
         return min((job.run_s - job.saved_s for job in jobs), default=0.0)
 
-    def _purchase(self, worker: str, pool: str, zone: str) -> tuple[str, Buy] | None:
+    def _purchase(self, mine: str, pool: str, zone: str) -> tuple[str, Buy] | None:
         """The recorded purchase that a call carries out: of this worker's decision, else of any left open."""
         done = {(b.decision, b.buy.offering) for b in self._bought}
-        mine = self._decided.get(worker, "")
         for id in (mine, *(r.id for r in self.records.values() if r.status == "open")):
             for buy in self.records[id].plan.buys if id in self.records else ():
                 if (buy.pool, buy.zone) == (pool, zone) and (id, buy.offering) not in done:
@@ -105,13 +120,14 @@ class Purchases:
                 )
 
     def _served(self, worker: str, buy: Buy, decision: str, kind: Fault) -> None:
-        """All that it is bought for runs on nodes that were bought since the look it rests on."""
+        """All that it is bought for runs on nodes that others have bought since the look it rests on."""
         looked_s = (self.records[decision].at - START).total_seconds()
         runs = {d.uid: job for job in self._world.running.values() for d in job.demands}
         served = [runs[uid] for uid in buy.demands if uid in runs]
         if len(served) < len(buy.demands) or not served:
             return
-        if all(p.node.launched_s > looked_s for job in served for p in job.placement):
+        own = {n.id for b in self._bought if b.decision == decision for n in b.nodes}
+        if all(p.node.launched_s > looked_s and p.node.id not in own for job in served for p in job.placement):
             who = ", ".join(sorted(buy.demands))
             self._broke(kind, f"{worker} bought {buy.offering} for {who} ({decision}), which run on newer nodes")
 
@@ -125,7 +141,8 @@ class Purchases:
         rules = self._policy.pools[pool]
         machine = self._world.fleet.machine(pool, zone)
         # Not those a pool put in the place of lost ones: nobody asked for them.
-        booting = sum(1 for n in self.ours.values() if n.pool == pool and n.id in self._world.nodes and not n.ready)
+        live = [n for n in self.ours.values() if n.id in self._world.nodes and n.id not in self.strays]
+        booting = sum(1 for n in live if n.pool == pool and not n.ready)
         able = sum(
             1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)
         )

@@ -14,13 +14,18 @@ from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
 
-START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+START = datetime(2026, 11, 20, 12, 50, tzinfo=UTC)
 
 BOOT_S: Seconds = 150
 IDLE_S: tuple[Seconds | None, ...] = (None, 120.0, 300.0)
 RESTORE_S: Seconds = 60
 TAIL_S: Seconds = 300 + 2 * 60
 """A budget holds a node for its boot, its run and one idle timeout: the longest of those, and two ticks."""
+
+SKEW_S: Seconds = 600.0
+"""A worker's clock may be so wrong."""
+APART_S: Seconds = 2.0
+"""The store's clock, the cluster's and the cloud's may be so wrong each."""
 
 SCOPES: tuple[Callable[[str], BudgetScope] | None, ...] = (
     None,
@@ -32,8 +37,8 @@ CHANNEL = "people"
 ALERTS = Alerts(channels={CHANNEL: Channel(kind="console")}, group_after=0)
 """One channel, so that a worker makes one call at a time; each alert is told by itself, so that each can be counted."""
 
-NIGHT_IN_AN_HOUR = "Australia/Lord_Howe"
-"""Where a day begins an hour after ``START``."""
+MIDNIGHT = "Australia/Lord_Howe"
+"""Where a day begins ten minutes after ``START``: while things still break."""
 
 _DATE = "2026-11-20"
 _PRICES: dict[str, tuple[str, int, str]] = {
@@ -75,14 +80,26 @@ class Job(NamedTuple):
     servable: bool
 
 
+class Skew(NamedTuple):
+    """How wrong a clock is, and by how much more from some second of the world on."""
+
+    by_s: Seconds
+    jumps_at_s: Seconds = 0.0
+    jump_s: Seconds = 0.0
+
+
 class Scene(NamedTuple):
-    """The setting of one run."""
+    """The setting of one run. ``skews`` are of its workers' clocks; the store's, the cluster's and the cloud's are
+    a few seconds apart."""
 
     policy: Policy
     pools: tuple[WorldPool, ...]
     faults: Faults
     jobs: tuple[Job, ...]
-    skews_s: tuple[Seconds, ...]
+    skews: tuple[Skew, ...]
+    store_s: Seconds = 0.0
+    cluster_s: Seconds = 0.0
+    cloud_s: Seconds = 0.0
 
 
 def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
@@ -102,8 +119,16 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     )
     drawn = (_likely(rng, policy, n, rng.uniform(0, over_s)) for n in range(jobs))
     made = sorted(drawn, key=lambda job: job.at_s)
-    skews = tuple(rng.uniform(-2, 2) for _ in range(rng.randint(2, 4)))
-    return Scene(policy, pools, faults, tuple(made), skews)
+    skews = tuple(_skew(rng, over_s) for _ in range(rng.randint(2, 4)))
+    store_s, cluster_s, cloud_s = (rng.uniform(-APART_S, APART_S) for _ in range(3))
+    return Scene(policy, pools, faults, tuple(made), skews, store_s, cluster_s, cloud_s)
+
+
+def _skew(rng: Random, over_s: Seconds) -> Skew:
+    """A worker's clock: nearly right, minutes off, or set anew meanwhile."""
+    by_s = rng.choice((rng.uniform(-2, 2), rng.uniform(-SKEW_S, SKEW_S)))
+    jump_s = rng.choice((0.0, 0.0, 0.0, rng.uniform(-SKEW_S, SKEW_S)))
+    return Skew(by_s, rng.uniform(0, over_s), jump_s)
 
 
 def pool_name(instance_type: str, capacity_type: CapacityType) -> str:
@@ -145,7 +170,7 @@ def _budget(rng: Random, name: str, pool: str) -> Budget:
             {"usd_per_hour": rng.choice((Decimal(3), Decimal(24), Decimal(48)))},
         )
     )
-    zone = rng.choice(("UTC", NIGHT_IN_AN_HOUR))
+    zone = rng.choice(("UTC", MIDNIGHT))
     limits["ladder_dry_run"] = rng.random() < 0.5
     return Budget(name=name, scope=scope(pool) if scope else "all", period="day", timezone=zone, **limits)
 

@@ -1,19 +1,22 @@
 """One seed: deliveries to workers that take turns at every call of a port, then it settles down, and the count.
 
 The seed says which events are sent, doubled, late or lost; which worker goes on; which one dies; and how time passes.
-No worker stands before one call for longer than ``STALL_S``: what a client's time-out allows, and less than a lease.
+A worker may stand still for ten leases before a call, before its answer, or while its request drips to the cloud;
+one that does not is waited for no longer than ``STALL_S``.
 """
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.chaos.baton import Worker
 from pilotlight.chaos.invariants import Violation
+from pilotlight.chaos.luck import LEASE_S
+from pilotlight.chaos.ports import ON_ITS_WAY
 from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
 from pilotlight.chaos.settle_down import settle_down
+from pilotlight.ports import CALL_S
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 
@@ -31,6 +34,7 @@ class Outcome(NamedTuple):
     jobs: int
     lines: tuple[str, ...]
     folder: str = ""
+    apart: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of(seed: int, setting: Setting, deliveries: int, deaths: int) -> "Outcome":
@@ -43,6 +47,7 @@ class Outcome(NamedTuple):
             launches=setting.world.launches,
             jobs=len(setting.scene.jobs),
             lines=tuple(setting.lines),
+            apart=tuple(setting.invariants.apart.items()),
         )
 
 
@@ -54,7 +59,7 @@ def run(seed: int, deliveries: int) -> Outcome:
             serial.go()
         finally:
             serial.end()
-        settle_down(serial.setting, serial.post, SqliteState(Path(folder) / "state.db", serial.setting.world.clock))
+        settle_down(serial.setting, serial.post, serial.setting.store())
     return Outcome.of(seed, serial.setting, serial.delivered, serial.deaths)
 
 
@@ -67,7 +72,7 @@ class SerialRun:
         self.delivered = 0
         self.deaths = 0
         self._left = deliveries
-        self._workers = [Process(self.setting, n) for n in range(len(scene.skews_s))]
+        self._workers = [Process(self.setting, n) for n in range(len(scene.skews))]
         self.post = Post(self.setting, self._rng)
 
     def go(self) -> None:
@@ -81,7 +86,8 @@ class SerialRun:
             worker.end()
 
     def _step(self) -> None:
-        busy = [w for w in self._workers if w.busy]
+        now_s = self.setting.world.now_s
+        busy = [w for w in self._workers if w.busy and w.until_s <= now_s]
         free = [w for w in self._workers if not w.busy] if self._left else []
         if free and self.post.due and (not busy or self._rng.random() < 0.3):
             self._deliver(self._rng.choice(free), self.post.take())
@@ -90,7 +96,7 @@ class SerialRun:
             if self._rng.random() < 0.2:
                 self._pass(self._rng.expovariate(1 / 4))
         else:
-            self._pass(self.post.until_next_s())
+            self._pass(self.post.until_next_s() if self._left and not self.post.due else STALL_S)
 
     def _turn(self, process: "Process") -> None:
         if self._rng.random() < self.setting.luck.death:
@@ -101,8 +107,24 @@ class SerialRun:
             self._again(process)
         else:
             process.resume()
+            self._stall(process)
             if not process.busy and process.status != 200:
                 self._again(process)
+
+    def _stall(self, process: "Process") -> None:
+        """It may stand still where it is now, while the others go on."""
+        luck, now_s = self.setting.luck, self.setting.world.now_s
+        if process.at.endswith(ON_ITS_WAY):
+            stall_s = luck.drip_s(self._rng)
+            if stall_s > CALL_S:
+                self.setting.invariants.unguarded(process.name, process.at)
+        else:
+            stall_s = luck.stall_s(self._rng) if process.busy else 0.0
+        process.until_s = now_s + stall_s
+        if process.at.startswith("deliver ") and stall_s > LEASE_S / 2:
+            self.setting.invariants.tellings.overslept.add(process.name)
+        if stall_s > STALL_S:
+            self.setting.say(f"{process.name} stands still for {stall_s:.1f} s before {process.at}")
 
     def _again(self, process: "Process") -> None:
         if process.delivery is not None:
@@ -115,9 +137,9 @@ class SerialRun:
         process.receive(delivery)
 
     def _pass(self, seconds: Seconds) -> None:
-        """Let time pass, no further than a stopped worker may stand."""
+        """Let time pass, no further than a worker may stand."""
         to_s = self.setting.world.now_s + seconds
-        self.post.advance(min([to_s, *(w.since_s + STALL_S for w in self._workers if w.busy)]))
+        self.post.advance(min([to_s, *(max(w.until_s, w.since_s + STALL_S) for w in self._workers if w.busy)]))
 
 
 class Process(Worker):
@@ -128,7 +150,7 @@ class Process(Worker):
         self._app: App | None = None
         self.delivery: Delivery | None = None
         self.status = 0
-        self.since_s = self.began_s = 0.0
+        self.since_s = self.began_s = self.until_s = 0.0
         super().__init__(f"w{index}")
 
     def receive(self, delivery: Delivery) -> None:

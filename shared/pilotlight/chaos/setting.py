@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -13,7 +13,7 @@ from pilotlight.chaos.books import Books
 from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck
 from pilotlight.chaos.ports import Hazard, HazardChannel, HazardCluster, HazardOutbox, HazardPools, HazardState
-from pilotlight.chaos.scene import CATALOG, CHANNEL, START, Scene, draw
+from pilotlight.chaos.scene import CATALOG, CHANNEL, START, Scene, Skew, draw
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import BudgetNotice, CapacityFailed, InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import PodDemand
@@ -34,17 +34,20 @@ HEADERS = {"content-type": "application/cloudevents+json"}
 
 
 class SkewedClock:
-    """A clock that is wrong by so many seconds."""
+    """A clock that is wrong by so many seconds, and from a second of the world on by so many more."""
 
-    def __init__(self, clock: Clock, skew_s: Seconds) -> None:
-        self._clock = clock
-        self._skew = timedelta(seconds=skew_s)
+    def __init__(self, clock: Clock, skew: Skew) -> None:
+        self._clock, self._skew = clock, skew
 
     def now(self) -> datetime:
-        return self._clock.now() + self._skew
+        now = self._clock.now()
+        jumped_s = self._skew.jump_s if (now - START).total_seconds() >= self._skew.jumps_at_s else 0.0
+        return now + timedelta(seconds=self._skew.by_s + jumped_s)
 
     def stopwatch(self) -> Callable[[], Seconds]:
-        return self._clock.stopwatch()
+        """As on a real machine: the larger of the time since its boot and that of its wall clock."""
+        began, wall = self._clock.now(), self.now()
+        return lambda: max((self._clock.now() - began).total_seconds(), (self.now() - wall).total_seconds())
 
 
 class Setting:
@@ -55,26 +58,31 @@ class Setting:
         self.luck = luck
         books = Books(scene.policy.budgets)
         faults = _with_notice(scene.faults, seed)
-        self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=books.log)
+        self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=self._log)
         self.invariants = Invariants(self.world, scene.policy, books)
         self.lines: list[str] = []
+        self._late: list[tuple[Seconds, Callable[[], object]]] = []
         self.file = file
 
     def app(self, worker: int, pause: Callable[[str], None]) -> App:
         """A new process of a worker: nothing of an earlier one is left but the store."""
-        clock = SkewedClock(self.world.clock, self.scene.skews_s[worker])
+        clock = SkewedClock(self.world.clock, self.scene.skews[worker])
         hazard = self.hazard(worker, pause)
         return app(
             Settings(mode="act"),
-            cluster=HazardCluster(WorldCluster(self.world), hazard, self.invariants),
-            pools=HazardPools(self.world, hazard, self.invariants),
-            state=HazardState(SqliteState(self.file, self.world.clock), hazard, self.invariants),
+            cluster=HazardCluster(WorldCluster(self.world), hazard, self.invariants, self.scene.cluster_s),
+            pools=HazardPools(self.world, hazard, self.invariants, self.scene.cloud_s),
+            state=HazardState(self.store(), hazard, self.invariants),
             outbox=HazardOutbox(hazard, self.invariants),
             channels={CHANNEL: HazardChannel(hazard, self.invariants)},
             clock=clock,
             policy=self.scene.policy,
             catalog=CATALOG,
         )
+
+    def store(self) -> SqliteState:
+        """The store, on a clock of its own."""
+        return SqliteState(self.file, SkewedClock(self.world.clock, Skew(self.scene.store_s)))
 
     def hazard(self, worker: int, pause: Callable[[str], None]) -> Hazard:
         """A worker's way to the outside."""
@@ -83,7 +91,28 @@ class Setting:
             pause(call)
             return self.world.now_s
 
-        return Hazard(f"w{worker}", self.luck, before, lambda line: self.say(f"w{worker} {line}"))
+        return Hazard(f"w{worker}", self.luck, before, lambda line: self.say(f"w{worker} {line}"), self.later)
+
+    def later(self, in_s: Seconds, effect: Callable[[], object]) -> None:
+        """A request is on its way that nobody waits for any more."""
+        with self.world.lock:
+            self._late.append((self.world.now_s + in_s, effect))
+
+    def next_late_s(self) -> Seconds | None:
+        """When the next of those arrives."""
+        return min((at_s for at_s, _ in self._late), default=None)
+
+    def arrive(self) -> None:
+        """Whatever of them is due arrives."""
+        with self.world.lock:
+            due = [late for late in self._late if late[0] <= self.world.now_s]
+            self._late = [late for late in self._late if late[0] > self.world.now_s]
+        for _, effect in sorted(due, key=lambda late: late[0]):
+            effect()
+
+    def _log(self, record: dict[str, Any]) -> None:
+        self.invariants.books.log(record)
+        self.invariants.forgeries.log(record)
 
     def say(self, line: str) -> None:
         """A line of the log."""
@@ -122,6 +151,10 @@ class Setting:
             deadline=deadline,
         )
         return encode(event, id=f"notice-{instance}-{event.kind}")
+
+    def forged(self, rng: Random, identity: str) -> bytes:
+        """The body of a notice that is not true."""
+        return encode(self.invariants.forgeries.forge(rng, list(self.invariants.books.entries)), id=identity)
 
     def tick(self, what: What, identity: str) -> bytes:
         """The body of a schedule's tick."""

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.chaos.post import Post
 from pilotlight.chaos.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
-from pilotlight.ports import State
+from pilotlight.ports import CALL_S, State
 from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
@@ -30,6 +30,8 @@ def settle_down(setting: Setting, post: Post, state: State) -> None:
     setting.luck.calm()
     setting.say("the faults stop")
     world, scene = setting.world, setting.scene
+    world.advance(world.now_s + CALL_S)
+    setting.arrive()
     end_s = world.now_s + BOUND_S + (len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0)
     app = setting.app(0, _go_on)
     n, slow_s = 0, SLOW_TICK_S

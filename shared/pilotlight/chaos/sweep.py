@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight.chaos.invariants import KINDS
+from pilotlight.chaos.invariants import APART, KINDS
 from pilotlight.chaos.serial_run import Outcome
 from pilotlight.chaos.serial_run import run as in_turns
 
@@ -15,7 +15,8 @@ CHUNK = 8
 
 
 class Total(NamedTuple):
-    """The sum of many runs. ``broken`` are those with a violation, in the order of their seeds."""
+    """The sum of many runs. ``broken`` are those with a violation, in the order of their seeds; ``apart`` counts what
+    no check could stop."""
 
     runs: int
     deliveries: int
@@ -23,6 +24,7 @@ class Total(NamedTuple):
     launches: int
     jobs: int
     counts: dict[str, int]
+    apart: dict[str, int]
     broken: tuple[Outcome, ...]
 
 
@@ -44,6 +46,7 @@ def sweep(
 def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lambda _: None) -> Total:
     """The sum; ``on_each`` is told of every outcome as it comes."""
     sums: Counter[str] = Counter()
+    apart: Counter[str] = Counter(dict.fromkeys(map(str, APART), 0))
     counts = dict.fromkeys(map(str, KINDS), 0)
     broken: list[Outcome] = []
     for outcome in outcomes:
@@ -54,6 +57,7 @@ def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lamb
             launches=outcome.launches,
             jobs=outcome.jobs,
         )
+        apart.update(dict(outcome.apart))
         for violation in outcome.violations:
             counts[violation.kind] += 1
         if outcome.violations:
@@ -66,6 +70,7 @@ def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lamb
         launches=sums["launches"],
         jobs=sums["jobs"],
         counts=counts,
+        apart=dict(apart),
         broken=tuple(broken),
     )
 

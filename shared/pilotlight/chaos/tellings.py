@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pilotlight.chaos.luck import LEASE_S
 from pilotlight.chaos.scene import CHANNEL
 from pilotlight.facts.messages import TYPES, Alert, DeadLetter, Outgoing
 from pilotlight.units import Seconds
@@ -42,6 +43,8 @@ class Tellings:
 
     def __init__(self) -> None:
         self.fingerprints: set[str] = set()
+        self.overslept: set[str] = set()
+        """Workers that stood still before they told: no channel can be asked to take only what nobody else has told."""
         self._sent: dict[str, list[Alert]] = defaultdict(list)
         self._ids: dict[tuple[str, bool], str] = {}
         self._shown: dict[str, list[_Showing]] = defaultdict(list)
@@ -67,7 +70,11 @@ class Tellings:
         last = before[-1] if before else None
         same = last is not None and last.alert.resolved == alert.resolved and now_s - last.at_s < AGAIN_S
         ended = (alert.fingerprint, not alert.resolved) in self._dead  # Its other half was sent, and given up.
-        if last is not None and same and not last.excused and not ended:
+        # Who stands still between showing and writing that down keeps nobody from it for longer than a claim lasts.
+        known = last is not None and (last.proven or now_s - last.at_s < LEASE_S)
+        late = worker in self.overslept
+        self.overslept.discard(worker)
+        if last is not None and same and known and not late and not last.excused and not ended:
             yield f"{worker} told {alert.fingerprint} again, which {last.worker} told at {last.at_s:.1f} s"
         before.append(_Showing(worker, alert, now_s))
 

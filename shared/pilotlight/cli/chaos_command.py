@@ -34,18 +34,23 @@ def chaos(
     seed: Annotated[int | None, typer.Option(help="Repeat one seed exactly and print its schedule.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Seeds at a time.")] = os.cpu_count() or 1,
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="Workers are real threads and processes: no run repeats exactly.")
-    ] = False,
+        int,
+        typer.Option(
+            min=0,
+            help="So many runs instead, from the first seed on, whose workers are real threads and processes: "
+            "no run repeats exactly.",
+        ),
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     log: Annotated[Path | None, typer.Option(help="Write the schedules of broken seeds to this file.")] = None,
 ) -> None:
-    """Kill, double, drop and delay, by seed; count what must never happen. Exit code 1 when something did.
+    """Kill, stall, double, drop, delay, forge, by seed; count what must never happen. Exit code 1 when something did.
 
     Example: [bold]pilotlight chaos --seeds 0..9999 --deliveries 40[/bold]
 
     One seed again, with its schedule: [bold]pilotlight chaos --seed 17[/bold]
 
-    With [bold]--parallel[/bold] what broke is kept: the log and the store, in the folder that is printed.
+    With [bold]--parallel 500[/bold] what broke is kept: the log and the store, in the folder that is printed.
     """
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)  # Retries are what is provoked here.
     run = parallel_run.run if parallel else serial_run.run
@@ -55,10 +60,11 @@ def chaos(
             typer.echo("\n".join(outcome.lines))
         found = total([outcome])
     else:
-        found = _all(seed_range(seeds), deliveries, jobs, run)
+        chosen = seed_range(seeds)
+        found = _all(range(chosen.start, chosen.start + parallel) if parallel else chosen, deliveries, jobs, run)
     if log is not None:
         _write(log, found.broken)
-    typer.echo(_json(found)) if as_json else _show(found)
+    typer.echo(_json(found, deliveries)) if as_json else _show(found, deliveries)
     if found.broken:
         raise typer.Exit(1)
 
@@ -97,7 +103,11 @@ def _lines(outcome: Outcome) -> list[str]:
     return [f"seed {outcome.seed}: {v.kind} at {v.t:.1f} s: {v.text}" for v in outcome.violations]
 
 
-def _show(found: Total) -> None:
+def _again(seed: int, deliveries: int) -> str:
+    return f"pilotlight chaos --seed {seed} --deliveries {deliveries}"
+
+
+def _show(found: Total, deliveries: int) -> None:
     table = Sheet(Column("what must never happen"), Column("count", "figure"))
     for kind, count in found.counts.items():
         table.add(kind.replace("_", " "), str(count), style="red" if count else "")
@@ -108,9 +118,10 @@ def _show(found: Total) -> None:
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     if len(lines) > SHOWN:
         out.print(f"and {len(lines) - SHOWN} more; --json shows all")
-    for outcome in found.broken:
-        if outcome.folder:
-            out.print(f"seed {outcome.seed}: kept in {outcome.folder}", highlight=False, soft_wrap=True)
+    for outcome in found.broken[:SHOWN]:
+        again = f"kept in {outcome.folder}" if outcome.folder else _again(outcome.seed, deliveries)
+        out.print(f"seed {outcome.seed}: {again}", highlight=False, soft_wrap=True)
+    _show_apart(out, found)
     out.print(
         f"{found.runs} {'seed' if found.runs == 1 else 'seeds'}: {found.deliveries:,} deliveries, "
         f"{found.deaths:,} deaths, {found.launches:,} nodes launched for {found.jobs:,} jobs",
@@ -118,8 +129,21 @@ def _show(found: Total) -> None:
     )
 
 
-def _json(found: Total) -> str:
+def _show_apart(out: Console, found: Total) -> None:
+    """What no check can stop is no violation: a worker that stands still after the last one."""
+    if any(found.apart.values()):
+        said = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.apart.items())
+        out.print(f"beyond every check, between the last one and the first byte: {said}", highlight=False)
+
+
+def _json(found: Total, deliveries: int) -> str:
     violations = [{"seed": o.seed, **v._asdict()} for o in found.broken for v in o.violations]
     folders = {str(o.seed): o.folder for o in found.broken if o.folder}
-    broken = {"seeds": [o.seed for o in found.broken], "violations": violations, "folders": folders}
+    again = {str(o.seed): _again(o.seed, deliveries) for o in found.broken if not o.folder}
+    broken = {
+        "seeds": [o.seed for o in found.broken],
+        "violations": violations,
+        "folders": folders,
+        "reproduce": again,
+    }
     return json.dumps({**found._asdict(), "broken": broken}, indent=2)

@@ -1,0 +1,148 @@
+"""Bugs to plant: a line of the code as it is, and what it would say if somebody had it wrong.
+
+As a pytest plugin (``-p planted --planted NAME``) it plants one before anything else is imported.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+
+class Bug(NamedTuple):
+    """``where`` is module:function; ``old`` is in its source, and ``new`` takes its place.
+
+    What catches it: ``kinds`` of violations within ``seeds``, or ``test``, a file or a test in it.
+    """
+
+    where: str
+    old: str
+    new: str
+    kinds: frozenset[str] = frozenset()
+    seeds: range = range(60)
+    test: str = ""
+
+
+def _kinds(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+BUGS = {
+    "an account is written without its version": Bug(
+        "flow.books.accounts:change",
+        "if_version=version",
+        "if_version=None",
+        test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
+    ),
+    "what a stopped node cost is not settled": Bug(
+        "decide.money.account:settled",
+        "settled=account.settled + cost",
+        "settled=account.settled",
+        _kinds("leaked_holds"),
+    ),
+    "a hold is settled twice": Bug(
+        "decide.money.account:settled",
+        "if id not in account.held:",
+        "if False:",
+        test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
+    ),
+    "the look at pods after a cordon is skipped": Bug(
+        "flow.cycle.act:Act._see_that_it_is_empty",
+        "if node.forced:",
+        "if True:",
+        test="tests/flow/test_safe_order.py",
+    ),
+    "no check before a release is sent": Bug(
+        "flow.cycle.act:Act._release",
+        "gate=partial(self._last_look, node, sending)",
+        'gate=lambda: setattr(sending, "let_out", True)',
+        test="tests/chaos/test_one_stall.py::test_no_pod_dies_by_a_worker_that_stalled",
+    ),
+    "in flight is compared with <=": Bug(
+        "flow.memory.ledger:still_booting",
+        "left[index] < entry.count",
+        "left[index] <= entry.count",
+        test="tests/flow/test_still_booting.py",
+    ),
+    "recovery takes a pool's size as what came": Bug(
+        "flow.cycle.leftovers:_settle",
+        "came = max(0, min(step.count, step.count - (step.to - size)))",
+        "came = min(step.count, size)",
+        test="tests/chaos/test_one_stall.py::test_what_never_came_is_not_told_as_bought",
+    ),
+    "the key under which an alert is told names no cluster": Bug(
+        "flow.delivery.desk:_name",
+        'f"{alert.cluster}/{channel}/',
+        'f"all/{channel}/',
+        test="tests/flow/test_alerts_of_two_clusters.py",
+    ),
+    "an approval is never used up": Bug(
+        "flow.memory.brakes:spend_approvals",
+        "if buy.approval}",
+        "if buy.approval and False}",
+        test="tests/flow/test_brakes.py",
+    ),
+    "a period is taken in UTC": Bug(
+        "decide.money.budget:window",
+        "ZoneInfo(budget.timezone)",
+        'ZoneInfo("UTC")',
+        _kinds("ladder_slips", "leaked_holds", "cap_overruns"),
+    ),
+    "NotIn selects what it names": Bug(
+        "decide.capacity.fit:holds",
+        "value is None or value not in requirement.values",
+        "value is not None and value in requirement.values",
+        test="tests/decide/test_fit.py",
+    ),
+    "Gt and Lt are swapped": Bug(
+        "decide.capacity.fit:holds",
+        'requirement.operator == "Gt" else',
+        'requirement.operator == "Lt" else',
+        test="tests/decide/test_fit.py",
+    ),
+    "only the first address of a host is looked at": Bug(
+        "adapters.post:Poster._addresses",
+        "for address in addresses:",
+        "for address in addresses[:1]:",
+        test="tests/adapters/test_hook_addresses.py",
+    ),
+}
+
+
+def function(where: str) -> FunctionType:
+    """The function that a name of this table means."""
+    module, _, path = where.partition(":")
+    found: Any = import_module(f"pilotlight.{module}")
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def planted(bug: Bug) -> CodeType:
+    """The function's code with the bug in it. Fails where the line is not there any more: the table is out of date."""
+    true = function(bug.where)
+    source = textwrap.dedent(inspect.getsource(true))
+    assert bug.old in source, f"{bug.where} has no {bug.old!r}: plant the bug where it would be now"
+    module = compile(source.replace(bug.old, bug.new), f"<planted in {bug.where}>", "exec")
+    return next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == true.__name__)
+
+
+def plant(bug: Bug, set_: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Whoever has imported the function has the bug too."""
+    set_(function(bug.where), "__code__", planted(bug))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The name of the bug to plant."""
+    parser.addoption("--planted")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Plant it."""
+    if config.getoption("--planted"):
+        plant(BUGS[config.getoption("--planted")])

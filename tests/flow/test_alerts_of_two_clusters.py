@@ -1,0 +1,17 @@
+"""Alerts of two clusters that one deployment serves."""
+
+from msgspec.structs import replace
+from telling_stage import Wall, alert, desk_of
+
+from pilotlight.flow.delivery.fan_out import fan_out
+from pilotlight.world.clock import VirtualClock
+
+
+def test_the_same_of_two_clusters_is_told_of_both(clock: VirtualClock) -> None:
+    """What one cluster was told of, nobody was told of another."""
+    wall = Wall()
+    desk = desk_of(clock, {"wall": wall}, group_after=0)
+    one = alert()
+    for each in (one, replace(one, cluster="d"), one):
+        fan_out(desk, each)
+    assert [told.cluster for told in wall.told] == ["c", "d"]

@@ -1,0 +1,23 @@
+"""How many nodes of what was asked for are still on their way."""
+
+from datetime import timedelta
+
+from pilotlight.facts.capacity import Booting, InFlight, PoolState
+from pilotlight.flow.memory.ledger import still_booting
+from pilotlight.world.clock import VirtualClock
+
+
+def test_no_more_of_an_entry_boots_than_it_asked_for(clock: VirtualClock) -> None:
+    """What else a pool boots was asked for by others."""
+    now = clock.now()
+    entry = InFlight(
+        decision="d",
+        offering="t4",
+        pool="t4",
+        count=1,
+        requested_at=now,
+        ready_by=now + timedelta(minutes=5),
+        demands=(),
+    )
+    booting = tuple(Booting(instance=f"i{n}", requested_at=now + timedelta(seconds=n)) for n in range(3))
+    assert still_booting([entry], (), [PoolState(name="t4", desired=3, booting=booting)]) == [1]
