@@ -118,7 +118,7 @@ def _empty(home: Path) -> Iterator[tuple[int, int]]:
         yield port, process.pid
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+        process.wait()
 
 
 def _answers(port: int) -> bool:

@@ -129,7 +129,7 @@ def children(process: int) -> list[int]:
 
 def post(port: int, path: str, body: bytes) -> tuple[int, Any]:
     """Post a body; the status and the answer."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port)
     try:
         connection.request("POST", path, body, {"Content-Type": "application/cloudevents+json"})
         answer = connection.getresponse()
@@ -164,13 +164,13 @@ def fleet(
     finally:
         for process in (serve, world):
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=20)
+            process.wait()
 
 
-def until(true: Callable[[], Any], within_s: float = 30) -> None:
-    """Wait for something that happens by itself."""
-    for _ in range(round(within_s / 0.1)):
+def until(true: Callable[[], Any]) -> None:
+    """Wait for something that happens by itself, however slow the machine is; after ten minutes it never will."""
+    for _ in range(6000):
         if true():
             return
         time.sleep(0.1)
-    raise AssertionError(f"it did not happen within {within_s} s")
+    raise AssertionError("it did not happen")

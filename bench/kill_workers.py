@@ -51,7 +51,7 @@ def _found(here: Fleet, pods: int) -> dict[str, int]:
         lambda: not here.state.scan("lease/").items,
     ):
         try:
-            until(settled, within_s=60)
+            until(settled)
         except AssertionError:
             break
     report = here.world.report()

@@ -1,51 +1,33 @@
-"""A headless browser that asks nobody without being heard: what a page looks like, and what it asked for."""
+"""A headless browser that can reach nobody: what a page looks like, and what it asked for."""
 
+import json
 import struct
 import subprocess
-import threading
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-BROWSERS_OWN = ("clients2.google.com", "update.googleapis.com", "accounts.google.com")
-"""Whom Chromium asks for itself as it starts, whatever page it opens."""
+BROWSERS_OWN = "not an origin"
+"""Who Chromium's log says wants a request that the browser makes for itself, whatever page it opens."""
+
+NOBODY = "127.0.0.1:9"
+"""A proxy that is not there."""
 
 
 def opened(text: str, folder: Path) -> tuple[bytes, list[str]]:
     """A screenshot of the page, and the addresses that it (not the browser for itself) asked for."""
-    (folder / "report.html").write_text(text, "utf-8")
-    asked: list[str] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), _listener(asked)) as proxy:
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        picture = _screenshot(folder, f"127.0.0.1:{proxy.server_port}")
-        proxy.shutdown()
-    return picture, [address for address in asked if not any(host in address for host in BROWSERS_OWN)]
+    page, picture, log = folder / "report.html", folder / "page.png", folder / "net.json"
+    page.write_text(text, "utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+    flags += ["--disable-background-networking", f"--user-data-dir={folder}/profile", f"--proxy-server={NOBODY}"]
+    flags += ["--window-size=1000,1500", f"--screenshot={picture}", f"--log-net-log={log}"]
+    subprocess.run(["chromium", *flags, page.as_uri()], check=True, capture_output=True)
+    return picture.read_bytes(), _asked(json.loads(log.read_text("utf-8")))
 
 
-def _listener(asked: list[str]) -> type[BaseHTTPRequestHandler]:
-    class Listener(BaseHTTPRequestHandler):
-        """A proxy that notes what it is asked for and answers 404."""
-
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_error(404)
-
-        do_CONNECT = do_POST = do_GET
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    return Listener
-
-
-def _screenshot(folder: Path, proxy: str) -> bytes:
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
-    flags += ["--disable-component-update", "--no-first-run", "--disable-sync", f"--user-data-dir={folder}/profile"]
-    flags += [f"--proxy-server={proxy}", "--window-size=1000,1500", f"--screenshot={folder}/page.png"]
-    subprocess.run(
-        ["chromium", *flags, (folder / "report.html").as_uri()], check=True, capture_output=True, timeout=120
-    )
-    return (folder / "page.png").read_bytes()
+def _asked(log: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
+    """The addresses of requests that a page began."""
+    begun = [event["params"] for event in log["events"] if "initiator" in event.get("params", {})]
+    return sorted({begins["url"] for begins in begun if begins["initiator"] != BROWSERS_OWN})
 
 
 def pixels(png: bytes) -> list[bytes]:

@@ -45,7 +45,7 @@ def received(emulator: str) -> Any:
     )
 
     def pull() -> list[Any]:
-        got = reader.pull(subscription=name, max_messages=100, timeout=10).received_messages
+        got = reader.pull(subscription=name, max_messages=100, timeout=300).received_messages
         reader.acknowledge(subscription=name, ack_ids=[m.ack_id for m in got])
         return [m.message for m in got]
 
@@ -120,5 +120,5 @@ def test_the_same_dead_letter_is_published_once(emulator: str) -> None:
     outbox = PubSubOutbox("letters", "pl")
     for id in ("dead-a", "dead-a", "dead-b", "dead-a"):
         outbox.publish([msgspec.structs.replace(_message(id), topic="dead-letter")])
-    got = reader.pull(subscription=name, max_messages=100, timeout=10).received_messages
+    got = reader.pull(subscription=name, max_messages=100, timeout=300).received_messages
     assert sorted(message.message.attributes["id"] for message in got) == ["dead-a", "dead-b"]

@@ -27,7 +27,7 @@ def test_what_no_function_can_take_is_a_dead_letter_after_its_attempts(
         assert wire("pubsub:refused/pl", f"http://{host}", pubsub_emulator)
         reader, dead = pubsub_v1.SubscriberClient(), "projects/refused/subscriptions/dead"
         reader.create_subscription(request={"name": dead, "topic": "projects/refused/topics/pl-dead-letter"})
-        pubsub_v1.PublisherClient().publish("projects/refused/topics/pl-pod-events", b"nobody").result(timeout=10)
+        pubsub_v1.PublisherClient().publish("projects/refused/topics/pl-pod-events", b"nobody").result()
         got = reader.pull(subscription=dead, max_messages=1, timeout=60).received_messages
     assert [message.message.data for message in got] == [b"nobody"]
     assert {path for path, _ in pushed} == {"/pod_pending"}

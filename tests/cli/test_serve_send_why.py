@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fleet import until
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.errors import Unavailable
 
@@ -47,19 +47,10 @@ class Served(NamedTuple):
 
     def post(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """Post a body; the status and the answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port)
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
-
-
-def _until(true: Any) -> None:
-    """Wait for something that happens by itself."""
-    for _ in range(300):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 def _start(home: Path) -> Served:
@@ -74,7 +65,7 @@ def _start(home: Path) -> Served:
             stderr=log,
         )
     served = Served(port, process, home)
-    _until(lambda: f"POST {served.url}/world/pods" in served.log or process.poll() is not None)
+    until(lambda: f"POST {served.url}/world/pods" in served.log or process.poll() is not None)
     return served
 
 
@@ -107,7 +98,7 @@ def test_a_sent_pod_lights_a_node_and_people_are_told(served: Served) -> None:
     sent = _run(served.home, "send", POD, "--url", served.url)
     assert sent.returncode == 0, sent.stderr
     assert b"pod_pending: buys 1 x " in sent.stdout
-    _until(lambda: "INFO local: asked for 1 node" in served.log)
+    until(lambda: "INFO local: asked for 1 node" in served.log)
     why = _run(served.home, "why", "nlp/finetune-0")
     assert why.returncode == 0
     assert b"nlp/finetune-0: bought " in why.stdout
@@ -119,7 +110,7 @@ def test_a_pod_can_be_created_in_the_world(served: Served) -> None:
     pod = json.loads(POD.read_text())
     pod["metadata"] |= {"name": "lost-event", "uid": "lost-1"}
     assert served.post("/world/pods", json.dumps(pod).encode()) == (200, {"created": ["nlp/lost-event"]})
-    _until(lambda: _run(served.home, "why", "nlp/lost-event").returncode == 0)
+    until(lambda: _run(served.home, "why", "nlp/lost-event").returncode == 0)
 
 
 def test_a_pod_that_cannot_wait_for_a_gpu_is_refused(served: Served) -> None:
@@ -142,9 +133,9 @@ def test_a_port_in_use_is_one_line(served: Served) -> None:
 def test_serve_ticks_by_itself_and_ends_when_told(tmp_path: Path) -> None:
     """Ticks come unasked; SIGTERM ends it with 0."""
     served = _start(tmp_path)
-    _until(lambda: '"function": "capacity_reconcile"' in served.log)
+    until(lambda: '"function": "capacity_reconcile"' in served.log)
     served.process.send_signal(signal.SIGTERM)
-    assert served.process.wait(timeout=20) == 0
+    assert served.process.wait() == 0
 
 
 def test_send_works_without_serve(tmp_path: Path) -> None:

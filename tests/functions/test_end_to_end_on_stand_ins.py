@@ -5,13 +5,11 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +18,16 @@ from answering import answering
 from both_ways import served
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 
+from fleet import PILOTLIGHT, free_port, until
 from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
-from pilotlight.world.clock import WallClock
+from pilotlight.facts.messages import Tick
+from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
-PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
-SPEED = 60.0
+TICK_S = 60.0
 POLICY = """
 version: 1
 pools:
@@ -72,7 +72,22 @@ class Stand(NamedTuple):
         body = json.dumps({"messages": [{"data": base64.b64encode(json.dumps(data).encode()).decode()}]}).encode()
         path = f"http://{self.pubsub}/v1/projects/p/topics/pl-{topic}:publish"
         request = urllib.request.Request(path, body, {"Content-Type": "application/json"})
-        urllib.request.urlopen(request, timeout=10).read()
+        urllib.request.urlopen(request).read()
+
+    def tick_until(self, true: Callable[[], object]) -> None:
+        """Minutes pass, each with the tick that a scheduler would post; two hours at most."""
+        for _ in range(120):
+            if true():
+                return
+            self._tick()
+        raise AssertionError("two hours passed, and it did not happen")
+
+    def _tick(self) -> None:
+        world = self.civo.world
+        world.advance(world.now_s + TICK_S)
+        body = encode(Tick(cluster="local", what="reconcile"), id=f"t-{world.now_s:g}")
+        request = urllib.request.Request(f"{self.url}/capacity_reconcile", body, {"Content-Type": "application/json"})
+        urllib.request.urlopen(request).read()
 
     def changes(self) -> list[str]:
         """What Civo was asked to change."""
@@ -91,22 +106,14 @@ class Stand(NamedTuple):
         return {line["key"]: line["value"] for line in map(json.loads, out.stdout.splitlines()) if "key" in line}
 
 
-def _until(true: Callable[[], object], what: str) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"it did not happen: {what}")
-
-
 @pytest.fixture(scope="module")
 def stand(pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Everything started, on a clock of a minute a second."""
+    """Everything started, on a clock that moves when it is told to."""
     home = tmp_path_factory.mktemp("home")
     (home / "policy.yaml").write_text(POLICY)
     (home / "catalog.yaml").write_text(CATALOG)
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
-    clock = WallClock(datetime(2026, 11, 20, 12, tzinfo=UTC), speed=SPEED)
+    clock = VirtualClock(datetime(2026, 11, 20, 12, tzinfo=UTC))
     world = World(catalog, [WorldPool.of(n, p) for n, p in policy.pools.items()], clock=clock)
     civo, told = Civo(world), list[dict[str, Any]]()
     civo.marks = {"t4": {"labels": {}, "taints": []}}
@@ -115,9 +122,7 @@ def stand(pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         told.append(json.loads(body))
         return 200, "ok"
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with served(world) as outside, serving(civo) as civo_url, answering(slack) as slack_host:
         environ = {
             **os.environ,
@@ -134,15 +139,16 @@ def stand(pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "SLACK_URL": f"http://{slack_host}/services/T0/B0/planted-slack-secret",
         }
         with (home / "log").open("wb") as log:
-            process = subprocess.Popen([PILOTLIGHT, "serve", "--port", str(port)], env=environ, stdout=log, stderr=log)
+            words = ["serve", "--port", str(port), "--tick", "86400"]
+            process = subprocess.Popen([PILOTLIGHT, *words], env=environ, stdout=log, stderr=log)
         try:
             said = home / "log"
-            _until(lambda: "POST http" in said.read_text() or process.poll() is not None, "serve starts")
+            until(lambda: "POST http" in said.read_text() or process.poll() is not None)
             assert process.poll() is None, said.read_text()
             yield Stand(civo, told, pubsub_emulator, f"http://127.0.0.1:{port}", home)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait()
 
 
 @pytest.mark.slow
@@ -151,10 +157,10 @@ def test_from_a_pod_on_pubsub_to_a_node_on_civo_and_back(stand: Stand) -> None:
     instance goes, and what was held is what it cost."""
     body = json.dumps(POD).encode()
     request = urllib.request.Request(f"{stand.url}/world/pods", body, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=20).read()
+    urllib.request.urlopen(request).read()
     stand.publish("pod-events", POD)
-    _until(lambda: stand.changes() == ["PUT t4-pool-id"], "Civo is asked for one node")
-    _until(lambda: stand.slack, "Slack is told")
+    until(lambda: stand.changes() == ["PUT t4-pool-id"])
+    until(lambda: stand.slack)
     assert "asked for 1 node of pool t4" in json.dumps(stand.slack)
     (hold,) = stand.state("hold/").values()
     (account,) = stand.state("cap/").values()
@@ -163,11 +169,11 @@ def test_from_a_pod_on_pubsub_to_a_node_on_civo_and_back(stand: Stand) -> None:
     since, binds_until = (datetime.fromisoformat(hold[name]) for name in ("since", "binds_until"))
     seconds = (binds_until - since).total_seconds() + 3600
     assert seconds >= 60 + 3600 + 120
-    assert [round(float(v), 4) for v in account["held"].values()] == [round(2 * seconds / 3600, 4)]
+    assert [Decimal(usd) for usd in account["held"].values()] == [Decimal(seconds) * 2 / 3600]
     (node,) = [n.id for n in stand.civo.world.nodes.values()]
-    _until(lambda: f"DELETE t4-pool-id/instances/{node}" in stand.changes(), "the instance is given back")
+    stand.tick_until(lambda: f"DELETE t4-pool-id/instances/{node}" in stand.changes())
     assert stand.changes() == ["PUT t4-pool-id", f"DELETE t4-pool-id/instances/{node}"]
-    _until(lambda: not stand.state("hold/"), "the hold is settled")
+    stand.tick_until(lambda: not stand.state("hold/"))
     log = (stand.home / "log").read_text()
     assert (TOKEN in log, "planted-slack-secret" in log) == (False, False)
 
@@ -180,7 +186,7 @@ def test_what_cannot_be_read_is_a_dead_letter(stand: Stand) -> None:
         subscription, json.dumps({"topic": "projects/p/topics/pl-dead-letter"}).encode(),
         {"Content-Type": "application/json"}, method="PUT",
     )  # fmt: skip
-    urllib.request.urlopen(made, timeout=10).read()
+    urllib.request.urlopen(made).read()
     stand.publish("pod-events", {**POD, "metadata": {"name": 7}})
     pull = urllib.request.Request(
         f"{subscription}:pull", json.dumps({"maxMessages": 10}).encode(), {"Content-Type": "application/json"}
@@ -188,9 +194,9 @@ def test_what_cannot_be_read_is_a_dead_letter(stand: Stand) -> None:
     found: list[str] = []
 
     def letters() -> list[str]:
-        got = json.loads(urllib.request.urlopen(pull, timeout=10).read() or b"{}")
+        got = json.loads(urllib.request.urlopen(pull).read() or b"{}")
         found.extend(base64.b64decode(m["message"]["data"]).decode() for m in got.get("receivedMessages", []))
         return found
 
-    _until(letters, "a dead letter")
+    until(letters)
     assert json.loads(found[0])["data"]["path"] == "message.data.metadata.name"

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fleet import until
 from pilotlight.adapters.outbox.memory import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.cli import schedule
@@ -41,7 +41,7 @@ class Hanging(WorldCluster):
 
     def observe(self) -> ClusterView:
         """Wait."""
-        self._until.wait(30)
+        self._until.wait(600)
         return super().observe()
 
 
@@ -185,9 +185,7 @@ def test_serve_ticks_each_cluster(fleet: Fleet) -> None:
     fleet.pod("b", "b")
     stop = threading.Event()
     schedule.begin(fleet.app, stop, 60)
-    ends = time.monotonic() + 10
-    while not (fleet.lit["a"] and fleet.lit["b"]) and time.monotonic() < ends:
-        time.sleep(0.05)
+    until(lambda: fleet.lit["a"] and fleet.lit["b"])
     stop.set()
     assert fleet.lit == {"a": 1, "b": 1, "c": 0}
     ticked = {key for key, _ in fleet.state.scan("tick/").items}
@@ -277,16 +275,14 @@ def test_many_clusters_have_no_ports_in_common(fleet: Fleet) -> None:
 
 
 def _meet(barrier: threading.Barrier, n: int) -> int:
-    return n + barrier.wait(5) * 0
+    return n + barrier.wait(600) * 0
 
 
 def test_work_abreast_takes_as_long_as_the_longest() -> None:
     """Three pieces that meet at a barrier all return: they ran at once."""
     barrier = threading.Barrier(3)
-    began = time.monotonic()
-    found = abreast({str(n): partial(_meet, barrier, n) for n in range(3)}, bound_s=10)
+    found = abreast({str(n): partial(_meet, barrier, n) for n in range(3)}, bound_s=600)
     assert found == {"0": 0, "1": 1, "2": 2}
-    assert time.monotonic() - began < 5
 
 
 def test_an_answer_is_json(fleet: Fleet) -> None:

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 import pytest
 from api_server import ApiServer, api_server
 from manifests import objects
+
+from fleet import until
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,25 +37,21 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
         words = ["serve", "--host", "0.0.0.0", "--port", str(port), "--workers", request.param]
         process = subprocess.Popen([PILOTLIGHT, *words], env={**os.environ, **environ}, stdout=subprocess.DEVNULL)
         try:
-            _until_open(port)
+            until(lambda: _open(port))
             yield f"http://127.0.0.1:{port}", cluster
         finally:
             process.terminate()
-            process.wait(15)
+            process.wait()
 
 
-def _until_open(port: int) -> None:
-    for _ in range(200):
-        with socket.socket() as door:
-            if door.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError("serve did not begin to listen")
+def _open(port: int) -> bool:
+    with socket.socket() as door:
+        return door.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _post(url: str, body: bytes) -> tuple[int, dict[str, object]]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, SHOWN), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, SHOWN)) as answer:
             return answer.status, dict(json.loads(answer.read()))
     except urllib.error.HTTPError as error:
         return error.code, dict(json.loads(error.read()))

@@ -46,7 +46,7 @@ def follow(said: Said, folder: Path, environ: dict[str, str]) -> str:
         environ |= {name: value for name, _, value in (pair.partition("=") for pair in found[1].split())}
         return ""
     command = ["bash", "-c", said.command]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
     return done.stderr + done.stdout
 
 

@@ -246,7 +246,7 @@ def test_a_served_world_takes_what_the_table_of_paths_says(
 ) -> None:
     """Over HTTP, with one line for what does not come in."""
     with served(world()) as server:
-        connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
+        connection = HTTPConnection("127.0.0.1", server.server_address[1])
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         said = answer.read()
