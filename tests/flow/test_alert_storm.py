@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from alert_storm import KINDS, storm
-from pilotlight.adapters import post
+from pilotlight.adapters import http
 from pilotlight.flow.delivery import alert_dedup, desk, fan_out, flush
 from providers import SECRET
 
@@ -30,7 +30,7 @@ def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(post, "_reason", lambda error: f"{error} {SECRET}")
+    monkeypatch.setattr(http, "reason", lambda error: f"{error} {SECRET}")
 
 
 @pytest.mark.parametrize(
