@@ -167,10 +167,8 @@ class ApiServer:
             return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
         if asked.path in ("/api", "/apis"):
             return 200, self._discovery(asked.path)
-        if asked.path == "/readyz":
-            if not self.ready:
-                raise Refused(500, "", "[-]informer-sync failed: reason withheld")
-            return 200, {}
+        if asked.path == SSAR and not self.ready:
+            raise Refused(403, "Forbidden", "selfsubjectaccessreviews is forbidden: cannot create resource")
         if asked.path == SSAR:
             return 201, self._review(asked.json())
         return self._object_call(asked)

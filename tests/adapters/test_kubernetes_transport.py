@@ -11,7 +11,7 @@ from odd_server import Line, talking
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import ListOf, Reads
-from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Expired, Missing, Patience
+from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, REVIEWS, Api, Expired, Missing, Patience
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.errors import BadInput, BadRequest, Busy, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.facts.policy import Policy
@@ -118,12 +118,12 @@ def test_throttling_says_when_to_come_back(
 NODES = "/api/v1/nodes"
 
 
-def test_a_right_that_is_not_granted_is_believed_of_a_ready_server(server: ApiServer, api: Api) -> None:
-    """403 of a server that is ready is Forbidden at once, asked twice and without a pause."""
+def test_a_right_that_is_not_granted_is_believed_of_a_server_that_knows_its_roles(server: ApiServer, api: Api) -> None:
+    """403 of a server that answers about rights is Forbidden at once, asked twice and without a pause."""
     server.allow = lambda review: False
     with pytest.raises(Forbidden):
         api.get(NODES, NOTHING)
-    assert server.lines() == [f"GET {NODES}", "GET /readyz", f"GET {NODES}"]
+    assert server.lines() == [f"GET {NODES}", f"POST {REVIEWS}", f"GET {NODES}"]
 
 
 def test_a_server_that_starts_refuses_nobody(server: ApiServer, api: Api) -> None:
@@ -143,21 +143,10 @@ def test_a_server_that_has_started_is_asked_again(server: ApiServer, api: Api, b
         server.allow, server.ready = lambda review: True, True
 
     if becomes == "ready in between":
-        server.before("/readyz", start)
+        server.before(REVIEWS, start)
     else:
-        server.before("/readyz", lambda: server.before(NODES, start))
+        server.before(REVIEWS, lambda: server.before(NODES, start))
     api.get(NODES, NOTHING)
-
-
-def test_a_server_that_does_not_say_whether_it_is_ready_is_doubted_a_while(
-    server: ApiServer, api: Api, pauses: list[float]
-) -> None:
-    """Where even that is refused the call is tried again with pauses, and then believed."""
-    server.fail(403, on="/readyz", times=9)
-    server.allow = lambda review: False
-    with pytest.raises(Forbidden, match="cannot list"):
-        api.get(NODES, NOTHING)
-    assert len(pauses) == 2
 
 
 def test_nobody_there_is_unavailable(pauses: list[float]) -> None:

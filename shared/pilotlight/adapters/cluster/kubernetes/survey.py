@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, ListOf, Reads
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Wire
 from pilotlight.codec.kubernetes.scalers import (
@@ -29,7 +29,6 @@ from pilotlight.facts.policy import Policy
 
 T = TypeVar("T")
 
-REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 DAEMONSETS, DEPLOYMENTS = "/apis/apps/v1/daemonsets", "/apis/apps/v1/deployments"
 NODE_POOLS, SCALED_OBJECTS = "/apis/karpenter.sh/v1/nodepools", "/apis/keda.sh/v1alpha1/scaledobjects"
 CONFIG_MAPS = f"{NAMESPACES}/{facts.AUTOSCALER_NAMESPACE}/configmaps"

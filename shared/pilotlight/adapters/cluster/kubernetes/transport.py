@@ -33,7 +33,12 @@ T = TypeVar("T")
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
-READY = "/readyz"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEW = {
+    "apiVersion": "authorization.k8s.io/v1",
+    "kind": "SelfSubjectAccessReview",
+    "spec": {"resourceAttributes": {"verb": "list", "resource": "nodes"}},
+}
 LARGEST_BODY = 256 * 1024 * 1024
 SAID = 300
 """So much of a server's own words goes into an error."""
@@ -72,14 +77,6 @@ class _Refused(Exception):
     def __init__(self, problem: PilotlightError) -> None:
         super().__init__(str(problem))
         self.problem = problem
-
-
-class _Doubted(Unavailable):
-    """Refused by a server that does not let us ask whether it is ready; ``no`` is what to raise when that stays so."""
-
-    def __init__(self, no: Forbidden) -> None:
-        super().__init__(str(no))
-        self.no = no
 
 
 class _Cause(msgspec.Struct, frozen=True):
@@ -145,28 +142,25 @@ class Api:
                 wait = later.after_s if isinstance(later, Throttled) else 0.1 * 3**tries
                 over = time.monotonic() - began + wait > self._patience.all
                 if isinstance(later, Expired) or tries >= self._patience.tries or wait > self._patience.wait or over:
-                    raise later.no if isinstance(later, _Doubted) else later from None
+                    raise
                 self._pause(wait)
 
     def _believed(self, access: Access, once: Callable[[], T]) -> T:
-        """One try. Its 403 is believed only of a server that is ready: until it has read its roles it refuses all."""
+        """One try. Its 403 is believed only of a server that has read its roles: until then it refuses all."""
         try:
             return once()
         except Forbidden as no:
-            ready = self._is_ready(access)
-            if ready is None:
-                raise _Doubted(no) from None
-            if not ready:
-                raise Unavailable(f"{no}; the API server is still starting") from None
-            return once()  # It may have become so just now.
+            if not self._knows_roles(access):
+                raise Unavailable(f"{no}; the API server is still starting: it answers nobody about rights") from None
+            return once()  # It may have read them just now.
 
-    def _is_ready(self, access: Access) -> bool | None:
-        """Whether the server says that it is ready; None where it may not be asked."""
+    def _knows_roles(self, access: Access) -> bool:
+        """Whether the server has read its roles: until then it refuses even what it lets everybody ask about."""
         try:
-            status = self._answer(access, "GET", READY, None, "", self._patience.answer).status
+            status = self._answer(access, "POST", REVIEWS, _REVIEW, JSON, self._patience.answer).status
         except Broken:
             return False
-        return None if 300 <= status < 500 else status < 300
+        return status != 403 and status < 500
 
     def _once(
         self,
