@@ -3,10 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from kubernetes_objects import NOW, node, only_node, pod, view
 
 from pilotlight.codec.kubernetes.models import gpu_model
+from pilotlight.codec.kubernetes.objects import KubeNode
+from pilotlight.codec.kubernetes.scalers import seen_node
+from pilotlight.facts.policy import Policy
 
 READY_AT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -258,3 +262,10 @@ def test_a_condition_that_says_that_it_goes() -> None:
         {"type": "FreezeScheduled", "status": "True"},
     ]
     assert only_node(view([], [made])).conditions == ("PreemptScheduled",)
+
+
+def test_a_checkup_counts_parts_of_gpus() -> None:
+    """What a check-up sees of a node that is cut up are its parts by name; an amount that is none counts as none."""
+    room = {"cpu": "4", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu.shared": "many"}
+    found = seen_node(msgspec.convert(node(allocatable=room), KubeNode), Policy(version=1, pools={}))
+    assert (found.gpus, found.slices, found.has_gpu) == (0, {"nvidia.com/mig-1g.10gb": 7}, True)

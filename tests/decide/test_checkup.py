@@ -43,6 +43,7 @@ OFFERED = (
         usd_per_hour=Decimal("0.159812"),
     ),
 )
+MIG = "nvidia.com/mig-1g.10gb"
 NODE = SeenNode(
     name="n1",
     pool="t4",
@@ -94,6 +95,21 @@ def node(**changes: Any) -> Survey:
 def deployed(name: str, **more: Any) -> SeenSet:
     """A Deployment in kube-system."""
     return SeenSet(namespace="kube-system", name=name, **more)
+
+
+CUT_UP = {
+    "all of its GPUs": (0, {"nvidia.com/mig-1g.10gb": 7}, {"nvidia.com/mig-1g.10gb": 7}),
+    "some of its GPUs": (1, {"nvidia.com/mig-1g.10gb": 7}, {"nvidia.com/mig-1g.10gb": 7, "nvidia.com/gpu": 1}),
+    "its GPU among four": (0, {"nvidia.com/gpu.shared": 4}, {"nvidia.com/gpu.shared": 4}),
+    "its GPU among four by the name of a whole one": (4, {}, {"nvidia.com/gpu": 4}),
+}
+
+
+@pytest.mark.parametrize(("gpus", "parts", "slices"), CUT_UP.values(), ids=CUT_UP.keys())
+def test_a_node_that_shares_as_its_pool_says_is_well(gpus: int, parts: dict[str, int], slices: dict[str, int]) -> None:
+    """A node that offers what its pool's slices say is in order, and its device plugin works."""
+    survey = seen(nodes=(msgspec.structs.replace(NODE, gpus=gpus, slices=parts),))
+    assert bad(checks(survey, pool(slices=slices), clouds={"t4": PoolState(name="t4", desired=1)})) == []
 
 
 def test_a_sound_deployment_is_all_well() -> None:
@@ -150,7 +166,18 @@ CASES = [
         "node n1 is spot, the policy says on-demand", id="spot where on-demand is priced",
     ),
     pytest.param(
-        node(gpus=4), POLICY, "pool-gpus", "fault", "node n1 has 4 GPUs, its type 1", id="GPUs that are shared",
+        node(gpus=4), POLICY, "pool-gpus", "fault",
+        "node n1 offers 4 nvidia.com/gpu, the policy says 1 nvidia.com/gpu", id="GPUs that are shared",
+    ),
+    pytest.param(
+        node(slices={MIG: 14}), pool(slices={MIG: 7}), "pool-gpus", "fault",
+        "node n1 offers 14 nvidia.com/mig-1g.10gb and 1 nvidia.com/gpu, the policy says 7 nvidia.com/mig-1g.10gb",
+        id="a node cut up in another way",
+    ),
+    pytest.param(
+        node(gpus=0, slices={MIG: 7}), POLICY, "pool-gpus", "fault",
+        "node n1 offers 7 nvidia.com/mig-1g.10gb, the policy says 1 nvidia.com/gpu",
+        id="a node cut up that the policy takes for whole",
     ),
     pytest.param(
         node(gpus=0), POLICY, "device-plugin", "fault",

@@ -213,6 +213,44 @@ def test_caps_refuse_with_figures(caps: Caps, pool: PoolPolicy, nodes: int, figu
     assert sum(len(g.pods) for g in made.pods if g.verdict == "refused") == 10 - nodes
 
 
+def test_a_refusal_names_what_would_fit_and_what_holds_each() -> None:
+    """Nothing is bought under a cap: every offering that fits is there, with its price and the cap that holds it."""
+    made = plan([pod("p")], rules=policy(caps=Caps(usd_per_hour=Decimal("0.5"))))
+    (group,) = made.pods
+    held = {r.offering: r for r in group.rejected}
+    assert set(held) == {o.name for o in FLEET}
+    assert {r.code for r in held.values()} == {"cap"}
+    assert all(r.usd_per_useful_hour for r in held.values())
+    assert "$32.00 of $0.50 an hour would be spent" in held[A100.name].why
+
+
+def test_the_part_of_a_group_that_is_refused_names_what_would_fit() -> None:
+    """One of two pods gets the last node that a cap leaves; the other is told what holds every offering."""
+    made = plan(pods(2), rules=policy(caps=Caps(nodes=1), max_stranded_gpus=3))
+    refused = next(g for g in made.pods if g.verdict == "refused")
+    assert {r.offering: r.code for r in refused.rejected} == {
+        T4.name: "cap",
+        V100X4.name: "cap",
+        A100.name: "stranded",
+    }
+
+
+def test_what_rests_is_named_with_its_price() -> None:
+    """An offering that a back-off keeps from being had now is told with what it would cost."""
+    resting = Backoff(offering=T4.name, until=NOW + timedelta(minutes=5), why="the cloud's quota is used up")
+    made = plan([pod("p")], offerings=[T4], memory=Memory(backoffs=(resting,)))
+    (held,) = made.pods[0].rejected
+    assert (held.code, held.usd_per_useful_hour is not None) == ("backoff", True)
+    assert "quota is used up" in held.why
+
+
+def test_a_gang_that_is_refused_names_each_offering_once() -> None:
+    """A gang over a cap says of each offering that fits what holds it, whatever was tried for it."""
+    made = plan(gang("g", 3), rules=policy(caps=Caps(gpus=8)))
+    assert [[(r.offering, r.code) for r in g.rejected if r.code == "cap"] for g in made.pods] == [[(A100.name, "cap")]]
+    assert all(len({r.offering for r in g.rejected}) == len(g.rejected) for g in made.pods)
+
+
 def test_caps_count_what_is_lit_and_what_boots() -> None:
     """One node lit, one booting, a cap of four: two more, whatever pools they are of."""
     made = plan(pods(10), [node("n", A100, used=8)], booting={"v100x4": 1}, rules=policy(caps=Caps(nodes=4)))

@@ -112,17 +112,26 @@ def needed(mode: Mode) -> tuple[Right, ...]:
 
 
 class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of a pool, or one with GPUs. ``gpus`` are allocatable; ``capacity_type`` None where no label says."""
+    """A node of a pool, or one with GPUs. ``gpus`` are allocatable whole, ``slices`` parts of GPUs by resource name.
+
+    ``capacity_type`` is None where no label says.
+    """
 
     name: str
     pool: str
     gpus: int
     created_at: datetime
     ready: bool
+    slices: Mapping[str, int] = {}
     instance_type: str = ""
     capacity_type: CapacityType | None = None
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether pods may have a GPU of it, or a part of one."""
+        return bool(self.gpus or any(self.slices.values()))
 
 
 class SeenSet(msgspec.Struct, frozen=True, kw_only=True):

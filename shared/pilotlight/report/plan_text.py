@@ -80,7 +80,9 @@ def _detail(what: str, text: str) -> Text:
 
 
 def _rejected(rejected: Rejected) -> str:
-    return f"{rejected.offering}: {rejected.why}"
+    usd = rejected.usd_per_useful_hour
+    price = f" ({cents(usd)} per useful hour and pod)" if usd is not None and rejected.code != "dearer" else ""
+    return f"{rejected.offering}{price}: {rejected.why}"
 
 
 def _dollars(plan: Plan) -> Text:

@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, PodSpec, Wir
 from pilotlight.facts.checkup import SeenNode, SeenNodePool, SeenScaledObject, SeenSet
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import WHOLE_DEVICES
+from pilotlight.facts.workload import WHOLE_DEVICES, part_of_gpu
 from pilotlight.units import quantity
 
 
@@ -89,6 +89,7 @@ def seen_node(node: KubeNode, policy: Policy) -> SeenNode:
         name=meta.name,
         pool=pool_of(meta.labels, policy),
         gpus=_gpus(node.status.allocatable),
+        slices={n: _count(a) for n, a in node.status.allocatable.items() if part_of_gpu(n) and _count(a)},
         created_at=meta.created_at,
         ready=any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
         instance_type=meta.labels.get(INSTANCE_TYPE, ""),
@@ -147,8 +148,13 @@ def seen_scaled(each: ScaledObject) -> SeenScaledObject:
 
 
 def _gpus(amounts: Mapping[str, object]) -> int:
-    """Whole GPUs; what is no quantity counts as none."""
+    """Whole GPUs."""
+    return sum(_count(amounts.get(name, 0)) for name in WHOLE_DEVICES)
+
+
+def _count(amount: object) -> int:
+    """A number of devices; what is no quantity counts as none."""
     try:
-        return sum(int(quantity(str(amounts.get(name, 0)))) for name in WHOLE_DEVICES)
+        return int(quantity(str(amount)))
     except ValueError:
         return 0

@@ -75,14 +75,14 @@ def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None
         run.place(group)
     told = run.outcomes[undo.outcomes :]
     kept = [o for o in told if o.verdict in ("refused", "waiting", "finding")]
-    rejected = tuple(r for o in told for r in o.rejected)
+    rejected = {r.offering: r for o in (*told, *kept) for r in o.rejected}
     findings = run.findings[undo.findings :]
     undo.restore(run)
     run.findings += findings
     why = f"gang {gang}: all {size} pods or none; {kept[0].why if kept else 'not all can be held'}"
     code = kept[0].code if kept else "gang"
     for group in groups:
-        run.tell("finding" if findings else "refused", group, "", why, rejected, code=code)
+        run.tell("finding" if findings else "refused", group, "", why, tuple(rejected.values()), code=code)
 
 
 class Savepoint:

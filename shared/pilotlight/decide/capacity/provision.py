@@ -12,7 +12,7 @@ from decimal import Decimal
 from pilotlight.decide.capacity.headroom import Headroom, covers
 from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
-from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, ranked
+from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
 from pilotlight.facts.budget import Step, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, PodGroup, Rejected, Verdict
@@ -149,24 +149,21 @@ class Provisioner:
         done = 0
         while done < len(group.pods):
             left = Group(shape, group.pods[done:])
-            count, code, figures = self._buy_best(left, able)
+            count = self._buy_best(left, able)
             if not count:
-                self._refuse(left, able, code, figures)
                 break
             done += count
         return done
 
-    def _buy_best(self, group: Group, able: Eligible) -> tuple[int, Code, str]:
-        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed, or what forbids it."""
+    def _buy_best(self, group: Group, able: Eligible) -> int:
+        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
         order = ranked(able, group.shape, len(group.pods), self.policy)
-        first: tuple[Code, str] | None = None
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
             together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
             terms = self.headroom.terms(candidate.offering, group.shape, together)
             room, figures, code = self.headroom.room(candidate.offering, terms)
             if room <= 0:
-                first = first or (code, figures)
                 name = candidate.offering.name
                 blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
                 continue
@@ -174,11 +171,17 @@ class Provisioner:
             pods = group.pods[: nodes * candidate.per_node]
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
-            rejected = (*blocked, *dearer(order[index:]), *able.rejected)
+            rejected = (*blocked, *dearer(order[index:]), *self._not_bought(group, able))
             self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
-            return len(pods), "", ""
+            return len(pods)
         stranded = "every offering would strand more GPUs than max_stranded_gpus allows"
-        return 0, *(first or ("stranded", stranded))
+        code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
+        self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
+        return 0
+
+    def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
+        """What is no candidate, those first that would do."""
+        return (*held_back(able, group.shape, len(group.pods), self.policy), *able.rejected)
 
     def _open(self, candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
         offering = candidate.offering
@@ -198,15 +201,14 @@ class Provisioner:
                     Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
                 )
             self.tell("finding", group, "", message, able.rejected, code=code)
-        elif able.barred:
-            self._refuse(group, able, "step", able.barred)
+            return
+        rejected = self._not_bought(group, able)
+        if able.barred:
+            self.tell("refused", group, "", able.barred, rejected, code="step")
         else:
-            later = [r for r in able.rejected if r.code in NOT_NOW]
+            later = [r for r in rejected if r.code in NOT_NOW]
             why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
-            self.tell("waiting", group, "", why, able.rejected, code=later[0].code if later else "")
-
-    def _refuse(self, group: Group, able: Eligible, code: Code, figures: str) -> None:
-        self.tell("refused", group, "", figures, able.rejected, code=code)
+            self.tell("waiting", group, "", why, rejected, code=later[0].code if later else "")
 
     def tell(
         self,

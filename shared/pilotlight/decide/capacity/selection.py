@@ -46,11 +46,13 @@ class Candidate:
 class Eligible:
     """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can.
 
-    ``barred`` says which step of a budget's ladder rules offerings out.
+    ``held`` would do, but may not be bought now, each with (code, reason). ``barred`` says which step of a budget's
+    ladder rules offerings out.
     """
 
     candidates: tuple[Candidate, ...]
     rejected: tuple[Rejected, ...]
+    held: tuple[tuple[Candidate, Code, str], ...] = ()
     finding: tuple[Code, str] | None = None
     barred: str = ""
 
@@ -136,16 +138,17 @@ def eligible(
         else:
             able.append(offering)
     if not able:
-        return Eligible((), tuple(rejected), _no_pool(shape, codes, offerings))
+        return Eligible((), tuple(rejected), finding=_no_pool(shape, codes, offerings))
     if _model_unsaid(shape, rules, able):
         message = (
             f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
             f"pilotlight.dev/gpu-models, a node selector, or classes.{shape.workload_class}.gpu_models"
         )
-        return Eligible((), tuple(rejected), ("which-gpu", message))
+        return Eligible((), tuple(rejected), finding=("which-gpu", message))
     speeds, unknown = _speeds(shape, rules, able, throughput)
     rejected += [Rejected(offering=o.name, code="throughput", why=why) for o, why in unknown]
     free: list[Offering] = []
+    held: list[tuple[Candidate, Code, str]] = []
     over = ""
     for offering in able:
         if offering.gpu_model in speeds:
@@ -153,13 +156,13 @@ def eligible(
             wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
             over = over or step
             if wrong:
-                rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
+                held.append((Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model]), *wrong))
             else:
                 free.append(offering)
     preferred = [o for o in free if o.capacity_type in rules.capacity_types]
     chosen = preferred or (free if rules.fallback == "allow" else [])
     candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
-    return Eligible(candidates, tuple(rejected), barred=over)
+    return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
 
 
 def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[Code, str] | None:
@@ -281,6 +284,21 @@ def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> 
         if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
     ]
     return sorted(pairs, key=key)
+
+
+def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:
+    """What would do for ``count`` pods and may not be bought, each with its price and the rule that holds it."""
+    rules = policy.of_class(shape.workload_class)
+    held = list(eligible_.held)
+    most = policy.max_stranded_gpus
+    for candidate in eligible_.candidates if most is not None else ():
+        left = stranded_gpus(candidate, shape, count)
+        if left > most:  # type: ignore[operator]
+            held.append((candidate, "stranded", f"would strand {left} GPUs of a node, over max_stranded_gpus {most}"))
+    return [
+        Rejected(offering=c.offering.name, code=code, why=why, usd_per_useful_hour=cost(c, shape, count, rules))
+        for c, code, why in held
+    ]
 
 
 def stranded_gpus(candidate: Candidate, shape: PodShape, count: int) -> int:

@@ -103,7 +103,7 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
         for node in survey.nodes
         if node.pool in policy.pools
         and node.ready
-        and not node.gpus
+        and not node.has_gpu
         and (survey.at - node.created_at).total_seconds() > policy.gpu_ready_deadline
     ]
     for node in late:
@@ -114,7 +114,7 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
             what=f"of pool {node.pool} is ready, and has no allocatable GPU since {node.created_at:%Y-%m-%d %H:%M} UTC",
             fix="see the device plugin's and the driver's pods on it; tolerations of the DaemonSet, driver version",
         )
-    if not plugins and "apps/daemonsets" not in survey.hidden and not any(node.gpus for node in survey.nodes):
+    if not plugins and "apps/daemonsets" not in survey.hidden and not any(node.has_gpu for node in survey.nodes):
         yield Check(
             code="device-plugin",
             subject="device plugin",
@@ -122,7 +122,7 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
             what="no DaemonSet of a device plugin or GPU operator, and no node with allocatable GPUs",
             fix="install NVIDIA's device plugin or GPU operator: without it no node ever becomes ready for GPU pods",
         )
-    elif not plugins and not late and (working := sum(1 for node in survey.nodes if node.gpus)):
+    elif not plugins and not late and (working := sum(1 for node in survey.nodes if node.has_gpu)):
         yield _good("device-plugin", "device plugin", f"GPUs are allocatable on {working} nodes")
     for plugin in plugins:
         short = plugin.ready < plugin.replicas

@@ -7,6 +7,7 @@ from pilotlight.facts.capacity import Offering, PoolState, Taint
 from pilotlight.facts.checkup import Check, SeenNode, Survey, Verdict
 from pilotlight.facts.labels import DRAINING
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import cents
 
 MONTH_H = Decimal(730)
@@ -20,7 +21,7 @@ def pool_checks(
     survey: Survey, policy: Policy, offered: Sequence[Offering], clouds: Mapping[str, PoolState] | None
 ) -> Iterator[Check]:
     """Whether each pool is there, what it costs while idle, and whether its nodes are what the policy says."""
-    gpus = {offering.pool: offering.gpus for offering in offered}
+    known_types = {offering.pool: offering for offering in offered}
     prices = {offering.pool: offering.usd_per_hour for offering in offered}
     for name, pool in policy.pools.items():
         nodes = [node for node in survey.nodes if node.pool == name]
@@ -30,9 +31,9 @@ def pool_checks(
             fix = f"set pools.{name}.max to {len(nodes)} or give nodes back"
             yield _check("pool-max", name, "warning", f"has {_nodes(len(nodes))}, over max {pool.max}", fix)
         for node in nodes:
-            yield from _node(name, pool, node, gpus.get(name, 0))
+            yield from _node(name, pool, node, known_types.get(name))
     known = set(policy.pools)
-    others = sorted({n.pool or "(none)" for n in survey.nodes if n.gpus and n.pool not in known})
+    others = sorted({n.pool or "(none)" for n in survey.nodes if n.has_gpu and n.pool not in known})
     for other in others:
         fix = "give it an entry under pools, or leave it to its owner; Pilotlight neither buys nor releases there"
         yield _check("pool-unlisted", other, "warning", "has GPU nodes and is no pool of the policy", fix)
@@ -71,13 +72,28 @@ def _nodes(count: int) -> str:
     return f"{count} node{'s' if count != 1 else ''}"
 
 
-def _node(name: str, pool: PoolPolicy, node: SeenNode, gpus: int) -> Iterator[Check]:
+def _node(name: str, pool: PoolPolicy, node: SeenNode, of: Offering | None) -> Iterator[Check]:
     """Where the policy and a node disagree, plans made of the policy's labels and taints come out wrong."""
     for problem, fix in (*_wrong_labels(name, pool, node), *_wrong_taints(name, pool, node)):
         yield _check("pool-differs", name, "fault", f"node {node.name} {problem}", fix)
-    if node.ready and node.gpus and gpus and node.gpus != gpus:
-        fix = f"mend pools.{name}.instance_type, or pools.{name}.slices where GPUs are shared"
-        yield _check("pool-gpus", name, "fault", f"node {node.name} has {node.gpus} GPUs, its type {gpus}", fix)
+    if of is None or not node.ready or not node.has_gpu:
+        return
+    have, said = {**node.slices, of.resource: node.gpus}, _offered(pool, of)
+    if {n: c for n, c in have.items() if c} != {n: c for n, c in said.items() if c}:
+        what = f"node {node.name} offers {_counts(have)}, the policy says {_counts(said)}"
+        fix = f"mend pools.{name}.instance_type, or pools.{name}.slices where GPUs are shared or cut up"
+        yield _check("pool-gpus", name, "fault", what, fix)
+
+
+def _offered(pool: PoolPolicy, of: Offering) -> dict[str, int]:
+    """The GPUs and parts of GPUs that a node of a pool offers; where parts are named, whole are those named too."""
+    named = {name: count for name, count in pool.slices.items() if is_gpu(name)}
+    return {of.resource: 0 if any(map(part_of_gpu, named)) else of.gpus, **named}
+
+
+def _counts(offered: Mapping[str, int]) -> str:
+    """As people say it: "7 nvidia.com/mig-1g.10gb and 1 nvidia.com/gpu"."""
+    return " and ".join(f"{count} {name}" for name, count in offered.items() if count) or "no GPU"
 
 
 def _wrong_labels(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple[str, str]]:
