@@ -408,7 +408,7 @@ def test_many_at_once_are_replaced_by_one_decision() -> None:
     """Thirty nodes go together while another worker holds the lease: room for all is asked for once, in one walk."""
     many = 30
     stage = Doomed(msgspec.structs.replace(SPOT, max=200), pods=[SAVES] * many)
-    held = lease.acquire(stage.deps.state, stage.deps.clock, "c", "another")
+    held = lease.acquire(stage.deps.state, "c", "another")
     assert held is not None
     for node in list(stage.world.nodes):
         stage.notice(node=node)

@@ -16,7 +16,7 @@ from pilotlight.state_schema.cluster import LEASE_S
 
 def acquire(stage: Stage, holder: str = "me") -> Lease | None:
     """The stage's lease."""
-    return lease.acquire(stage.deps.state, stage.deps.clock, "c", holder)
+    return lease.acquire(stage.deps.state, "c", holder)
 
 
 def test_one_holder_at_a_time() -> None:
@@ -58,7 +58,7 @@ def test_who_read_too_early_gets_no_lease() -> None:
     stage = Stage()
     assert acquire(stage) is not None
     late: Any = Late(stage.deps.state)
-    assert lease.acquire(late, stage.deps.clock, "c", "late") is None
+    assert lease.acquire(late, "c", "late") is None
 
 
 def test_a_dead_holders_lease_ends() -> None:

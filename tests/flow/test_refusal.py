@@ -84,7 +84,7 @@ def test_a_refusal_of_no_use_is_answered_and_changes_nothing(said: dict[str, Any
 def test_while_another_works_on_the_cluster_a_refusal_comes_again() -> None:
     """Memory is written under the lease alone: the sender is told to come back."""
     stage = Stage()
-    held = lease.acquire(stage.deps.state, stage.deps.clock, "c", "another")
+    held = lease.acquire(stage.deps.state, "c", "another")
     assert held is not None
     with pytest.raises(Busy):
         _fail(stage)

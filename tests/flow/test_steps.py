@@ -204,13 +204,13 @@ def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(second
 def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:
     """A lease with less than the call's deadline and a margin left is renewed first; one that was lost stops it."""
     stage = Stage()
-    held = lease.acquire(stage.deps.state, stage.deps.clock, "c", "a")
+    held = lease.acquire(stage.deps.state, "c", "a")
     assert held is not None
     stage.wait(14)
     held.keep(for_s=50)
     assert held.left_s == 60
     stage.wait(61)
-    assert lease.acquire(stage.deps.state, stage.deps.clock, "c", "b") is not None
+    assert lease.acquire(stage.deps.state, "c", "b") is not None
     with pytest.raises(Busy, match="lost to another"):
         held.keep(for_s=20)
 

@@ -53,8 +53,11 @@ class ServedClock:
         return then + timedelta(seconds=(time.monotonic() - at_s) * speed)
 
     def stopwatch(self) -> Callable[[], Seconds]:
+        """In seconds of the wall's where the world runs by itself: a process stands still in those."""
         began = self.now()
-        return lambda: (self.now() - began).total_seconds()
+        if self._asked is None:
+            return lambda: (self.now() - began).total_seconds()
+        return SystemClock().stopwatch()
 
 
 def _boot_s() -> Seconds:

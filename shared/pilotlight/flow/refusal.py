@@ -58,7 +58,7 @@ def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
     from pilotlight.flow.memory import memory_updates
 
-    held = lease.acquire(deps.state, deps.clock, deps.name, f"refusal of {failed.group}")
+    held = lease.acquire(deps.state, deps.name, f"refusal of {failed.group}")
     if held is None:
         raise Busy("another delivery is at work on this cluster; the refusal is remembered after it")
     try:

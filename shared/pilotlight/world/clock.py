@@ -69,5 +69,6 @@ class WallClock:
         return (time.monotonic() - self._began) * self.speed
 
     def stopwatch(self) -> Callable[[], Seconds]:
-        began_s = self.elapsed_s()
-        return lambda: self.elapsed_s() - began_s
+        """In seconds of the wall's: a process stands still in those, however fast the world runs."""
+        began_s = time.monotonic()
+        return lambda: time.monotonic() - began_s

@@ -61,7 +61,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     answer: Answer | None = None
     looks = 0
     while looks < MOST_LOOKS:
-        held = lease.acquire(deps.state, deps.clock, deps.name, trigger)
+        held = lease.acquire(deps.state, deps.name, trigger)
         if held is None:
             break
         try:

@@ -1,16 +1,15 @@
 """One worker a cluster at a time. A delivery that finds the lease held marks "look again" and leaves.
 
-A lease ends by the store's time, which no worker's clock can bend, and its holder reckons what is left of it by a
-stopwatch that also runs while the process is frozen. That keeps two workers from doing the same work; what keeps them
-from harm where one of them stalled all the same are the states of steps (``steps``).
+A lease ends by the store's time, which no worker's clock can bend, and its holder reckons what is left of it by that
+too. That keeps two workers from doing the same work; what keeps them from harm where one of them stalled all the same
+are the states of steps (``steps``).
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
-from pilotlight.ports import ABSENT, Clock, State
+from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.cluster import FENCE, LEASE, LEASE_S, Fence, Held
 from pilotlight.state_schema.marks import LOOK_AGAIN
 from pilotlight.units import Seconds
@@ -29,24 +28,23 @@ LOST = "the cluster's lease was lost to another worker, which goes on from the r
 class Lease:
     """A lease that is held. ``fence`` grows with every holder of this cluster."""
 
-    def __init__(self, state: State, clock: Clock, cluster: str, value: Held) -> None:
+    def __init__(self, state: State, cluster: str, value: Held) -> None:
         self.fence = value.fence
-        self._state, self._clock, self._cluster, self._value = state, clock, cluster, value
+        self._state, self._cluster, self._value = state, cluster, value
         self._version = ABSENT
-        self._ran: Callable[[], Seconds] = lambda: 0.0
         self._put()
 
     @property
     def left_s(self) -> Seconds:
-        """How long it is still ours for certain: from before it was last written."""
-        return LEASE_S - self._ran()
+        """How long it is still ours for certain, by the store's time: from before it was last written."""
+        return LEASE_S - (self._state.now() - self._written).total_seconds()
 
     def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
         """Make sure, before an effect of ``for_s``, that the lease is still ours; renew it when not fresh, or ``sure``.
 
         Raises ``Busy`` when it was lost: whoever holds it now goes on with what was recorded.
         """
-        if not sure and self._ran() < RENEW_S and self.left_s >= for_s + MARGIN_S:
+        if not sure and self.left_s > max(LEASE_S - RENEW_S, for_s + MARGIN_S):
             return
         try:
             self._put()
@@ -56,9 +54,9 @@ class Lease:
             raise Busy("this worker stood still while it renewed the cluster's lease: nothing was sent")
 
     def _put(self) -> None:
-        ran = self._clock.stopwatch()
+        written = self._state.now()
         self._version = LEASE.put(self._state, self._cluster, self._value, if_version=self._version)
-        self._ran = ran
+        self._written = written
 
     def release(self) -> None:
         """Give the lease back. One that was lost to its expiry is left to its new holder."""
@@ -66,12 +64,12 @@ class Lease:
             LEASE.delete(self._state, self._cluster, if_version=self._version)
 
 
-def acquire(state: State, clock: Clock, cluster: str, holder: str) -> Lease | None:
+def acquire(state: State, cluster: str, holder: str) -> Lease | None:
     """The cluster's lease, or None where another holds it (then it is asked to look again)."""
     if LEASE.get(state, cluster) is None:
         value = Held(fence=_next_fence(state, cluster), holder=holder)
         with suppress(Conflict):
-            return Lease(state, clock, cluster, value)
+            return Lease(state, cluster, value)
     # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.
     if LOOK_AGAIN.get(state, cluster) is None:
         LOOK_AGAIN.put(state, cluster, Mark())
