@@ -181,9 +181,12 @@ def test_an_answer_that_does_not_come_whole_ends_with_the_deadline(talk: object,
     """However steadily it drips, the call ends; what came until then is never taken for an answer."""
     authority = Authority()
     with talking(talk, authority.server(tmp_path) if secure else None) as odd:  # type: ignore[arg-type]
+        gate = Gate()
         with pytest.raises(Broken, match="timed out") as broken:
-            _put(_trusting(odd.url, authority), Gate(), SOON_S)
-        assert (broken.value.sent, len(odd.lines)) == (True, 1)
+            _put(_trusting(odd.url, authority), gate, SOON_S)
+        # A slow machine may not even have connected by then.
+        assert broken.value.sent == (gate.asked == 1)
+        assert b"".join(odd.heard).count(b"PUT /x") <= 1
 
 
 def _trusting(url: str, authority: Authority) -> Site:
@@ -207,11 +210,11 @@ def test_a_request_that_is_read_in_drips_is_cut_off() -> None:
             line.stop.set()
 
     with talking(reads_slowly) as odd:
-        with pytest.raises(Broken, match="timed out") as broken:
+        with pytest.raises(Broken, match="timed out"):
             _put(Site(odd.url), Gate(), SOON_S, body)
         done.set()
-        assert odd.lines[0].stop.wait(LONG_S)
-        assert (broken.value.sent, 0 < len(odd.heard[0]) < len(body)) == (True, True)
+        assert all(line.stop.wait(LONG_S) for line in odd.lines)
+        assert len(b"".join(odd.heard)) < len(body)
 
 
 def test_tls_that_is_not_agreed_on_in_time_asks_no_gate() -> None:

@@ -56,7 +56,7 @@ def test_an_answer_that_is_lost_buys_nothing_twice(
     here: tuple[Stage, Civo], what: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Civo acted and its answer was lost: a second delivery and the ticks after it find the node on its way."""
-    monkeypatch.setattr(civo_api, "WRITE_S", 0.2)
+    monkeypatch.setattr(civo_api, "WRITE_S", 1.0)
     stage, civo = here
     pod = stage.submit("a", run_s=3600)
     civo.faults = [Fault(what, when="after", method="PUT")]
