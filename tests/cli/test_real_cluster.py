@@ -18,7 +18,7 @@ from pilotlight.cli import doctor_command, plan_command, reconcile_command, why_
 from pilotlight.cli.real_cluster import settings_for
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster import NODE_MARK, Claim, NodeMark
+from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Ownership
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
@@ -133,7 +133,7 @@ def test_the_doctor_lists_our_taints_with_their_owners(api: ApiServer) -> None:
     [(verdict, what)] = said()
     assert (verdict, "no record" in what) == ("warning", True)
     site = App(settings_for("test", ""))
-    claim = Claim(why="its budget has no room for more on it", since=datetime(2026, 11, 21, 1, tzinfo=UTC))
+    claim = Ownership(why="its budget has no room for more on it", since=datetime(2026, 11, 21, 1, tzinfo=UTC))
     mark = NodeMark(node="gpu-a100-idle", owners={"budget": claim})
     NODE_MARK.put(site.state, f"{site.settings.cluster_name}/{mark.node}", mark)
     [(verdict, what)] = said()

@@ -11,7 +11,7 @@ from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, verd
 
 from pilotlight.decide.money.budget import meters, unused
 from pilotlight.decide.money.ladder import MARGIN, climbed
-from pilotlight.facts.budget import Forecast, Money, Rung, Spent, Step
+from pilotlight.facts.budget import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 
@@ -80,7 +80,7 @@ def step(do: str, until: datetime = NOW + timedelta(hours=1), **scope: Any) -> M
     """Money with one step in force."""
     budget = Budget(name="b", usd=Decimal(10**6))
     on = BudgetScope(**scope) if scope else "all"
-    made = Step(budget="b", scope=on, do=do, why=WHY, until=until)  # type: ignore[arg-type]
+    made = StepInForce(budget="b", scope=on, do=do, why=WHY, until=until)  # type: ignore[arg-type]
     return Money(balances=unused([budget], NOW).balances, steps=(made,))
 
 

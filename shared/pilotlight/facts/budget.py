@@ -131,7 +131,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     lengths: dict[str, tuple[Seconds, ...]] = {}
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class StepInForce(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a budget's ladder that is in force ``until`` its period ends; ``why`` has the figures."""
 
     budget: str
@@ -150,7 +150,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     start: datetime
     at: Decimal = Decimal(0)
     since: datetime | None = None
-    step: Step | None = None
+    step: StepInForce | None = None
 
 
 class Ladder(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,7 +206,7 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
     balances: tuple[Balance, ...] = ()
     look_again_at: datetime | None = None
     typical: dict[str, Seconds] = {}
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StepInForce, ...] = ()
     frozen: dict[str, bool] = {}
 
 

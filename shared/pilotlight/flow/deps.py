@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
 
 
-class Kept(Protocol):
+class HasBooks(Protocol):
     """What reading a cluster's books takes: its name, the state, and the policy with its budgets. ``Deps`` is one."""
 
     @property

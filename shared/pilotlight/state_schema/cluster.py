@@ -18,7 +18,7 @@ Owner = Literal["release", "budget", "placement", "rescue", "person"]
 """
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds a cluster's lease; ``fence`` grows with every holder."""
 
     fence: int
@@ -34,7 +34,7 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True):
 LEASE_S = 60.0
 """A dead holder's lease ends after so long."""
 
-LEASE = Table("lease", Format(Held), LEASE_S)
+LEASE = Table("lease", Format(Holder), LEASE_S)
 """``<cluster>``: who works on it."""
 
 # Schema 1 was the bare number.
@@ -55,7 +55,7 @@ APPROVED = Table(
 """``<cluster>/<decision>``: kept as long as the decision, for it cannot be granted twice."""
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     """One owner's hold on a node: why, by which decision if by one, since when, and until when if that is known."""
 
     why: str
@@ -68,7 +68,7 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
     """All who keep a node closed to new pods, by owner."""
 
     node: str
-    owners: dict[Owner, Claim]
+    owners: dict[Owner, Ownership]
 
     @property
     def closed(self) -> bool:

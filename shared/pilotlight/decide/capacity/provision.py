@@ -13,7 +13,7 @@ from pilotlight.decide.capacity.headroom import Headroom, covers
 from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
-from pilotlight.facts.budget import Step, Terms
+from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import ZONE
@@ -40,7 +40,7 @@ class Provisioner:
         ready: list[Bin],
         booting: list[Bin],
         now: datetime,
-        steps: Sequence[Step] = (),
+        steps: Sequence[StepInForce] = (),
     ) -> None:
         self.offerings = offerings
         self.policy = policy

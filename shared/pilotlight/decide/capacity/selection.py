@@ -11,7 +11,7 @@ from pilotlight.decide.capacity.planned_nodes import model_allowed
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
-from pilotlight.facts.budget import Step
+from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
@@ -123,7 +123,7 @@ def eligible(
     throughput: Mapping[str, Mapping[str, float]],
     memory: Memory,
     now: datetime,
-    steps: Sequence[Step] = (),
+    steps: Sequence[StepInForce] = (),
 ) -> Eligible:
     """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs."""
     rules = policy.of_class(shape.workload_class)

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.money.budget import amount, limit, who
-from pilotlight.facts.budget import Rung, Spent, Step
+from pilotlight.facts.budget import Rung, Spent, StepInForce
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import BudgetScope, LadderStep
 
@@ -34,11 +34,13 @@ def climbed(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
     return Rung(start=start, at=at, since=rung.since if at == rung.at else now, step=_acting(top, spent))
 
 
-def _acting(top: LadderStep | None, spent: Spent) -> Step | None:
+def _acting(top: LadderStep | None, spent: Spent) -> StepInForce | None:
     budget, end = spent.meter.budget, spent.meter.end
     if top is None or top.do == "notify" or budget.ladder_dry_run or end is None:
         return None
-    return Step(budget=budget.name, scope=budget.scope, do=top.do, why=f"{figures(spent)}: {rule(top)}", until=end)
+    return StepInForce(
+        budget=budget.name, scope=budget.scope, do=top.do, why=f"{figures(spent)}: {rule(top)}", until=end
+    )
 
 
 def figures(spent: Spent) -> str:
@@ -59,7 +61,7 @@ def percent(step: LadderStep) -> str:
 _RULES = {"notify": "people are told", "spot-only": "only spot is bought", "no-new-buys": "nothing more is bought"}
 
 
-def barred(steps: Sequence[Step], offering: Offering, workload_class: str, team: str, now: datetime) -> str:
+def barred(steps: Sequence[StepInForce], offering: Offering, workload_class: str, team: str, now: datetime) -> str:
     """Why a step in force rules an offering out for work of a class and team, with its figures; or empty.
 
     Serving is never touched: only a hard cap refuses it.
@@ -73,7 +75,7 @@ def barred(steps: Sequence[Step], offering: Offering, workload_class: str, team:
     return ""
 
 
-def _concerns(step: Step, pool: str, workload_class: str, team: str) -> bool:
+def _concerns(step: StepInForce, pool: str, workload_class: str, team: str) -> bool:
     scope = step.scope
     if not isinstance(scope, BudgetScope):
         return True
@@ -81,7 +83,7 @@ def _concerns(step: Step, pool: str, workload_class: str, team: str) -> bool:
     return any(wanted is not None and wanted == own for wanted, own in named)
 
 
-def refuses(steps: Sequence[Step], pool: str, workload_class: str, team: str, now: datetime) -> str:
+def refuses(steps: Sequence[StepInForce], pool: str, workload_class: str, team: str, now: datetime) -> str:
     """Why nothing more is bought for a hold of such terms; or empty."""
     if workload_class == "serving":
         return ""

@@ -38,10 +38,16 @@ def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, Step]]) -> str:
     for group in plan.pods:
         counts[group.verdict] = counts.get(group.verdict, 0) + len(group.pods)
     parts = [_became(call, step) for call, step in made] if made else [_planned(call) for call in plan.calls]
-    parts += [_would(held) for held in plan.held]
+    parts += _nothing(plan) + [_would(held) for held in plan.held]
     parts += [_counted(v, n) for v, n in sorted(counts.items()) if v != "bought"]
     first = next((g.why for g in plan.pods if g.verdict in ("refused", "waiting", "finding")), "")
     return "; ".join(parts) + (f" ({first})" if first else "") if parts else NOTHING
+
+
+def _nothing(plan: Plan) -> list[str]:
+    """What is said first where a person's brake holds every purchase."""
+    why = next((held.why for held in plan.held if held.buy is not None and held.code == "paused"), "")
+    return [f"buys nothing: {why}"] if why and not plan.buys else []
 
 
 def _planned(call: Buy | NodeVerdict) -> str:

@@ -20,7 +20,7 @@ from pilotlight.flow.alerts.tell import alert_out
 from pilotlight.flow.billing import bill, meter
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.books import accounts, ladder
-from pilotlight.flow.deps import Answer, Deps, Kept
+from pilotlight.flow.deps import Answer, Deps, HasBooks
 from pilotlight.ports import Bills
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.units import HOUR, cents
@@ -64,17 +64,17 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     return _answer(did, stands, today)
 
 
-def standing(deps: Kept, now: datetime) -> tuple[Spent, ...]:
+def standing(deps: HasBooks, now: datetime) -> tuple[Spent, ...]:
     """Where every budget with a period stands, from what the state knows. Reads only the state."""
     return _standing(deps, _books(deps, now), now)
 
 
-def _standing(deps: Kept, known: Books, now: datetime) -> tuple[Spent, ...]:
+def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
     found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
     return tuple(spent(m, known, accounts.total(deps, m), now) for m in found)
 
 
-def _books(deps: Kept, now: datetime) -> Books:
+def _books(deps: HasBooks, now: datetime) -> Books:
     first, last = (now - LOOK_BACK).date(), now.date()
     return books(
         meter.days(deps.state, deps.name, first, last),

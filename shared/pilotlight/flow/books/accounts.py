@@ -13,7 +13,7 @@ from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget import MAX, windows
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Meter
-from pilotlight.flow.deps import Kept
+from pilotlight.flow.deps import HasBooks
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.table import Entry
@@ -66,30 +66,30 @@ def meter_key(name: str) -> str:
     return "/".join(name.split("/")[:3])
 
 
-def read(deps: Kept, meter: Meter) -> Parts:
+def read(deps: HasBooks, meter: Meter) -> Parts:
     """What counts against a meter. One read, where it has no further parts."""
     first = _get(deps, meter.key)
     return Parts(meter, [first, *(_get(deps, f"{meter.key}/{n}") for n in range(1, first.value.parts))])
 
 
-def _get(deps: Kept, name: str) -> Entry[Account]:
+def _get(deps: HasBooks, name: str) -> Entry[Account]:
     found = CAP.get(deps.state, f"{deps.name}/{name}")
     return Entry(name, found.version, found.value) if found else Entry(name, ABSENT, NONE)
 
 
-def ahead(deps: Kept, meter: Meter) -> dict[str, Account]:
+def ahead(deps: HasBooks, meter: Meter) -> dict[str, Account]:
     """What counts against a limit in its window and in those after it, part by part: one scan."""
     within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
     entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
     return {entry.name.removeprefix(f"{deps.name}/"): entry.value for entry in entries}
 
 
-def total(deps: Kept, meter: Meter) -> Decimal:
+def total(deps: HasBooks, meter: Meter) -> Decimal:
     """Settled and held against a meter."""
     return read(deps, meter).total
 
 
-def change(deps: Kept, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
+def change(deps: HasBooks, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
     """Change a part by compare-and-set, and nothing where ``update`` returns what it was given, or nobody is alive."""
     while True:
         _, version, was = _get(deps, name)
@@ -103,13 +103,13 @@ def change(deps: Kept, name: str, update: Callable[[Account], Account], alive: A
         return after
 
 
-def opened(deps: Kept, meter: Meter, name: str) -> None:
+def opened(deps: HasBooks, meter: Meter, name: str) -> None:
     """Make a part known before anything is in it."""
     if number(name):
         change(deps, meter.key, partial(moves.parted, parts=number(name) + 1))
 
 
-def reserve(deps: Kept, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
+def reserve(deps: HasBooks, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
     """Hold all of these in a part, or none of them."""
 
     def update(account: Account) -> Account:
@@ -125,7 +125,7 @@ def reserve(deps: Kept, meter: Meter, name: str, wanted: Mapping[str, Decimal], 
     return False
 
 
-def gather(deps: Kept, meter: Meter, to: str, need: Decimal) -> bool:
+def gather(deps: HasBooks, meter: Meter, to: str, need: Decimal) -> bool:
     """Move room to a part from the others until it can take so much more. Whether it can now."""
     parts = finish(deps, read(deps, meter))
     own = next((e.value for e in parts if e.name == to), NONE)
@@ -138,7 +138,7 @@ def gather(deps: Kept, meter: Meter, to: str, need: Decimal) -> bool:
     return need <= 0
 
 
-def _give(deps: Kept, entry: Entry[Account], to: int, room: Decimal) -> bool:
+def _give(deps: HasBooks, entry: Entry[Account], to: int, room: Decimal) -> bool:
     """Over the version that was read, which names the transfer: no other ever has that name."""
     after = moves.given(entry.value, f"{number(entry.name)}@{entry.version}", to, room)
     try:
@@ -148,7 +148,7 @@ def _give(deps: Kept, entry: Entry[Account], to: int, room: Decimal) -> bool:
     return True
 
 
-def finish(deps: Kept, parts: Parts) -> Parts:
+def finish(deps: HasBooks, parts: Parts) -> Parts:
     """End every transfer that was begun: taken, then no longer given, then its name forgotten by its taker."""
     begun = [e for e in parts if e.value.giving or e.value.taken]
     for entry in begun:
@@ -167,11 +167,11 @@ def finish(deps: Kept, parts: Parts) -> Parts:
     return read(deps, parts.meter) if begun else parts
 
 
-def _gives(deps: Kept, giver: str, name: str) -> bool:
+def _gives(deps: HasBooks, giver: str, name: str) -> bool:
     return name in _get(deps, giver).value.giving
 
 
-def _gives_no_more(deps: Kept, giver: str, name: str) -> bool:
+def _gives_no_more(deps: HasBooks, giver: str, name: str) -> bool:
     return not _gives(deps, giver, name)
 
 

@@ -40,6 +40,6 @@ def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> None:
     )
     found = msgspec.structs.replace(found, messages=(interruptions.opening(found, len(node.gpu_pods), price, now),))
     try:
-        interruptions.write(deps, interruptions.Kept(found, ABSENT))
+        interruptions.write(deps, interruptions.Versioned(found, ABSENT))
     except Conflict:
         return

@@ -26,7 +26,7 @@ LONGEST = 300
 """Of a quoted name a key holds so much, and tells the rest apart."""
 
 
-class Kept(NamedTuple):
+class Versioned(NamedTuple):
     """An interruption and the version of its open record; ``ABSENT`` where there is none."""
 
     found: Interruption
@@ -41,24 +41,24 @@ def moment(deps: Deps) -> datetime:
         return deps.clock.now()
 
 
-def find(deps: Deps, instance: str) -> Kept | None:
+def find(deps: Deps, instance: str) -> Versioned | None:
     """What is known of an instance's last interruption, open or filed."""
     name = _name(deps.name, instance)
     entry = RESCUE.get(deps.state, name)
     if entry is not None:
-        return Kept(entry.value, entry.version)
+        return Versioned(entry.value, entry.version)
     filed = deque(INTERRUPTION.scan(deps.state, f"{name}/"), maxlen=1)  # They sort by time.
-    return Kept(filed[0].value, ABSENT) if filed else None
+    return Versioned(filed[0].value, ABSENT) if filed else None
 
 
-def write(deps: Deps, kept: Kept) -> Kept:
+def write(deps: Deps, kept: Versioned) -> Versioned:
     """Write an open record over the version that was read. Raises ``Conflict`` where another was faster."""
     found = bounded(kept.found)
     version = RESCUE.put(deps.state, _name(deps.name, found.instance), found, if_version=kept.version)
-    return Kept(found, version)
+    return Versioned(found, version)
 
 
-def close(deps: Deps, kept: Kept) -> None:
+def close(deps: Deps, kept: Versioned) -> None:
     """File an interruption with which nothing is left to do."""
     found, name = kept.found, _name(deps.name, kept.found.instance)
     keep_s = BRIEFLY_S if found.outcome in ("unknown", "disproved") else None
@@ -66,9 +66,9 @@ def close(deps: Deps, kept: Kept) -> None:
     RESCUE.delete(deps.state, name)
 
 
-def left(deps: Deps) -> list[Kept]:
+def left(deps: Deps) -> list[Versioned]:
     """Interruptions with which something is left to do, the first deadline first."""
-    found = [Kept(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
+    found = [Versioned(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
     return sorted(found, key=lambda kept: (kept.found.deadline or kept.found.begin, kept.found.instance))
 
 

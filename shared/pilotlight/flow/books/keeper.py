@@ -28,7 +28,7 @@ from pilotlight.state_schema.table import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptHolds:
     """The look after holds were moved on, what the budgets leave, and what people should know."""
 
     snapshot: Snapshot
@@ -36,19 +36,19 @@ class Kept:
     findings: tuple[Finding, ...] = ()
 
 
-def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda: None) -> Kept:
+def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda: None) -> KeptHolds:
     """Move every hold on: settle those of stopped nodes, hold for lit ones, freeze nodes that cannot be held for.
 
     ``still_ours`` is asked before each: it raises once the lease is lost. Holds of the look's ``unresolved`` decisions
     are never given back: what a call of theirs came to is not known yet.
     """
     if not deps.policy.budgets:
-        return Kept(snapshot=snapshot, money=NO_BUDGETS)
+        return KeptHolds(snapshot=snapshot, money=NO_BUDGETS)
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
     view = msgspec.structs.replace(snapshot.view, nodes=nodes)
-    return Kept(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
+    return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
 
 
 class _Keeper:

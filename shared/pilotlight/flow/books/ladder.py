@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.decide.money.budget import amount, limit, who
 from pilotlight.decide.money.ladder import climbed, figures, percent, rule
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Ladder, Rung, Spent, Step
+from pilotlight.facts.budget import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.tell import alert_out
@@ -28,7 +28,7 @@ def read(state: State, cluster: str) -> Ladder:
     return _read(state, cluster)[0]
 
 
-def steps(state: State, cluster: str) -> tuple[Step, ...]:
+def steps(state: State, cluster: str) -> tuple[StepInForce, ...]:
     """The steps that rule purchases out."""
     return tuple(rung.step for rung in read(state, cluster).rungs.values() if rung.step is not None)
 

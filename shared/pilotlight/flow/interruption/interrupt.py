@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
-from pilotlight.flow.books.interruptions import Kept
+from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.look import instances
 from pilotlight.ports import ABSENT
@@ -47,7 +47,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
             return _again(deps, known, dry_run)
         view = deps.cluster.observe()
         before = known.found if known and not known.found.over else None
-        kept = Kept(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
+        kept = Versioned(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
         if known and before and kept.found.truth == "disproved":
             return _aside(known.found, kept.found)
         if dry_run:
@@ -87,7 +87,7 @@ def _sooner(known: Interruption, notice: InterruptionNotice) -> bool:
 _RANK = {"rebalance": 0, "scheduled-change": 1}
 
 
-def _again(deps: Deps, known: Kept, dry_run: bool) -> Answer:
+def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
     if known.found.over or dry_run:
         why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
         return Answer(decision=known.found.decision, did=(), why=why)
@@ -100,7 +100,7 @@ def _aside(known: Interruption, false: Interruption) -> Answer:
     return Answer(decision=known.decision, did=(), why=why)
 
 
-def _advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
+def _advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
     # A notice that was dealt with costs a cold start nothing of this.
     from pilotlight.flow.interruption.rescues import advance
 

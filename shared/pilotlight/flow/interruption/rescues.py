@@ -8,7 +8,7 @@ from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.interruption import STOP_KINDS
 from pilotlight.flow.books import interruptions
-from pilotlight.flow.books.interruptions import Kept
+from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.question import Questions
 from pilotlight.flow.interruption.rescue import Rescue
@@ -62,7 +62,7 @@ def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
     )
 
 
-def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
+def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
     """Do what is due of one interruption, write what came of it, and tell people once it is over.
 
     Raises what kept a step from being done, after the others were.
@@ -70,17 +70,17 @@ def advance(deps: Deps, kept: Kept, view: ClusterView) -> Answer:
     return _advanced(deps, kept, Rescue(deps, kept.found, view))
 
 
-def _advanced(deps: Deps, kept: Kept, run: Rescue) -> Answer:
+def _advanced(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
     if not kept.found.over:
         run.go()
     if run.found != kept.found:
         try:
-            kept = interruptions.write(deps, Kept(run.found, kept.version))
+            kept = interruptions.write(deps, Versioned(run.found, kept.version))
         except Conflict:
             return run.answer("another look carries it on")
     if kept.found.messages:
         deps.outbox.publish(kept.found.messages)
-        kept = Kept(msgspec.structs.replace(kept.found, messages=()), kept.version)
+        kept = Versioned(msgspec.structs.replace(kept.found, messages=()), kept.version)
     if kept.found.over:
         interruptions.close(deps, kept)
     elif not kept.found.messages and run.found.messages:

@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT
-from pilotlight.state_schema.cluster import NODE_MARK, Claim, NodeMark, Owner
+from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Owner, Ownership
 
 REST = timedelta(hours=1)
 """A node that a person opened again is not given back for so long."""
@@ -27,7 +27,7 @@ def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: 
     while True:
         mark, version = _read(deps, node)
         since = mark.owners[owner].since if owner in mark.owners else now
-        owners: dict[Owner, Claim] = {**mark.owners, owner: Claim(why=why, by=by, since=since, until=until)}
+        owners: dict[Owner, Ownership] = {**mark.owners, owner: Ownership(why=why, by=by, since=since, until=until)}
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
     deps.cluster.cordon(node)
@@ -97,9 +97,9 @@ def settle(
 
 def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
     """A release is off for an hour; what else keeps the node closed closes it again."""
-    owners: dict[Owner, Claim] = {name: claim for name, claim in mark.owners.items() if name != "release"}
+    owners: dict[Owner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
     if "release" in mark.owners:
-        owners["person"] = Claim(why="opened while it was being given back", since=now, until=now + REST)
+        owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
     changed = NodeMark(node=mark.node, owners=owners)
     if owners != mark.owners:
         _, version = _read(deps, mark.node)
@@ -121,7 +121,7 @@ def _settled(mark: NodeMark, now: datetime) -> bool:
     return all(now - claim.since >= SETTLED for claim in mark.owners.values())
 
 
-def _over(claim: Claim, now: datetime) -> bool:
+def _over(claim: Ownership, now: datetime) -> bool:
     return claim.until is not None and claim.until <= now
 
 
