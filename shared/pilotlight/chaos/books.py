@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight.chaos.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.budget import Terms
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.policy import Budget, Policy
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world import World
 
@@ -85,8 +85,9 @@ class Day(NamedTuple):
 class Books:
     """Fed by the world's log and the store's writes; asked at each purchase and at the end."""
 
-    def __init__(self, budgets: Sequence[Budget]) -> None:
-        self._budgets = budgets
+    def __init__(self, policy: Policy) -> None:
+        self._budgets = policy.budgets
+        self._classes = policy.classes
         self._nodes: dict[str, Entry] = {}
         self._holds: dict[str, str] = {}
         self._lock = RLock()
@@ -159,17 +160,28 @@ class Books:
         for id, entry in ours.items():
             if entry.ended_s is not None and not entry.held:
                 continue  # It came and went between two looks: nobody could know.
-            end_s = entry.ended_s if entry.ended_s is not None else _until_s(id, entry, world, looked_s)
+            end_s = entry.ended_s
+            if end_s is None:  # What may be stopped at the cap need not run to its end.
+                end_s = world.now_s if self._stops(entry) else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
         return total, limit_of(budget)
 
     def passed(self, now_s: Seconds) -> Iterator[str]:
-        """Every limit of dollars that the nodes of a day have really cost more than, by the world's log alone."""
-        for budget in self._budgets:
-            for day in days(budget, 0.0, now_s) if budget.usd is not None else ():
+        """Every limit of dollars that the nodes of a day have really cost more than, by the world's log alone.
+
+        But for one exception: work that may not be stopped, and that bound by itself to a node bought for less. Its
+        node takes nothing more, and that is told.
+        """
+        for budget in (b for b in self._budgets if b.usd is not None and b.hard):
+            for day in days(budget, 0.0, now_s):
+                if any(e.frozen and not self._stops(e) and e.lived_s(day, now_s) for e in self._of(budget)):
+                    continue
                 spent = sum((e.measure(budget, e.lived_s(day, now_s)) for e in self._of(budget)), Decimal(0))
                 if spent > limit_of(budget) + CENT:
                     yield f"{budget.name} of {day.name}: nodes cost {spent:.2f} of {budget.usd}"
+
+    def _stops(self, entry: Entry) -> bool:
+        return any(entry.workload_class == name and rules.stops for name, rules in self._classes.items())
 
     def _of(self, budget: Budget) -> list[Entry]:
         return [entry for entry in self._nodes.values() if _counts(budget, entry)]

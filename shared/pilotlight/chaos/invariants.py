@@ -4,7 +4,8 @@
 double_buys             a demand bought for again while all that was first bought for it still boots; or more nodes of
                         a pool boot than pods wait that could use them
 cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's, or what
-                        a budget's nodes have cost and will until their work ends above its limit
+                        a budget's nodes have cost and will until their work ends above its limit; or a period in
+                        which a hard budget's nodes really cost more, by the world's log and to the cent
 killed_work             a node given back with a GPU pod on it
 false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped

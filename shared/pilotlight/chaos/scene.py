@@ -148,8 +148,15 @@ def _policy(rng: Random) -> Policy:
         usd_per_hour=rng.choice((None, Decimal(24), Decimal(36))),
     )
     idle_s = rng.choice(IDLE_S)
+    # Where a hard cap may stop a class it is held for by the hour, else for its whole run.
+    stops = rng.random() < 0.5
     either = ClassPolicy(
-        capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=idle_s, max_runtime=4 * 3600
+        capacity_types=("on-demand", "spot"),
+        gpu_models="any",
+        idle_timeout=idle_s,
+        max_runtime=4 * 3600,
+        at_hard_cap="stop" if stops else "keep",
+        hold=rng.choice((1800.0, 3600.0)),
     )
     classes: dict[WorkloadClass, ClassPolicy] = {"batch": either, "training": either}
     budgets = _budgets(rng, list(pools))

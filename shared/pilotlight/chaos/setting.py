@@ -56,11 +56,13 @@ class Setting:
     def __init__(self, seed: int, scene: Scene, luck: Luck, file: Path, clock: WorldClock | None = None) -> None:
         self.scene = scene
         self.luck = luck
-        books = Books(scene.policy.budgets)
+        books = Books(scene.policy)
         faults = _with_notice(scene.faults, seed)
         self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=self._log)
         self.invariants = Invariants(self.world, scene.policy, books)
         self.lines: list[str] = []
+        self.outages = luck.outages
+        """While a port answers nothing, budgets may be passed by what is lit."""
         self._late: list[tuple[Seconds, Callable[[], object]]] = []
         self.file = file
 

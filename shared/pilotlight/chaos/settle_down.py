@@ -103,6 +103,9 @@ def _count(setting: Setting, state: State) -> None:
     for node in setting.world.nodes.values():
         what = ", ".join(node.jobs) or "nothing"
         broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
+    if not setting.outages:
+        for what in setting.invariants.books.passed(setting.world.now_s):
+            broke("cap_overruns", what)
     for what in (
         *_held(state),
         *setting.invariants.books.settled_wrongly(_room(state, f"cap/{EMBEDDED_CLUSTER}/"), setting.world.now_s),

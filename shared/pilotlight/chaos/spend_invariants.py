@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.chaos.books import SKEW_S, SLACK_S, Books, Day, Entry, days, limit_of
 from pilotlight.chaos.scene import START
 from pilotlight.facts.policy import Budget, BudgetScope
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
 
 CENT = Decimal("0.01")
 ZERO = Decimal(0)
@@ -99,24 +99,31 @@ class SpendInvariants:
                 yield f"{name} stands at {at}, and at least {least:.2f} of {limit_of(budget)} is spent"
 
     def miscounted(self, parts: Mapping[str, bytes], whole: Mapping[str, bytes], now_s: Seconds) -> Iterator[str]:
-        """Nodes that were metered otherwise than they cost, and whole days that say otherwise than their parts.
+        """Nodes that were metered otherwise than they cost, and days that were closed otherwise than their nodes cost.
 
         ``parts`` are ``metering/`` by day and part, ``whole`` are ``meter/`` by day.
         """
         nodes: dict[str, Decimal] = {}
-        by_day: dict[str, Decimal] = {}
-        for key, value in parts.items():
+        for value in parts.values():
             for instance, node in msgspec.json.decode(value, type=_Part).nodes.items():
                 nodes[instance] = nodes.get(instance, ZERO) + node.usd
-                day = key.partition("/")[0]
-                by_day[day] = by_day.get(day, ZERO) + node.usd
         for id, entry in self._books.entries.items():
             yield from self._wrong(id, entry, nodes.pop(id, ZERO), now_s)
         yield from (f"{id} was metered, and never was" for id in nodes)
         for day, value in whole.items():
             told = sum((line.usd for line in msgspec.json.decode(value, type=_Whole).lines), ZERO)
-            if abs(told - by_day.get(day, ZERO)) > CENT:
-                yield f"{day} was closed at ${told:.4f}, and its parts say ${by_day.get(day, ZERO):.4f}"
+            least, most = self._cost(_day(day), now_s)
+            if not least - CENT <= told <= most + CENT:
+                yield f"{day} was closed at ${told:.4f}, and its nodes cost between ${least:.4f} and ${most:.4f}"
+
+    def _cost(self, day: Day, now_s: Seconds) -> tuple[Decimal, Decimal]:
+        """The least and the most that the nodes of a day can be metered at."""
+        least = most = ZERO
+        for entry in self._books.entries.values():
+            known_s, most_s = self._span(entry, now_s)
+            least += entry.price * _hours(day.inside(entry.launched_s, known_s) - SLACK_S)
+            most += entry.price * _hours(day.inside(entry.launched_s - SLACK_S, most_s + SLACK_S))
+        return least, most
 
     def _wrong(self, id: str, entry: Entry, usd: Decimal, now_s: Seconds) -> Iterator[str]:
         known_s, most_s = self._span(entry, now_s)
@@ -152,6 +159,12 @@ class SpendInvariants:
                 least += entry.measure(budget, surely_s)
                 most += entry.measure(budget, day.inside(entry.launched_s - SLACK_S, most_s + SLACK_S))
         return least, most
+
+
+def _day(name: str) -> Day:
+    """A day in UTC."""
+    start_s = (datetime.fromisoformat(name).replace(tzinfo=START.tzinfo) - START).total_seconds()
+    return Day(start_s, start_s + 24 * HOUR, name)
 
 
 def _hours(seconds: Seconds) -> Decimal:
