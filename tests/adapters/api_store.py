@@ -236,9 +236,10 @@ def merged(value: Json, change: Mapping[str, Any]) -> Json:
 
 
 def _covers(budget: Json, pod: Json) -> bool:
+    """Whether a disruption budget selects a pod; in policy/v1 an empty selector selects every pod."""
     labels = pod["metadata"].get("labels", {})
-    wanted = budget["spec"].get("selector", {}).get("matchLabels", {})
-    return bool(wanted) and all(labels.get(k) == v for k, v in wanted.items())
+    selector = budget["spec"].get("selector")
+    return selector is not None and all(labels.get(k) == v for k, v in selector.get("matchLabels", {}).items())
 
 
 POD_FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "status.nominatedNodeName")
