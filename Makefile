@@ -8,6 +8,7 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS := 2
+JOBS := 2
 ENV := dev
 TF := terraform -chdir=infra/terraform
 COMMA := ,
@@ -45,8 +46,9 @@ run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs 
 demo: $(STAMP) ## An hour of a small cluster in about a minute: bought, warned, interrupted, refused, accounted for
 	$(BIN)/pilotlight demo
 
-test: $(STAMP) ## Every test (pass ARGS="-k name" for some)
-	$(BIN)/pytest $(ARGS)
+# A file's tests stay together, for what they share; files begin in their order, so that long ones do not come last.
+test: $(STAMP) ## Every test, JOBS files at a time (pass ARGS="-k name" for some)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 serve: $(STAMP) ## Every function on one local port, by WORKERS processes beside one world on the wall clock
 	$(BIN)/pilotlight serve --workers $(WORKERS)
