@@ -149,22 +149,40 @@ def fleet(
     world = subprocess.Popen([PILOTLIGHT, *words], stdout=subprocess.PIPE, text=True)
     assert world.stdout is not None
     url = world.stdout.readline().split()[1]
-    port = free_port()
-    settings = {"PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": url}
+    try:
+        with crew(home, url, workers=workers, policy=policy, environ=environ) as here:
+            yield here
+    finally:
+        world.send_signal(signal.SIGTERM)
+        world.wait()
+
+
+@contextmanager
+def crew(
+    home: Path,
+    world: str,
+    *,
+    workers: int,
+    tick_s: int = 60,
+    policy: str = POLICY,
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[Fleet]:
+    """So many workers on a world that is served already, while they are used."""
+    file, port = home / "policy.yaml", free_port()
+    file.write_text(policy)
+    settings = {"PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(file), "PILOTLIGHT_WORLD": world}
     environment = {**os.environ, **settings, **(environ or {})}
     with (home / "log").open("wb") as log:
-        words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", "60"]
+        words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", str(tick_s)]
         serve = subprocess.Popen([PILOTLIGHT, *words], env=environment, stdout=log, stderr=log)
-    wired = App(Settings.of(environment))
-    here = Fleet(WorldClient(url), wired.state, port, serve, home, workers)
+    here = Fleet(WorldClient(world), App(Settings.of(environment)).state, port, serve, home, workers)
     try:
         until(lambda: "/world/pods" in here.log or serve.poll() is not None)
         assert serve.poll() is None, here.log
         yield here
     finally:
-        for process in (serve, world):
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        serve.send_signal(signal.SIGTERM)
+        serve.wait()
 
 
 def until(true: Callable[[], Any]) -> None:
