@@ -193,6 +193,22 @@ def test_storage_is_read_where_a_pod_has_any(server: ApiServer, cluster: Kuberne
     assert "GET /api/v1/persistentvolumeclaims" in server.lines()
 
 
+@pytest.mark.parametrize("mode", ["ReadWriteOncePod", "ReadWriteOnce"])
+def test_a_claim_in_use_elsewhere_is_seen(server: ApiServer, cluster: KubernetesCluster, mode: str) -> None:
+    """Who has a claim of one pod is asked for in its namespace alone, and only where a GPU pod waits for it."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    waiting, holder = pod("a"), pod("b", "cpu-1")
+    for each in (waiting, holder):
+        each["spec"]["volumes"] = volumes
+    spec = {"accessModes": [mode], "volumeName": "pv"}
+    claim = {"metadata": {"name": "data", "namespace": "ml"}, "spec": spec, "status": {"phase": "Bound"}}
+    server.add(waiting, holder, {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **claim})
+    found = [f.code for f in cluster.observe().findings]
+    alone = mode == "ReadWriteOncePod"
+    assert found == (["pvc-in-use"] if alone else [])
+    assert len(server.lines("GET /api/v1/namespaces/ml/pods")) == (1 if alone else 0)
+
+
 @pytest.mark.parametrize(
     "labels",
     [

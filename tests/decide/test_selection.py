@@ -12,6 +12,7 @@ from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, offering, plan, po
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources, Taint
+from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, Prices
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration
@@ -261,3 +262,33 @@ def test_what_a_node_lacks_is_said() -> None:
     made = plan([pod("p", cpu_milli=8000)], offerings=[tight, V100X4])
     assert bought(made) == {"v100x4": 1}
     assert "needs 8 CPU, 3.92 allocatable" in made.pods[0].rejected[0].why
+
+
+ZONED = [offering("a", "T4", 1, "1", labels={ZONE: "zone-a"}), offering("b", "T4", 1, "2", labels={ZONE: "zone-b"})]
+
+
+def volume_in(*zones: str) -> dict[str, Any]:
+    """The traits of a pod whose volume can be had only there."""
+    terms = ((Requirement(key=ZONE, operator="In", values=zones),),)
+    return {"terms": terms, "reach": (terms,)}
+
+
+def test_a_pool_where_the_volume_cannot_be_is_rejected_and_says_so() -> None:
+    """The dearer pool in the volume's zone is bought; the cheaper is rejected by the volume's code."""
+    made = plan([pod("p", **volume_in("zone-b"))], offerings=ZONED)
+    assert bought(made) == {"b": 1}
+    (rejected,) = made.pods[0].rejected
+    assert (rejected.code, "zone-b" in rejected.why) == ("volume", True)
+
+
+@pytest.mark.parametrize(
+    ("offered", "fix"),
+    [(ZONED, "add a pool there"), ([offering("t4", "T4", 1, "1")], "set pools.t4.zones")],
+    ids=["other zones", "a pool of a zone that is not known"],
+)
+def test_a_volume_that_no_pool_reaches_is_a_finding(offered: list[Offering], fix: str) -> None:
+    """Nothing is bought where no pool can have the volume, and the finding says what to mend."""
+    made = plan([pod("p", **volume_in("zone-c"))], offerings=offered)
+    assert not made.buys
+    (finding,) = made.findings
+    assert (finding.code, fix in finding.message, "zone-c" in finding.message) == ("volume", True, True)

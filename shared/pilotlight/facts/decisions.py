@@ -17,6 +17,7 @@ Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
 Code = Literal[
     "",
     "selector",
+    "volume",
     "toleration",
     "device",
     "resource",
@@ -41,8 +42,8 @@ Code = Literal[
 ]
 """The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
 
-The pod and the node: ``selector``, ``toleration``, ``device`` (the GPU's resource name), ``resource`` (another, as
-hugepages), ``model``, ``gpu-memory``, ``size``.
+The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``toleration``, ``device`` (the GPU's
+resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``.
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``stranded``, ``dearer`` than the choice.

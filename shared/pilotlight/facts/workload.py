@@ -96,6 +96,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan.
 
     ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
+    ``reach`` is the part of them that its volumes ask for, terms for each volume.
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
     ``other`` are amounts of further resources by name (hugepages in bytes, "rdma/hca"), sorted.
     ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
@@ -109,6 +110,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     ephemeral: int = 0
     other: tuple[tuple[str, int], ...] = ()
     terms: tuple[tuple[Requirement, ...], ...] = ()
+    reach: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     gpu_models: tuple[str, ...] = ()
     min_gpu_memory_gib: int = 0

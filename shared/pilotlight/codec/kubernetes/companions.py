@@ -2,7 +2,14 @@
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, Wire
+from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, ResourceLists, Wire
+
+
+class Selector(Wire, frozen=True):
+    """A label selector."""
+
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_expressions: tuple[Expression, ...] = ()
 
 
 class ClaimSpec(Wire, frozen=True):
@@ -10,6 +17,10 @@ class ClaimSpec(Wire, frozen=True):
 
     storage_class_name: str | None = None
     volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    resources: ResourceLists = ResourceLists()
+    selector: Selector | None = None
 
 
 class ClaimStatus(Wire, frozen=True):
@@ -32,10 +43,28 @@ class VolumeAffinity(Wire, frozen=True):
     required: NodeSelector | None = None
 
 
+class ClaimRef(Wire, frozen=True):
+    """Whose a volume is."""
+
+    name: str = ""
+    namespace: str = ""
+
+
 class PersistentVolumeSpec(Wire, frozen=True):
-    """Only its reach is read."""
+    """Its reach, and whose it is or may become."""
 
     node_affinity: VolumeAffinity | None = None
+    storage_class_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    capacity: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    claim_ref: ClaimRef | None = None
+
+
+class PersistentVolumeStatus(Wire, frozen=True):
+    """Whether it is free; empty where that is not said."""
+
+    phase: str = ""
 
 
 class PersistentVolume(Wire, frozen=True):
@@ -43,6 +72,20 @@ class PersistentVolume(Wire, frozen=True):
 
     metadata: Metadata
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class LabelExpression(Wire, frozen=True):
+    """One label, and the values it may have."""
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class Topology(Wire, frozen=True):
+    """Labels that must all hold where a volume is made."""
+
+    match_label_expressions: tuple[LabelExpression, ...] = ()
 
 
 class StorageClass(Wire, frozen=True):
@@ -50,13 +93,8 @@ class StorageClass(Wire, frozen=True):
 
     metadata: Metadata
     volume_binding_mode: str = "Immediate"
-
-
-class Selector(Wire, frozen=True):
-    """A label selector."""
-
-    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
-    match_expressions: tuple[Expression, ...] = ()
+    provisioner: str = ""
+    allowed_topologies: tuple[Topology, ...] = ()
 
 
 class BudgetSpec(Wire, frozen=True):

@@ -29,6 +29,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     """Objects beside pods and nodes, by name. Namespaced ones have "namespace/name" as key.
 
     ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
+    ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim.
     """
 
     claims: dict[str, Claim] = {}
@@ -40,6 +41,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload] = {}
     flavors: dict[str, ResourceFlavor] = {}
     storage_known: bool = False
+    holders: dict[str, str] = {}
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):

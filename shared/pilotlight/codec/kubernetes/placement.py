@@ -2,10 +2,21 @@
 
 from collections.abc import Iterable
 from itertools import product
+from typing import Protocol
 
 from pilotlight.codec.kubernetes.objects import Expression, NodeSelector, Pod, WireToleration
 from pilotlight.facts.labels import NODE_NAME, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import Requirement, Toleration
+
+
+class Labelled(Protocol):
+    """A label, and the values it may have."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def values(self) -> tuple[str, ...]: ...
+
 
 Terms = tuple[tuple[Requirement, ...], ...]
 """Alternatives (OR) of requirements that must all hold (AND); empty means anywhere."""
@@ -42,6 +53,11 @@ def tolerations(wire: Iterable[WireToleration]) -> tuple[Toleration, ...]:
         for t in wire
         if t.operator in ("Exists", "Equal", "")
     )
+
+
+def expression_terms(expressions: Iterable[Labelled]) -> tuple[Requirement, ...]:
+    """One term: labels that must all have one of their values."""
+    return tuple(_requirement(e.key, tuple(sorted(e.values))) for e in expressions)
 
 
 def _of(expression: Expression) -> Requirement:

@@ -1,6 +1,6 @@
 """Pods to facts: a demand, a finding, a pod on a node, or nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -87,8 +87,7 @@ def demand_of(
         if not _wants_gpu(asked):
             return None
         _may_be_scheduled(pod, require_label)
-        terms = pod_terms(pod, reach_of(pod, objects))
-        return _demand(asked, terms, objects, classify, gang)
+        return _demand(asked, reach_of(pod, objects), objects, classify, gang)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
 
@@ -120,8 +119,11 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
 
 
-def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, gang: Gang | None) -> PodDemand:
+def _demand(
+    asked: Asked, reach: Sequence[Terms], objects: Objects, classify: Classifier, gang: Gang | None
+) -> PodDemand:
     pod, request, meta = asked.pod, asked.request, asked.pod.metadata
+    terms = pod_terms(pod, reach)
     models = _models(meta.annotations)
     if models == ("any",):
         models = ()
@@ -142,6 +144,7 @@ def _demand(asked: Asked, terms: Terms, objects: Objects, classify: Classifier, 
             ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
             other=other_resources(request, asked.gpu),
             terms=terms,
+            reach=tuple(reach),
             tolerations=tolerations(pod.spec.tolerations),
             gpu_models=models,
             min_gpu_memory_gib=_gib(meta.annotations),
@@ -188,7 +191,7 @@ def bound_pod(
 def _shape_elsewhere(asked: Asked, objects: Objects, classify: Classifier) -> PodShape | None:
     """What the pod would need on another node; None where it names what no other node could give."""
     try:
-        return _demand(asked, pod_terms(asked.pod, reach_of(asked.pod, objects)), objects, classify, None).shape
+        return _demand(asked, reach_of(asked.pod, objects), objects, classify, None).shape
     except Unreadable:
         return None
 

@@ -12,6 +12,7 @@ from pilotlight.codec.kubernetes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, demand_of, read_request, waits
 from pilotlight.codec.kubernetes.requests import Unreadable
+from pilotlight.codec.kubernetes.storage import with_holders
 from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.workloads import longest_run_of, longest_runs, pods_to_come
 from pilotlight.facts.capacity import ClusterView, Node
@@ -36,6 +37,7 @@ def view_of(
     """
     pods, nodes, strange = settled(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
+    objects = with_holders(objects, pods)
     asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
     pending, pod_findings = _pending(asked, objects, policy, classify)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)

@@ -14,10 +14,10 @@ from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code, Rejected
-from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL
+from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape
+from pilotlight.facts.workload import PodShape, Requirement
 from pilotlight.units import MILLI_PER_GPU, cents
 
 NAMES_A_GPU = frozenset(
@@ -31,6 +31,10 @@ NAMES_A_GPU = frozenset(
     }
 )
 """Labels by which a pod's own selector says which GPU it wants."""
+
+
+MOST = 4
+"""So many values of a label, and so many alternatives, are said at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,9 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
         return "device", f"its nodes offer {_offered(offering)}, the pod asks for {shape.gpu.resource}"
+    beyond = _beyond_reach(shape, offering)
+    if beyond:
+        return "volume", beyond
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
     taint = untolerated(offering.taints, shape.tolerations)
@@ -76,6 +83,28 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     if not per_node(shape, offering):
         return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
     return None
+
+
+def _beyond_reach(shape: PodShape, offering: Offering) -> str:
+    """Why a volume of the pod cannot be had on an offering's nodes, or empty."""
+    wrong = next((terms for terms in shape.reach if not selects(offering.labels, terms)), None)
+    if wrong is None:
+        return ""
+    keys = {r.key for term in wrong for r in term}
+    unknown = ZONE in keys and ZONE not in offering.labels
+    fix = f"; the pool's zone is not known: set pools.{offering.pool}.zones" if unknown else ""
+    return f"a volume of the pod can be had only where {_said(wrong)}{fix}"
+
+
+def _said(terms: Sequence[Sequence[Requirement]]) -> str:
+    """Terms as people read them, at most a few: "topology.kubernetes.io/zone is us-east-1a or us-east-1b"."""
+    words = [
+        " and ".join(
+            f"{r.key} is {' or '.join(r.values[:MOST])}" if r.operator == "In" else f"{r.key} {r.operator}" for r in t
+        )
+        for t in terms[:MOST]
+    ]
+    return ", or ".join(words)
 
 
 def per_node(shape: PodShape, offering: Offering) -> int:
@@ -192,6 +221,8 @@ def _no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -
             "list it in pools.<pool>.slices where its nodes have it"
         )
     codes = codes - {"device"}
+    if "volume" in codes and codes <= {"volume", "selector", "toleration"}:
+        return "volume", _no_volume(shape, offerings)
     if "resource" in codes:
         names = sorted({name for o in offerings for name in _missing(shape, o)})
         return "resource", (
@@ -207,6 +238,13 @@ def _no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -
     if codes & {"class", "spot"}:
         return "class", f"the rules of class {shape.workload_class} leave no pool for it"
     return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
+
+
+def _no_volume(shape: PodShape, offerings: Sequence[Offering]) -> str:
+    found = next(words for o in offerings if (words := _beyond_reach(shape, o)))
+    where, _, fix = found.partition("; ")
+    mend = fix or "add a pool there, or give the pod a volume that the pools' nodes can have"
+    return f"no pool has nodes for it: {where}; {mend}"
 
 
 def _model_unsaid(shape: PodShape, rules: ClassPolicy, able: Sequence[Offering]) -> bool:

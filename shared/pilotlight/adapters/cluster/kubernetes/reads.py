@@ -24,6 +24,8 @@ from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
+from pilotlight.codec.kubernetes.pods import read_request
+from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
@@ -100,7 +102,27 @@ class Reads:
         bound = self._bound({node.metadata.name for node in nodes}, gangs)
         seen = {pod.metadata.uid for pod in bound}
         pods = [*(pod for pod in waiting if pod.metadata.uid not in seen), *bound]
-        return Found(pods, nodes, self._objects(pods, gangs=bool(gangs)))
+        objects = self._objects(pods, gangs=bool(gangs))
+        return Found([*pods, *self._holders(pods, objects)], nodes, objects)
+
+    def _holders(self, pods: Sequence[Pod], objects: Objects) -> list[Pod]:
+        """The pods elsewhere that have a claim which only one pod may have, and for which a GPU pod waits."""
+        alone = of_one_pod(objects.claims.values())
+        wanted = {
+            f"{pod.metadata.namespace}/{name}"
+            for pod in (pods if alone else ())
+            if not pod.spec.node_name and read_request(pod).holds_gpu
+            for name in claims_of(pod)
+        } & alone
+        seen = {pod.metadata.uid for pod in pods}
+
+        def has(pod: Pod) -> bool:
+            names = (f"{pod.metadata.namespace}/{name}" for name in claims_of(pod))
+            return pod.metadata.uid not in seen and any(name in wanted for name in names)
+
+        spaces = sorted({name.partition("/")[0] for name in wanted})
+        paths = [f"{NAMESPACES}/{quote(space)}/pods" for space in spaces]
+        return [pod for path in paths for pod in self.all(path, _POD_LIST, lambda pod: pod if has(pod) else None)]
 
     def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
         """The pods of the whole cluster that are wanted; the others go with their page."""
