@@ -78,14 +78,14 @@ def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.
 def no_lease(patch: pytest.MonkeyPatch) -> None:
     """Every delivery believes that it holds the cluster."""
 
-    patch.setattr(lease, "acquire", lambda state, clock, cluster, holder: _Nobodys(state, clock, cluster))
+    patch.setattr(lease, "acquire", lambda state, cluster, holder: _Nobodys(state))
 
 
 class _Nobodys(Lease):
     """A lease that is written nowhere."""
 
-    def __init__(self, state: Any, clock: Any, cluster: str) -> None:
-        self.fence, self._ran = 1, clock.stopwatch()
+    def __init__(self, state: Any) -> None:
+        self.fence, self._state, self._written = 1, state, state.now()
 
     def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
         """It is ours."""
