@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-OPENS_WITHIN_S = 40
+OPENS_WITHIN_S = 600
 EMULATOR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
 PUBSUB = Path("platform/pubsub-emulator/lib")
 

@@ -177,4 +177,4 @@ def test_a_story_that_breaks_off_says_where_and_fails(tmp_path: Path) -> None:
     _, complaint = demo.communicate()
     assert (demo.returncode, complaint.count("\n")) == (1, 1)
     assert "serve.log" in complaint
-    assert "did not come within" in complaint or "does not answer" in complaint
+    assert "serve ended before the step" in complaint or "does not answer" in complaint

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -36,8 +36,15 @@ Server = TypeVar("Server", bound=ThreadingHTTPServer)
 HOST = "127.0.0.1"
 POLICY, CATALOG = "examples/demo/policy.yaml", "examples/demo/catalog.yaml"
 WORKERS = 2
-START_S, STOP_S = 30.0, 20.0
+START_S, STOP_S = 120.0, 20.0
 """Seconds of the wall's clock that serve may take to begin and to end."""
+
+
+class Serve(NamedTuple):
+    """Where serve listens, and its process."""
+
+    port: int
+    process: subprocess.Popen[bytes]
 
 
 class Stage:
@@ -46,10 +53,15 @@ class Stage:
     ``app`` reads what the functions wrote: it has their state and is none of them.
     """
 
-    def __init__(self, world: str, port: int, app: App, log: list[dict[str, Any]], told: list[Alert]) -> None:
+    def __init__(self, world: str, serve: Serve, app: App, log: list[dict[str, Any]], told: list[Alert]) -> None:
         self.world, self.app, self.log, self.told = WorldClient(world), app, log, told
         self.speed = self.world.time().speed
-        self._port = port
+        self._port, self._process = serve
+
+    @property
+    def over(self) -> bool:
+        """Whether serve has ended."""
+        return self._process.poll() is not None
 
     def post(self, function: Function, message: Message, id: str) -> dict[str, Any]:
         """The answer of a function to one event. Raises ``Failed`` where there is none, or it is not 200."""
@@ -78,8 +90,8 @@ def stage(home: Path, speed: float) -> Iterator[Stage]:
         environ = _environ(home, world_at.url, f"http://{HOST}:{hook.server_address[1]}/")
         port = _free_port()
         try:
-            with _serve(home, port, environ):
-                yield Stage(world_at.url, port, App(Settings.of(environ)), log, hook.told)
+            with _serve(home, port, environ) as serve:
+                yield Stage(world_at.url, serve, App(Settings.of(environ)), log, hook.told)
         finally:
             lines = "".join(json.dumps(record) + "\n" for record in log)
             (home / "world.jsonl").write_text(lines, "utf-8")
@@ -108,7 +120,7 @@ def _environ(home: Path, world: str, hook: str) -> dict[str, str]:
 
 
 @contextmanager
-def _serve(home: Path, port: int, environ: dict[str, str]) -> Iterator[None]:
+def _serve(home: Path, port: int, environ: dict[str, str]) -> Iterator[Serve]:
     """``pilotlight serve`` as ``make serve`` runs it, until it is left; its words go to ``serve.log``."""
     said = home / "serve.log"
     words = ["serve", "--workers", str(WORKERS), "--port", str(port)]
@@ -120,7 +132,7 @@ def _serve(home: Path, port: int, environ: dict[str, str]) -> Iterator[None]:
             if process.poll() is not None or time.monotonic() > until:
                 raise Failed(f"serve did not begin; it said: {_last_line(said)}")
             time.sleep(0.05)
-        yield
+        yield Serve(port, process)
     finally:
         process.terminate()
         try:

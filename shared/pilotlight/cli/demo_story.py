@@ -23,7 +23,7 @@ from pilotlight.units import Seconds, Usd, cents
 Found = TypeVar("Found")
 
 POLL_S: Seconds = 0.05
-SLACK_S: Seconds = 10.0
+SLACK_S: Seconds = 120.0
 """A busy machine may be so many seconds of the wall's clock late with a step."""
 
 QUIET_S: Seconds = 2.5
@@ -233,6 +233,8 @@ class Story:
         """Wait for a step, and tell it. Raises ``Failed`` where it does not come within its time."""
         until = time.monotonic() + within_s / self.stage.speed + SLACK_S
         while not (found := look()):
+            if self.stage.over:
+                raise Failed(f"serve ended before the step {step!r}")
             if time.monotonic() > until:
                 raise Failed(f"the step {step!r} did not come within {within_s / MINUTE:g} minutes of the world")
             self._wait(self)
