@@ -122,6 +122,8 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
         yield f"    because {why}"
         if group.workload_class:
             yield f"    as {group.workload_class}: {group.class_reason}"
+        for idle in group.idle:
+            yield f"    not on idle node {idle.node}: {idle.why}"
         for option in group.rejected:
             price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
             yield f"    not {option.offering}{price}: {option.why}"

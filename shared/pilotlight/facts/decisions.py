@@ -62,12 +62,42 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_useful_hour: Decimal | None = None
 
 
+IdleCode = Literal[
+    "leaving",
+    "mark",
+    "cordon",
+    "not-ready",
+    "misfit",
+    "toleration",
+    "volume",
+    "zone",
+    "selector",
+    "model",
+    "room",
+    "planned",
+]
+"""Why an idle node does not do. It goes (``leaving``), carries our ``mark``, is cordoned or ``not-ready``.
+
+``misfit``: the scheduler does not use it for this pod. ``room``: too little of a resource. ``planned``: other waiting
+pods take it. The others are as in ``Code``; ``zone`` is a selector that only the zone does not meet.
+"""
+
+
+class IdleNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node without work that does not do for pods that wait, and why."""
+
+    node: str
+    why: str
+    code: IdleCode
+
+
 class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of pods of one shape. ``where`` is a node, an offering, or empty.
 
     ``fits``: a ready node has room. ``booting``: capacity on its way will hold them. ``bought``: a purchase of
     this plan. ``waiting``: allowed, not obtainable now. ``refused``: a cap or rule forbids. ``finding``: mend the pod.
     ``code`` is the rule that keeps them from a node, where one does; a finding's too.
+    ``idle`` are nodes without work that do not do, a few of them.
     ``unnamed`` counts pods beyond those named, in a record that would else be too large.
     """
 
@@ -83,6 +113,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     class_reason: str = ""
     team: str = ""
     unnamed: int = 0
+    idle: tuple[IdleNode, ...] = ()
 
 
 class Buy(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,6 +56,8 @@ def _pods(group: PodGroup) -> Iterator[Text]:
         yield Text(f"            and {len(group.pods) - 1} more of the same shape, for the same reason", style="dim")
     if group.workload_class:
         yield _detail("class", f"{group.workload_class} ({group.class_reason})")
+    for node in group.idle:
+        yield _detail("idle", f"{node.node}: {node.why}")
     for rejected in group.rejected:
         yield _detail("not", _rejected(rejected))
 

@@ -8,6 +8,7 @@ from pilotlight.decide.capacity.brakes import braked
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.headroom import Headroom
+from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.offerings import stale_prices
 from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
 from pilotlight.decide.capacity.provision import Provisioner
@@ -83,9 +84,10 @@ def plan_cluster(
     here = {n.name for n in view.nodes}
     nodes += [n for n in gives if n.node in here and n.node not in leaving]
     released = known_per_hour(n for n in nodes if n.verdict == "release")
+    idle = IdleNodes(view.nodes, ready, leaving, memory, now)
     plan = Plan(
         buys=buys,
-        pods=tuple(run.outcomes),
+        pods=idle.told(run.outcomes, view.pending, {o.name: o for o in offerings}),
         nodes=tuple(nodes),
         findings=(*view.findings, *run.findings, *stale_prices(policy, by_pool.values(), now)),
         usd_per_hour_before=before,
