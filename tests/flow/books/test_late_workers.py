@@ -4,24 +4,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from threading import Semaphore, Thread
 from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from late_worker import Worker
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget import terms, window
-from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import Booting, ClusterView, PoolState
+from pilotlight.facts.decisions import Buy, Plan, Record, Step
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.flow.books import budget_holds, keeper
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger
-from pilotlight.ports import Page, State, Stored
+from pilotlight.ports import State
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
 
@@ -30,74 +30,6 @@ BUDGETS = (
     Budget(name="now", usd_per_hour=Decimal(9)),
 )
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, at_hard_cap="stop")
-
-
-class Stalling:
-    """A store before each call to which its worker stands still until it is let go on; ``dead`` fails every call."""
-
-    def __init__(self, inner: State) -> None:
-        self.inner, self.parked, self.go, self.dead = inner, Semaphore(0), Semaphore(0), False
-
-    def _wait(self) -> State:
-        self.parked.release()
-        self.go.acquire()
-        if self.dead:
-            raise Unavailable("its worker died")
-        return self.inner
-
-    def now(self) -> datetime:
-        """The store's time."""
-        return self.inner.now()
-
-    def get(self, key: str) -> Stored | None:
-        """Read."""
-        return self._wait().get(key)
-
-    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: float | None = None) -> int:
-        """Write."""
-        return self._wait().put(key, value, if_version=if_version, ttl_s=ttl_s)
-
-    def delete(self, key: str, *, if_version: int | None = None) -> None:
-        """Delete."""
-        self._wait().delete(key, if_version=if_version)
-
-    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
-        """Read many."""
-        return self._wait().scan(prefix, after=after, limit=limit)
-
-
-class Worker:
-    """One worker at one piece of work, a call to the store at a time."""
-
-    def __init__(self, state: State, work: Callable[[State], None]) -> None:
-        self.state, self.over = Stalling(state), False
-        self.failed: BaseException | None = None
-        self._thread = Thread(target=self._run, args=(work,), daemon=True)
-        self._thread.start()
-        self.state.parked.acquire()
-
-    def _run(self, work: Callable[[State], None]) -> None:
-        try:
-            work(self.state)
-        except Unavailable:
-            pass
-        except BaseException as error:
-            self.failed = error
-        self.over = True
-        self.state.parked.release()
-
-    def step(self) -> None:
-        """One call."""
-        if not self.over:
-            self.state.go.release()
-            self.state.parked.acquire()
-        if self.failed is not None:
-            raise self.failed
-
-    def finish(self) -> None:
-        """All calls that are left."""
-        while not self.over:
-            self.step()
 
 
 class Books(RuleBasedStateMachine):
@@ -109,7 +41,6 @@ class Books(RuleBasedStateMachine):
         self.at, self.count = START, 0
         self.state = MemoryState(self)
         self.deps = replace(on.deps, state=self.state)
-        self.terms = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
         offering = next(o for o in on.deps.offerings if o.pool == "one")
         self.terms = terms(offering, on.deps.policy, workload_class="batch", team="")
         self.lit: dict[str, datetime] = {}
@@ -140,8 +71,8 @@ class Books(RuleBasedStateMachine):
         """Reserve, stopped nowhere, and perhaps launch."""
         self.count += 1
         decision = f"d{self.count:04d}"
-        wanted = self.terms if sends else msgspec.structs.replace(self.terms, pool="other")
-        refused = budget_holds.reserve(self.deps, decision, 0, [wanted] * nodes, self.at)
+        refused = budget_holds.reserve(self.deps, decision, 0, [self.terms] * nodes, self.at)
+        self._file(decision, nodes, sent=sends and not refused)
         if not refused and sends:
             self.lit |= {f"n{self.count}-{n}": self.at for n in range(nodes)}
 
@@ -150,7 +81,8 @@ class Books(RuleBasedStateMachine):
         """Reserve with stops; nothing is ever launched, as for a worker whose call is revoked."""
         self.count += 1
         decision, at = f"d{self.count:04d}", self.at
-        wanted = [msgspec.structs.replace(self.terms, pool="other")] * nodes  # No node of the fleet is theirs.
+        wanted = [self.terms] * nodes
+        self._file(decision, nodes, sent=False)
         self._begin(lambda state: budget_holds.reserve(replace(self.deps, state=state), decision, 0, wanted, at))
 
     @rule()
@@ -189,9 +121,7 @@ class Books(RuleBasedStateMachine):
     def die(self, which: int) -> None:
         """Some late worker never comes back."""
         if self.workers:
-            worker = self.workers.pop(which % len(self.workers))
-            worker.state.dead = True
-            worker.finish()
+            self.workers.pop(which % len(self.workers)).die()
 
     @rule(minutes=st.sampled_from([1, 10, 60, 300, 700]))
     def wait(self, minutes: int) -> None:
@@ -199,6 +129,33 @@ class Books(RuleBasedStateMachine):
         self._look()
         self.at += timedelta(minutes=minutes)
         self._look()
+
+    def _file(self, decision: str, nodes: int, *, sent: bool) -> None:
+        """What became of its one call, as whoever holds the lease files it."""
+        buy = Buy(
+            pool="one",
+            offering="one",
+            zone="",
+            count=nodes,
+            usd_per_hour=Decimal(1),
+            boot_s=0,
+            demands=(),
+            shapes=(),
+            why="",
+        )
+        step = Step(n=0, call="grow", pool="one", target="one", count=nodes if sent else 0)
+        step = msgspec.structs.replace(step, state="done" if sent else "revoked")
+        record = Record(
+            id=decision,
+            cluster="c",
+            flow="test",
+            trigger="test",
+            at=self.at,
+            status="open",
+            plan=Plan(buys=(buy,)),
+            steps=(step,),
+        )
+        ledger.close(self.state, record)
 
     def _begin(self, work: Callable[[State], Any]) -> None:
         self.workers.append(Worker(self.state, work))
@@ -246,3 +203,16 @@ TestLateWorkers = Books.TestCase
 TestLateWorkers.settings = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+def test_a_purchase_that_was_never_made_leaves_no_hold_for_a_newer_node() -> None:
+    """A worker that died after its call was revoked leaves a hold; the next purchase's node costs its own life."""
+    books = Books()
+    books.buy(1, sends=False)
+    books.at += timedelta(seconds=50)
+    books.buy(1, sends=True)
+    books._look()
+    [hold] = [entry.value for entry in HOLD.scan(books.state)]
+    assert (hold.id, hold.since) == ("d0002.0.0", books.at)
+    books.at += timedelta(minutes=10)
+    books.teardown()

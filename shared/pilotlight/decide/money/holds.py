@@ -28,7 +28,7 @@ NAMED = 5
 YOUNG = timedelta(seconds=60)
 """One lease: a purchase younger than that may still be under way in other hands."""
 
-NOTHING_UNRESOLVED: AbstractSet[str] = frozenset()
+NONE: AbstractSet[str] = frozenset()
 
 
 class Lit(NamedTuple):
@@ -67,14 +67,18 @@ def match(
     lit_: Sequence[Lit],
     pools: Sequence[PoolState],
     now: datetime,
-    unresolved: AbstractSet[str] = NOTHING_UNRESOLVED,
+    unresolved: AbstractSet[str] = NONE,
+    unsold: AbstractSet[str] = NONE,
 ) -> Matching:
     """Which hold is whose. A hold that is bought and has no instance yet takes the oldest of its pool that is free.
 
-    Holds of ``unresolved`` decisions stay: a call of theirs may still land.
+    Holds of ``unresolved`` decisions stay: a call of theirs may still land. ``unsold`` ones (by id) are over: no
+    instance came of their call, or ever will.
     """
     by_instance = {one.instance: one for one in lit_}
-    going = _one_an_instance([h for h in holds if h.ended_at is None])
+    open_ = [h for h in holds if h.ended_at is None]
+    void = [h for h in open_ if h.id in unsold and not h.instance]
+    going = _one_an_instance([h for h in open_ if h.id not in unsold or h.instance])
     live: list[tuple[Hold, Lit | None]] = [(h, by_instance[h.instance]) for h in going if h.instance in by_instance]
     taken = {h.instance for h, _ in live}
     waiting = sorted((h for h in going if not h.instance), key=lambda h: (h.since, h.id))
@@ -92,7 +96,7 @@ def match(
     missing = [h for h in going if h.instance and h.instance not in by_instance]
     coming, gone = _coming([*waiting, *missing], lit_, pools, now, unresolved)
     live += [(hold, None) for hold in coming]
-    return Matching(tuple(live), tuple(strange), (*gone, *(h for h in holds if h.ended_at is not None)))
+    return Matching(tuple(live), tuple(strange), (*void, *gone, *(h for h in holds if h.ended_at is not None)))
 
 
 def _one_an_instance(going: Sequence[Hold]) -> list[Hold]:

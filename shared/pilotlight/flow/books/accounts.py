@@ -104,7 +104,7 @@ def change(deps: HasBooks, name: str, update: Callable[[Account], Account], aliv
 
 
 def opened(deps: HasBooks, meter: Meter, name: str) -> None:
-    """Make a part known before anything is in it."""
+    """Make a part known, and all before it, before a hold names it: what nobody knows of, nobody counts."""
     if number(name):
         change(deps, meter.key, partial(moves.parted, parts=number(name) + 1))
 

@@ -8,6 +8,7 @@ twice by anyone, and a worker that comes late changes nothing. Without budgets n
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -20,10 +21,11 @@ from pilotlight.decide.money.budget import held, life, meters, opened, refusal, 
 from pilotlight.decide.money.ladder import refuses
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Balance, Charged, Hold, Meter, Money, Runs, Terms
-from pilotlight.facts.decisions import NodeVerdict, Record
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CHARGED, HOLD, RUNS
 from pilotlight.state_schema.table import Entry
@@ -79,7 +81,9 @@ def _written(deps: Deps, fresh: Sequence[Hold], by_meter: dict[str, tuple[Meter,
     """The holds as they are in the state, each with its accounts. What an earlier attempt wrote stays as it is."""
     named: defaultdict[str, list[str]] = defaultdict(list)
     for meter, own in by_meter.values():
-        for hold, name in zip(own, accounts.read(deps, meter).names(len(own)), strict=True):
+        names = accounts.read(deps, meter).names(len(own))
+        accounts.opened(deps, meter, names[-1])
+        for hold, name in zip(own, names, strict=True):
             named[hold.id].append(name)
     out: list[Hold] = []
     for hold in fresh:
@@ -105,7 +109,6 @@ def _held(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: dict[str, tu
                 if accounts.meter_key(name) == meter.key:
                     wanted[name][hold.id] = held(meter, hold)
         for name, own in wanted.items():
-            accounts.opened(deps, meter, name)
             if not accounts.reserve(deps, meter, name, own, partial(alive, own)):
                 after = accounts.total(deps, meter) + sum(own.values(), Decimal(0))
                 return refusal(meter, after, next(h.terms for h in holds if h.id in own))
@@ -226,10 +229,9 @@ def listed(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Ho
     if not fresh:
         return found
     names = [accounts.read(deps, meter).names(1)[0] for meter in fresh]
-    found = write(deps, found, accounts=(*found.value.accounts, *names))
     for meter, name in zip(fresh, names, strict=True):
         accounts.opened(deps, meter, name)
-    return found
+    return write(deps, found, accounts=(*found.value.accounts, *names))
 
 
 def extend(deps: Deps, hold: Hold, meter: Meter, wanted: Decimal, least: Decimal) -> Account:
@@ -260,15 +262,33 @@ def after(deps: Deps, record: Record) -> None:
     """Settle the nodes that a decision has just given back, and free what the cloud did not sell it."""
     if not deps.policy.budgets or all(step.open for step in record.steps):
         return
-    gone: set[str] = set()
-    unsold: set[str] = set()
-    for call, step in record.made:
-        if isinstance(call, NodeVerdict):
-            gone |= {call.instance or call.node} if step.state == "done" else set()
-        elif step.state in ("denied", "unknown", "revoked"):
-            unsold |= {f"{record.id}.{step.n}.{n}" for n in range(step.count, call.count)}
-    if gone or unsold:
-        settle(deps, gone, unsold)
+    gone = {
+        call.instance or call.node
+        for call, step in record.made
+        if isinstance(call, NodeVerdict) and step.state == "done"
+    }
+    nothing = _unsold(record)
+    if gone or nothing:
+        settle(deps, gone, nothing)
+
+
+def unsold(deps: Deps, holds: Iterable[Hold], unresolved: AbstractSet[str]) -> set[str]:
+    """The holds without an instance, by id, for which nothing was bought, as their filed decisions say.
+
+    A worker that came late, or died at the wrong moment, left them: an instance of their pool is another's.
+    """
+    asked = {h.decision for h in holds if not h.instance and h.ended_at is None} - unresolved - {""}
+    found = (ledger.filed(deps.state, deps.name, decision) for decision in sorted(asked))
+    return {id for record in found if record is not None for id in _unsold(record)}
+
+
+def _unsold(record: Record) -> set[str]:
+    return {
+        f"{record.id}.{step.n}.{n}"
+        for call, step in record.made
+        if isinstance(call, Buy) and step.state in ("denied", "unknown", "revoked")
+        for n in range(step.count, call.count)
+    }
 
 
 def settle(deps: Deps, gone: Iterable[str], unsold: Iterable[str]) -> None:

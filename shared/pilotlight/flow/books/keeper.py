@@ -70,7 +70,8 @@ class _Keeper:
         before = {entry.value.id: entry for entry in budget_holds.every(self.deps)}
         holds = [entry.value for entry in before.values()]
         lit = rules.lit(self.snapshot.view.nodes, self.snapshot.pools)
-        found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved)
+        unsold = budget_holds.unsold(self.deps, holds, self.snapshot.unresolved)
+        found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved, unsold)
         for hold in found.over:
             self.still_ours()
             entry = before[hold.id]
