@@ -8,6 +8,7 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS := 2
+PORT := 8080
 JOBS := 2
 ENV := dev
 TF := terraform -chdir=infra/terraform
@@ -15,13 +16,13 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test serve format lock bench bundle package tf checkov deploy destroy clean
+.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package tf checkov deploy destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f infra/terraform/environments/$(ENV).tfvars || { echo "error: infra/terraform/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv from the lock file (at once when nothing changed)
 
@@ -50,8 +51,18 @@ demo: $(STAMP) ## An hour of a small cluster in about a minute: bought, warned, 
 test: $(STAMP) ## Every test, JOBS files at a time (pass ARGS="-k name" for some)
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-serve: $(STAMP) ## Every function on one local port, by WORKERS processes beside one world on the wall clock
-	$(BIN)/pilotlight serve --workers $(WORKERS)
+docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
+	$(BIN)/pytest tests/docs --all-blocks $(ARGS)
+
+picture: $(STAMP) ## The readme's picture and docs/images/week.json, from one run of the built-in week (needs chromium)
+	rm -rf build/picture && mkdir -p build/picture
+	cd build/picture && ../../$(BIN)/pilotlight week --report week.html --json > week.json
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=build/picture/profile \
+		--window-size=1000,1500 --screenshot=docs/images/report.png file://$(CURDIR)/build/picture/week.html
+	cp build/picture/week.json docs/images/week.json
+
+serve: $(STAMP) ## Every function on one local port (PORT=8080), by WORKERS processes beside one world on the wall clock
+	$(BIN)/pilotlight serve --port $(PORT) --workers $(WORKERS)
 
 format: $(STAMP) ## Format and mend what the linter can
 	$(BIN)/ruff format .

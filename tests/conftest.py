@@ -16,6 +16,8 @@ __all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
+pytest_plugins = ["block_count"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

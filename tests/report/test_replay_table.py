@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -101,3 +102,9 @@ def _printed(*results: Result, width: int = 160) -> str:
     out = io.StringIO()
     Console(file=out, width=width, color_system=None).print(table(results))
     return out.getvalue()
+
+
+def test_json_has_no_digits_that_nobody_measured(result: Maker) -> None:
+    """A third of anything is told to a millionth."""
+    thirds = result(cost_usd=Decimal("100") / 3, gpu_hours=10 / 3, wait_s=Spread.of([0.0, 0.0, 1.0]))
+    assert max(len(digits) for digits in re.findall(r"\.(\d+)", json.dumps(as_json(thirds)))) <= 6

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,9 @@ SHOWN = 20
 
 LOOK_S: Seconds = 0.5
 """How often a drill looks, by the wall's clock."""
+
+BOOT_S: Seconds = 1800
+"""Seconds of the world for which a drill waits for a node: longer than any boots."""
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +86,7 @@ def drill(
     client = wired.served_world
     if client is None:
         raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")
-    record = _drilled(wired, client, instance or _one_of(wired, pool), notice)
+    record = _drilled(wired, client, instance or _one_of(wired, client, pool), notice)
     if as_json:
         import msgspec
 
@@ -93,9 +97,22 @@ def drill(
     typer.echo("\n".join(lines(record)))
 
 
-def _one_of(wired: "App", pool: str) -> str:
-    """A node of the pool: one with work on it, where there is one."""
-    nodes = [n for n in wired.deps.cluster.observe().nodes if n.ready and pool in ("", n.pool)]
+def _one_of(wired: "App", client: "WorldClient", pool: str) -> str:
+    """A ready node of the pool, one with work on it before others; waits while a pod waits for its node."""
+    from time import sleep
+
+    if pool and pool not in wired.policy.pools:
+        raise BadInput(f"the policy has no pool {pool!r}: there are {', '.join(wired.policy.pools)}")
+    until, told = wired.deps.clock.now() + timedelta(seconds=BOOT_S), False
+    while True:
+        nodes = [n for n in wired.deps.cluster.observe().nodes if n.ready and pool in ("", n.pool)]
+        waits = any(pod.state == "pending" for pod in client.pods()) and wired.deps.clock.now() < until
+        if nodes or not waits:
+            break
+        if not told:
+            typer.echo(f"waiting for a node{f' of pool {pool}' if pool else ''} to be ready", err=True)
+        told = True
+        sleep(LOOK_S)
     if not nodes:
         raise BadInput(f"no ready node of pool {pool!r}: send a pod and wait for its node, or name another pool")
     return max(nodes, key=lambda n: (len(n.gpu_pods), n.name)).instance

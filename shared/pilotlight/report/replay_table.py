@@ -12,24 +12,27 @@ from pilotlight.units import Seconds, Usd
 Column = tuple[str, Callable[[Result], str]]
 """A heading, and what stands below it."""
 
+DIGITS = 6
+"""After the point, of every figure in JSON: a millionth of a dollar, of a second, of a share."""
+
 
 def as_json(result: Result) -> dict[str, object]:
-    """One result as plain JSON values: dollars and hours as numbers, a ratio over nothing as null."""
+    """One result as plain JSON values: numbers to six digits after the point, a ratio over nothing as null."""
     return {
         "policy": result.policy,
         "trace": result.trace,
         "cost_usd": _dollars(result.cost_usd),
-        "cost_per_gpu_hour_usd": result.usd_per_gpu_hour,
-        "gpu_hours": result.gpu_hours,
-        "utilization": result.utilization,
+        "cost_per_gpu_hour_usd": _rounded(result.usd_per_gpu_hour),
+        "gpu_hours": _rounded(result.gpu_hours),
+        "utilization": _rounded(result.utilization),
         "wait_s": _spread(result.wait_s, "mean", "p50", "p95", "p99", "max"),
         "delay_s": _spread(result.delay_s, "mean", "p95"),
         "launches": result.launches,
         "terminations": result.terminations,
         "interruptions": result.interruptions,
-        "lost_gpu_hours": result.lost_gpu_hours,
+        "lost_gpu_hours": _rounded(result.lost_gpu_hours),
         "bound_usd": {"fluid": _dollars(result.bound_usd.fluid), "integral": _dollars(result.bound_usd.integral)},
-        "x_integral": result.x_integral,
+        "x_integral": _rounded(result.x_integral),
     }
 
 
@@ -85,8 +88,12 @@ def _title(results: Sequence[Result]) -> str:
 
 
 def _dollars(amount: Usd) -> float:
-    return round(float(amount), 6)
+    return round(float(amount), DIGITS)
+
+
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, DIGITS)
 
 
 def _spread(spread: Spread, *names: str) -> dict[str, float]:
-    return {name: getattr(spread, name) for name in names}
+    return {name: round(getattr(spread, name), DIGITS) for name in names}

@@ -1,0 +1,94 @@
+"""README and the guides as blocks: what a reader would type, what is shown, and what it needs.
+
+A fence's information says its kind and, after ``needs:``, what a reader must have that is not on every machine; an
+HTML comment on the line above (``<!-- needs: a cluster -->``) says the same. ``<!-- run by: .ci/run -->`` names who
+runs a block that takes long.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from guide import Said
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+
+SHELL = ("", "sh", "console")
+_FENCE = re.compile(
+    r"(?:^<!-- (needs|run by): ([^\n]+?) -->\n)?^```([a-z]*)(?: needs: ([^\n]+))?\n(.*?)^```$", re.M | re.S
+)
+_INNER = re.compile(r"\$\([^()]*\)")
+_INLINE = re.compile(r"`(pilotlight(?: [^`]+)?)`")
+_RUNS = re.compile(r"(?:^|[\s;|&(`]|-- )(?:\S*/)?pilotlight(?= [a-z])([^;|&)`#\n]*)")
+
+
+class Block(NamedTuple):
+    """A fenced block. ``needs`` is empty where it can be run anywhere; ``ran_by`` names who runs it instead."""
+
+    page: Path
+    line: int
+    kind: str
+    needs: str
+    ran_by: str
+    text: str
+
+    @property
+    def where(self) -> str:
+        """For people: its page and line."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """Every fenced block of a page, in order."""
+    text = page.read_text("utf-8")
+    found = []
+    for match in _FENCE.finditer(text):
+        mark, what, kind, needs, body = match.groups()
+        line = text.count("\n", 0, match.start()) + 1
+        needs = needs or (what if mark == "needs" else "") or ""
+        found.append(Block(page, line, kind, needs, what if mark == "run by" else "", body))
+    return found
+
+
+def typed(block: Block) -> Iterator[Said]:
+    """The commands of a block, with the lines that are shown below each: none where the block only has commands."""
+    if block.kind == "console":
+        for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
+            command, *lines = part.rstrip("\n").split("\n")
+            yield Said(_bare(command), tuple(lines))
+        return
+    for line in block.text.replace("\\\n", " ").splitlines():
+        if command := _bare(line):
+            yield Said(command, ())
+
+
+def _bare(line: str) -> str:
+    """A line without the remark at its end, which begins outside quotes."""
+    for match in re.finditer(r"(?:^|\s)#", line):
+        before = line[: match.start()]
+        if before.count("'") % 2 == before.count('"') % 2 == 0:
+            return before.strip()
+    return line.strip()
+
+
+def calls(text: str) -> Iterator[list[str]]:
+    """The words of every ``pilotlight COMMAND ...`` in a text."""
+    for match in _RUNS.finditer(_INNER.sub("X", text.replace("\\\n", " "))):
+        yield _words(match[1])
+
+
+def told(page: Path) -> Iterator[list[str]]:
+    """The words of every ``pilotlight COMMAND ...`` that a page's prose names between backticks."""
+    text = re.sub(r"\n +", " ", _FENCE.sub("", page.read_text("utf-8")))
+    for match in _INLINE.finditer(text.replace("\n", " ")):
+        yield _words(match[1].removeprefix("pilotlight"))
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # What stands between quotes goes on beyond.
+        return text.split()

@@ -1,0 +1,92 @@
+"""README and the guides do what they say: every block of commands is run or, where it needs a cloud, parsed."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import wrong
+from guide import differs
+from pages import PAGES, ROOT, SHELL, Block, blocks, calls, told, typed
+from shell import Shell
+
+from pilotlight.codec.policy import read_policy
+
+TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na,0,60,1,1000,,team,,\n"
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+COMMANDS = [block for block in BLOCKS if block.kind in SHELL]
+SLOW = ("spot",)
+"""Pages whose commands wait for nodes of a world."""
+RUN = [page for page in PAGES if any(not b.needs and not b.ran_by for b in blocks(page) if b.kind in SHELL)]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """A shell in a scratch checkout that has what a reader has of their own: a cluster's objects, a trace."""
+    opened = Shell(tmp_path)
+    for name in ("pods.json", "nodes.json"):
+        shutil.copy(ROOT / "examples" / "cluster" / name, tmp_path / name)
+    (tmp_path / "trace.csv").write_text(TRACE)
+    yield opened
+    opened.end()
+
+
+def _name(page: Path) -> str:
+    return page.stem
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=[pytest.mark.slow] if p.stem in SLOW else [], id=p.stem) for p in RUN]
+)
+def test_a_page_does_what_it_shows(shell: Shell, page: Path) -> None:
+    """Its commands, typed in order, succeed and print what is shown below them."""
+    wrongs = []
+    for block in blocks(page):
+        if block.kind not in SHELL or block.needs or block.ran_by:
+            continue
+        for said in typed(block):
+            code, printed = shell.run(said.command)
+            found = differs(said, printed) if said.lines else ""
+            if code or found:
+                wrongs.append(f"{block.where} {said.command} ended with {code}: {found or printed}")
+    assert wrongs == []
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=lambda block: block.where)
+def test_a_block_names_only_what_there_is(block: Block) -> None:
+    """Every command and option of ours, make's targets, and the files of this repository that are handed on."""
+    assert [found for words in calls(block.text) if (found := wrong(words))] == []
+    targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"^(?:\$ )?make ([a-z][\w-]*)", block.text, re.M)) <= targets
+    for path in re.findall(r"(?<![\w/.-])(?:infra|events|examples|policies|data|docs)/[\w./-]*\w", block.text):
+        assert (ROOT / path).exists(), path
+        if path.endswith((".yaml", ".yml")):
+            assert list(yaml.safe_load_all((ROOT / path).read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_page_tells_of_commands_that_there_are(page: Path) -> None:
+    """Commands between backticks have their name and options right."""
+    assert [found for words in told(page) if (found := wrong(words))] == []
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.kind not in SHELL], ids=lambda block: block.where)
+def test_data_can_be_read(block: Block) -> None:
+    """A whole policy is one, and a part of one is YAML; JSON is JSON."""
+    if block.kind == "json":
+        json.loads(block.text)
+    elif "version: 1" in block.text:
+        read_policy(block.text, block.where)
+    else:
+        assert block.kind == "yaml"
+        assert isinstance(yaml.safe_load(block.text), dict)
+
+
+@pytest.mark.parametrize("block", [b for b in COMMANDS if b.ran_by], ids=lambda block: block.where)
+def test_what_is_run_elsewhere_is_run_there(block: Block) -> None:
+    """Whoever is named runs each of its commands."""
+    script = (ROOT / block.ran_by).read_text()
+    assert [said.command for said in typed(block) if said.command not in script] == []
