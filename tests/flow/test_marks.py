@@ -3,7 +3,7 @@
 import pytest
 from stage import MINUTE, Stage
 
-from pilotlight.errors import Unavailable
+from pilotlight.errors import Busy, Unavailable
 from pilotlight.flow.memory import marks
 
 
@@ -100,3 +100,13 @@ def test_a_node_is_recorded_before_it_is_closed() -> None:
     stage.wait(MINUTE)
     marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
     assert closed(stage, node)
+
+
+def test_a_worker_that_comes_back_does_not_close_what_a_later_decision_holds() -> None:
+    """Nor can it take that one's mark over."""
+    stage, node = lit()
+    marks.hold(stage.deps, node, "release", "idle", by="2")
+    with pytest.raises(Busy):
+        marks.hold(stage.deps, node, "release", "idle", by="1")
+    (mark,) = marks.every(stage.deps)
+    assert mark.owners["release"].by == "2"

@@ -180,13 +180,19 @@ class Act:
         if node.failed and node.offering:
             self.memory = memory_updates.never_ready(self.memory, node.offering, node.why, self.snapshot.now)
         try:
-            self._empty(node)
-        except Overtaken:
+            self._give_back(node, sending)
+        except Overtaken:  # Whoever took over may have settled it before this worker closed the node.
+            if node.registered and not node.forced and not sending.sent_before:
+                marks.lift(self.deps, node.node, "release", by=self.record.id)
             raise
+
+    def _give_back(self, node: NodeVerdict, sending: Sending) -> None:
+        try:
+            self._empty(node)
+            self.held.keep(for_s=CALL_S)
         except (Denied, Retry) as no:
             self._keep(node, sending, no)
             return
-        self.held.keep(for_s=CALL_S)
         try:
             self.deps.pools.release(node.pool, node.instance, gate=partial(self._last_look, node, sending))
         except Overtaken:

@@ -7,10 +7,11 @@ marked node that no record names, which the next look opens.
 from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from pilotlight.errors import BadRequest, Conflict
+from pilotlight.errors import BadRequest, Busy, Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory.lease import LOST
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Owner, Ownership
 
@@ -22,10 +23,15 @@ SETTLED = timedelta(seconds=30)
 
 
 def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: datetime | None = None) -> None:
-    """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises."""
+    """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises.
+
+    Decisions' names sort by time: one that comes after a later one held the node is a worker's that stood still.
+    """
     now = deps.now()
     while True:
         mark, version = _read(deps, node)
+        if owner in mark.owners and mark.owners[owner].by > by:
+            raise Busy(LOST)
         since = mark.owners[owner].since if owner in mark.owners else now
         owners: dict[Owner, Ownership] = {**mark.owners, owner: Ownership(why=why, by=by, since=since, until=until)}
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
