@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
@@ -115,11 +115,12 @@ class Fleet(NamedTuple):
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
+    """A port that nobody listens on, and that no system gives to whoever asks for any: those begin at 32,768."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_768)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def children(process: int) -> list[int]:

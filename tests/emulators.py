@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet import free_port
+
 OPENS_WITHIN_S = 600
 EMULATOR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
 PUBSUB = Path("platform/pubsub-emulator/lib")
@@ -68,14 +70,6 @@ def dynamodb_server() -> Iterator[str]:
     port = free_port()
     for served in _served([sys.executable, "-c", MOTO, str(port)], port):
         yield f"http://{served}"
-
-
-def free_port() -> int:
-    """A port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _served(command: list[str], port: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from answering import Answer, answering
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators import free_port
+from fleet import free_port
 from pilotlight.adapters import google_token
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.state.firestore import FirestoreState, document_id, key_of

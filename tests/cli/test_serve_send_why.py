@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fleet import until
+from fleet import free_port, until
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.errors import Unavailable
 
@@ -54,9 +54,7 @@ class Served(NamedTuple):
 
 
 def _start(home: Path) -> Served:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             [PILOTLIGHT, "serve", "--port", str(port), "--tick", "1"],
@@ -232,9 +230,7 @@ def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_a_dry_run_beside_a_served_world_changes_nothing(tmp_path: Path) -> None:
     """PILOTLIGHT_WORLD names a world that runs: the pod is supposed there, not created, and the purchase is said."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "NO_COLOR": "1", "PILOTLIGHT_WORLD": url}
     world = subprocess.Popen([PILOTLIGHT, "world", "--port", str(port)], env=environ, stderr=subprocess.DEVNULL)

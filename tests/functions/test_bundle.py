@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from fleet import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "events" / "samples"
@@ -109,9 +110,7 @@ def served(request: pytest.FixtureRequest, build: Path, tmp_path: Path) -> Itera
     """A function's name, and the URL at which its unzipped folder is served with no PYTHONPATH."""
     with zipfile.ZipFile(build / f"{request.param}.zip") as archive:
         archive.extractall(tmp_path / "app")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environ = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH",)}
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE, request.param, str(port)],

@@ -14,7 +14,7 @@ import pytest
 from api_server import ApiServer, api_server
 from manifests import objects
 
-from fleet import until
+from fleet import free_port, until
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,9 +25,7 @@ SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 @pytest.fixture(params=["1", "2"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, ApiServer]]:
     """Where serve listens, as one process or as two workers, and the API server it looks at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with api_server() as cluster:
         cluster.add_samples()
         (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())

@@ -19,6 +19,7 @@ import pytest
 from functions_framework import create_app
 from werkzeug.serving import BaseWSGIServer, make_server
 
+from fleet import free_port
 from pilotlight.cli.serve_command import site
 from pilotlight.codec.world import CALLS
 from pilotlight.doorway import RECEIVES, gate
@@ -176,9 +177,7 @@ def test_a_body_that_breaks_off_is_for_its_sender(guarded: BaseWSGIServer) -> No
 
 def test_a_token_in_a_path_is_never_shown(tmp_path: Path) -> None:
     """Neither the log of serve nor an answer has it, whatever became of the request."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"grid": {"token": HOOK, "by": "path"}}))
     environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_TOKENS": str(tokens)}
