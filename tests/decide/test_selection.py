@@ -15,7 +15,7 @@ from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, Prices
-from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration
+from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, WorkloadClass
 
 ARTICLES = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
 S3_TYPES = ("p3.2xlarge", "p3.8xlarge", "p4d.24xlarge", "g4dn.xlarge")
@@ -148,15 +148,16 @@ def test_an_unknown_model_is_rejected_in_words() -> None:
     assert "where T4 is 1" in rejected.why
 
 
-def test_a_full_a100_pool_leaves_training_the_h100() -> None:
-    """With the catalogue's figures a training pod whose A100 pool is at its most gets an H100 instead of a refusal."""
+@pytest.mark.parametrize("work", ["training", "serving", "batch"])
+def test_a_full_a100_pool_leaves_the_h100(work: WorkloadClass) -> None:
+    """With the catalogue's figures a pod whose A100 pool is at its most gets an H100 instead of a refusal."""
     catalog = read_catalog(ARTICLES.read_bytes(), ARTICLES.name)
     pools = {"a100": PoolPolicy(instance_type="p4d.24xlarge", max=0), "h100": PoolPolicy(instance_type="p5.48xlarge")}
     rules = Policy(
-        version=1, pools=pools, classes={"training": ClassPolicy(gpu_models="any")}, prices=Prices(max_age_days=999)
+        version=1, pools=pools, classes={work: ClassPolicy(gpu_models="any")}, prices=Prices(max_age_days=999)
     )
     offered, _ = offerings(rules, catalog)
-    made = plan([pod("t", 8, workload_class="training")], offerings=offered, rules=rules, throughput=catalog.throughput)
+    made = plan([pod("t", 8, workload_class=work)], offerings=offered, rules=rules, throughput=catalog.throughput)
     assert bought(made) == {"h100": 1}
 
 
