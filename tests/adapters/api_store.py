@@ -39,6 +39,7 @@ BUILT_IN = tuple(
         ("v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
         ("v1", "persistentvolumes", "PersistentVolume", False),
         ("storage.k8s.io/v1", "storageclasses", "StorageClass", False),
+        ("storage.k8s.io/v1", "csinodes", "CSINode", False),
         ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False),
         ("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         ("apps/v1", "deployments", "Deployment"),

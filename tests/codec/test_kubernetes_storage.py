@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kubernetes_objects import only_demand, pod, view
+from kubernetes_objects import node, only_demand, only_node, pod, view
 
 from pilotlight.facts.workload import Requirement
 
@@ -183,3 +183,21 @@ def test_a_bound_volume_says_where(key: str) -> None:
     seen = view([POD], objects=[claim("Bound", "fast", "pv-1"), volume])
     zone = Requirement(key="topology.kubernetes.io/zone", operator="In", values=("us-east-1b",))
     assert only_demand(seen).shape.terms == ((zone,),)
+
+
+def limited(name: str, count: int | None) -> dict[str, Any]:
+    """What a node says of the driver of class late."""
+    driver = {"name": "ebs", **({} if count is None else {"allocatable": {"count": count}})}
+    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [driver]}}
+
+
+EBS = {**LATE, "provisioner": "ebs"}
+
+
+@pytest.mark.parametrize(("count", "left"), [(3, 2), (1, 0), (None, None)])
+def test_a_node_takes_so_many_volumes_of_a_driver(count: int | None, left: int | None) -> None:
+    """What pods on a node have attached is off its limit; where no limit is said there is none."""
+    on = pod("on", nodeName="n1", status={"phase": "Running"}, volumes=POD["spec"]["volumes"])
+    seen = view([on, POD], [node()], objects=[EBS, claim("Pending", "late"), limited("n1", count)])
+    assert dict(only_node(seen).free.other).get("attachable-volumes-csi-ebs") == left
+    assert only_demand(seen).shape.other == (("attachable-volumes-csi-ebs", 1),)

@@ -321,3 +321,14 @@ def test_dollars_before_and_after() -> None:
     made = plan(pods(1, 8), [node("n", T4, idle_s=7200)], booting={"v100x4": 1})
     assert made.usd_per_hour_before == 13
     assert made.usd_per_hour_after == 13 + 32 - 1
+
+
+EBS = "attachable-volumes-csi-ebs"
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [({EBS: 2}, "bought"), ({EBS: 1}, "finding"), ({}, "bought")])
+def test_a_new_node_takes_as_many_volumes_as_those_of_its_pool(limit: dict[str, int], verdict: str) -> None:
+    """A pod with more volumes than a node of the pool takes is no reason to buy one; no known limit is none."""
+    wanted = pod("p", other=((EBS, 2),))
+    made = plan([wanted], [node("n", T4, used=1, attachable=limit)], offerings=[T4])
+    assert [g.verdict for g in made.pods] == [verdict]

@@ -110,7 +110,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
     known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
     when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
-    that it goes.
+    that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
     """
 
     name: str
@@ -134,6 +134,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     idle_since: datetime | None = None
     gpu_model: str = ""
     conditions: tuple[str, ...] = ()
+    attachable: dict[str, int] = {}
 
     @property
     def gpus(self) -> int:

@@ -56,7 +56,7 @@ LOOK: tuple[Right, ...] = (
     Right(verb="get", resource="pods"),
     Right(verb="get", resource="nodes"),
     Right(verb="list", resource="poddisruptionbudgets", group="policy"),
-    Right(verb="list", resource="storageclasses", group="storage.k8s.io"),
+    *(Right(verb="list", resource=what, group="storage.k8s.io") for what in ("storageclasses", "csinodes")),
 )
 """What every mode needs."""
 

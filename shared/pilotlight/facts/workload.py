@@ -19,6 +19,17 @@ WHOLE_DEVICES = (NVIDIA, AMD)
 """Resources whose unit is a whole GPU. No two of them are the same device."""
 
 
+ATTACHABLE = "attachable-volumes-csi-"
+"""A resource of this name, less this, is a storage driver's room for volumes on a node."""
+NO_LIMIT = 1 << 31
+"""The room of a driver whose limit is not known."""
+
+
+def unnamed(resource: str) -> int:
+    """How much there is of a resource that is not listed: nothing, but of a driver's room no limit is known."""
+    return NO_LIMIT if resource.startswith(ATTACHABLE) else 0
+
+
 def part_of_gpu(resource: str) -> bool:
     """Whether a resource's unit is a part of a GPU: a MIG profile or a shared replica."""
     return resource == SHARED or resource.startswith(MIG_PREFIX)

@@ -50,6 +50,12 @@ class ClaimRef(Wire, frozen=True):
     namespace: str = ""
 
 
+class CsiSource(Wire, frozen=True):
+    """The driver of a volume."""
+
+    driver: str = ""
+
+
 class PersistentVolumeSpec(Wire, frozen=True):
     """Its reach, and whose it is or may become."""
 
@@ -59,6 +65,7 @@ class PersistentVolumeSpec(Wire, frozen=True):
     volume_mode: str = "Filesystem"
     capacity: dict[str, str | int | float] = msgspec.field(default_factory=dict)
     claim_ref: ClaimRef | None = None
+    csi: CsiSource | None = None
 
 
 class PersistentVolumeStatus(Wire, frozen=True):
@@ -80,6 +87,32 @@ class LabelExpression(Wire, frozen=True):
 
     key: str
     values: tuple[str, ...] = ()
+
+
+class Attachable(Wire, frozen=True):
+    """How many volumes can be attached; None is no limit that is known."""
+
+    count: int | None = None
+
+
+class NodeDriver(Wire, frozen=True):
+    """A driver on a node."""
+
+    name: str
+    allocatable: Attachable | None = None
+
+
+class CsiNodeSpec(Wire, frozen=True):
+    """The drivers of a node."""
+
+    drivers: tuple[NodeDriver, ...] = ()
+
+
+class CsiNode(Wire, frozen=True):
+    """A CSINode: it has the name of its node."""
+
+    metadata: Metadata
+    spec: CsiNodeSpec = CsiNodeSpec()
 
 
 class Topology(Wire, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.companions import (
     Claim,
+    CsiNode,
     DisruptionBudget,
     Namespace,
     PersistentVolume,
@@ -35,6 +36,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     claims: dict[str, Claim] = {}
     volumes: dict[str, PersistentVolume] = {}
     storage_classes: dict[str, StorageClass] = {}
+    csi_nodes: dict[str, CsiNode] = {}
     budgets: dict[str, DisruptionBudget] = {}
     pod_groups: dict[str, PodGroup] = {}
     namespaces: dict[str, Namespace] = {}
@@ -54,13 +56,14 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "PersistentVolumeClaim": ("claims", Claim),
     "PersistentVolume": ("volumes", PersistentVolume),
     "StorageClass": ("storage_classes", StorageClass),
+    "CSINode": ("csi_nodes", CsiNode),
     "PodDisruptionBudget": ("budgets", DisruptionBudget),
     "PodGroup": ("pod_groups", PodGroup),
     "Namespace": ("namespaces", Namespace),
     "Workload": ("workloads", Workload),
     "ResourceFlavor": ("flavors", ResourceFlavor),
 }
-_CLUSTER_SCOPED = ("volumes", "storage_classes", "namespaces", "flavors")
+_CLUSTER_SCOPED = ("volumes", "storage_classes", "csi_nodes", "namespaces", "flavors")
 _KUEUES = ("Workload", "ResourceFlavor")
 
 

@@ -11,6 +11,7 @@ from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_mode
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
 from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_resources, read_amounts, whole_units
+from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.notices import CONDITIONS
@@ -42,6 +43,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
     kind = capacity_type(meta.labels) or (known.capacity_type if known else "on-demand")
     ready_since = _ready_since(node)
+    limits = attach_limits(meta.name, objects)
     holding = [a for a in onboard.live if a.holds_gpu]
     working = any(not is_daemon(a.pod) for a in holding)
     return Node(
@@ -54,7 +56,8 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         devices=_free_devices(resource, devices, holding),
         resource=resource,
         slices=_free_slices(slices, holding),
-        free=_free(room, [a.request for a in onboard.live]),
+        free=_free(room, [a.request for a in onboard.live], _attachable(limits, onboard, objects)),
+        attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=node.spec.taints,
         pods=tuple(
@@ -158,7 +161,13 @@ def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[st
     return {name: max(0, count - used.get(name, 0)) for name, count in slices.items()}
 
 
-def _free(room: Request, requests: Sequence[Request]) -> Resources:
+def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -> tuple[tuple[str, int], ...]:
+    """How many volumes more it takes of each driver."""
+    used = attached((a.pod for a in onboard.live), objects) if limits else {}
+    return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
+
+
+def _free(room: Request, requests: Sequence[Request], attachable: tuple[tuple[str, int], ...]) -> Resources:
     def left(name: str, scale: int = 1, default: int = 0) -> int:
         if name not in room:
             return default
@@ -170,5 +179,5 @@ def _free(room: Request, requests: Sequence[Request]) -> Resources:
         memory=left("memory"),
         ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
         pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
-        other=tuple((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)),
+        other=(*((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)), *attachable),
     )

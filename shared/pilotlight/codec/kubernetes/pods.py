@@ -16,7 +16,7 @@ from pilotlight.codec.kubernetes.requests import (
     other_resources,
     whole_units,
 )
-from pilotlight.codec.kubernetes.storage import reach_of
+from pilotlight.codec.kubernetes.storage import attached, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod
@@ -142,7 +142,7 @@ def _demand(
             cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
             memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
             ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
-            other=other_resources(request, asked.gpu),
+            other=(*other_resources(request, asked.gpu), *sorted(attached((pod,), objects).items())),
             terms=terms,
             reach=tuple(reach),
             tolerations=tolerations(pod.spec.tolerations),

@@ -1,6 +1,6 @@
 """A pod's volumes: whether the scheduler can have them, and from where they can be reached."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.placement import Terms, expression_terms, selector_terms
 from pilotlight.codec.kubernetes.requests import Unreadable
 from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
-from pilotlight.facts.workload import Requirement
+from pilotlight.facts.workload import ATTACHABLE, Requirement
 from pilotlight.units import quantity
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -47,6 +47,34 @@ def with_holders(objects: Objects, pods: Iterable[Pod]) -> Objects:
 
 def _first(pod: Pod) -> tuple[bool, object, str]:
     return not pod.spec.node_name, pod.metadata.created_at, pod.name
+
+
+def attached(pods: Iterable[Pod], objects: Objects) -> dict[str, int]:
+    """How many volumes pods attach, by resource; one that several have counts once. Empty where no limit is known."""
+    if not objects.csi_nodes:
+        return {}
+    names = {(pod.metadata.namespace, name) for pod in pods for name in claims_of(pod)}
+    drivers = (_driver(objects.claims.get(f"{space}/{name}"), objects) for space, name in sorted(names))
+    return dict(Counter(f"{ATTACHABLE}{driver}" for driver in drivers if driver))
+
+
+def _driver(claim: Claim | None, objects: Objects) -> str:
+    """The driver of a claim's volume, or of the one that its class will make; empty where that is not known."""
+    if claim is None:
+        return ""
+    volume = objects.volumes.get(claim.spec.volume_name)
+    if volume is not None:
+        return volume.spec.csi.driver if volume.spec.csi else ""
+    kind = objects.storage_classes.get(claim.spec.storage_class_name or "")
+    return kind.provisioner if kind is not None and kind.provisioner != NO_PROVISIONER else ""
+
+
+def attach_limits(node: str, objects: Objects) -> dict[str, int]:
+    """How many volumes a node takes in all, by resource, where its drivers say it."""
+    found = objects.csi_nodes.get(node)
+    drivers = found.spec.drivers if found is not None else ()
+    limits = ((d.name, d.allocatable.count) for d in drivers if d.allocatable is not None)
+    return {f"{ATTACHABLE}{name}": count for name, count in limits if count is not None}
 
 
 def reach_of(pod: Pod, objects: Objects) -> list[Terms]:

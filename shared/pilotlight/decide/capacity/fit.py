@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pilotlight.facts.capacity import Resources, Taint
-from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration
+from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration, unnamed
 from pilotlight.units import MILLI_PER_GPU
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -90,5 +90,5 @@ def pods_that_fit(
         count = min(count, free.ephemeral // shape.ephemeral)
     if shape.other:
         have = dict(free.other)
-        count = min(count, *(have.get(name, 0) // amount for name, amount in shape.other))
+        count = min(count, *(have.get(name, unnamed(name)) // amount for name, amount in shape.other))
     return max(0, min(count, free.pods))

@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.facts.workload import PodDemand, PodShape, unnamed
 
 NAMED = 3
 """So many nodes are named for a group of pods."""
@@ -117,5 +117,5 @@ def _lack(node: Node, shape: PodShape) -> str:
     if shape.ephemeral > free.ephemeral:
         return f"needs {shape.ephemeral / 2**30:.1f} GiB of disk, it has {free.ephemeral / 2**30:.1f} free"
     have = dict(free.other)
-    short = next(((name, amount) for name, amount in shape.other if have.get(name, 0) < amount), None)
+    short = next(((name, amount) for name, amount in shape.other if have.get(name, unnamed(name)) < amount), None)
     return f"needs {short[1]} {short[0]}, it has {have.get(short[0], 0)} free" if short else "no pod slot is free"

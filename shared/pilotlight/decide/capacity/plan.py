@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from pilotlight.decide.capacity.brakes import braked
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.gangs import plan_pods
@@ -51,6 +53,7 @@ def plan_cluster(
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
     policy = effective(policy, now)
+    offerings = _with_attach_limits(offerings, view.nodes)
     by_pool = _first_by_pool(offerings)
     failed = failed_capacity(view.nodes, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
     memory = resting(memory, failed, now)
@@ -97,6 +100,21 @@ def plan_cluster(
         ),
     )
     return braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
+
+
+def _with_attach_limits(offerings: Sequence[Offering], nodes: Sequence[Node]) -> Sequence[Offering]:
+    """The offerings, each with as much room for volumes as the known nodes of its pool have at least."""
+    least: dict[str, dict[str, int]] = {}
+    for node in nodes:
+        for name, count in node.attachable.items():
+            limits = least.setdefault(node.pool, {})
+            limits[name] = min(count, limits.get(name, count))
+    return [_roomy(o, least[o.pool]) if o.pool in least else o for o in offerings] if least else offerings
+
+
+def _roomy(offering: Offering, limits: Mapping[str, int]) -> Offering:
+    other = (*offering.resources.other, *sorted(limits.items()))
+    return replace(offering, resources=replace(offering.resources, other=other))
 
 
 def _rests(run: Provisioner, memory: Memory) -> list[datetime]:

@@ -7,7 +7,7 @@ from typing import Literal
 from pilotlight.decide.capacity.fit import device_for, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL
-from pilotlight.facts.workload import PodShape
+from pilotlight.facts.workload import PodShape, unnamed
 from pilotlight.units import MILLI_PER_GPU
 
 ANY_MODEL = "any"
@@ -58,7 +58,7 @@ class Bin:
         self.ephemeral -= shape.ephemeral * count
         self.pods -= count
         for name, amount in shape.other:
-            self.other[name] -= amount * count
+            self.other[name] = self.other.get(name, unnamed(name)) - amount * count
         if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
             return

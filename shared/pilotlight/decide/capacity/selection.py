@@ -17,7 +17,7 @@ from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape, Requirement
+from pilotlight.facts.workload import PodShape, Requirement, unnamed
 from pilotlight.units import MILLI_PER_GPU, cents
 
 NAMES_A_GPU = frozenset(
@@ -126,7 +126,7 @@ def _missing(shape: PodShape, offering: Offering) -> list[str]:
     if not shape.other:
         return []
     have = dict(offering.resources.other)
-    return [name for name, _ in shape.other if name not in have]
+    return [name for name, _ in shape.other if name not in have and not unnamed(name)]
 
 
 def _lack(shape: PodShape, offering: Offering) -> str:
@@ -136,8 +136,8 @@ def _lack(shape: PodShape, offering: Offering) -> str:
     if gpus < shape.gpu.count:
         return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
     for name, amount in shape.other:
-        if dict(have.other)[name] < amount:
-            return f"needs {amount} {name}, {dict(have.other)[name]} allocatable"
+        if (room := dict(have.other).get(name, unnamed(name))) < amount:
+            return f"needs {amount} {name}, {room} allocatable"
     if shape.cpu_milli > have.cpu_milli:
         return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
     if shape.memory > have.memory:

@@ -14,6 +14,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Expired, Missing
 from pilotlight.codec.kubernetes.companions import (
     Claim,
+    CsiNode,
     DisruptionBudget,
     Namespace,
     PersistentVolume,
@@ -27,6 +28,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.codec.kubernetes.pods import read_request
 from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
+from pilotlight.errors import Forbidden
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
@@ -45,6 +47,7 @@ ASK_AGAIN_S: Seconds = 600
 PODS, NODES, NAMESPACES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"
 CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
 """The versions of Kueue's interface, the one that is stored first."""
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -69,7 +72,7 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-N = TypeVar("N", Claim, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor)
+N = TypeVar("N", Claim, CsiNode, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor)
 
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
 _NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
@@ -188,7 +191,9 @@ class Reads:
         specs += [s.template.spec for w in workloads.values() if w.wants_nodes for s in w.spec.pod_sets]
         storage = any(volume.persistent_volume_claim for spec in specs for volume in spec.volumes)
         bound = any(spec.node_name for spec in specs)
+        limited = storage and any(not p.spec.node_name and claims_of(p) and read_request(p).holds_gpu for p in pods)
         return Objects(
+            csi_nodes=self._attach_limits() if limited else {},
             namespaces=self._named(NAMESPACES, Namespace, scoped=False) if specs else {},
             budgets=self._named(BUDGETS, DisruptionBudget) if bound else {},
             claims=self._named(CLAIMS, Claim) if storage else {},
@@ -199,6 +204,13 @@ class Reads:
             flavors=flavors,
             storage_known=storage,
         )
+
+    def _attach_limits(self) -> dict[str, CsiNode]:
+        """How many volumes each node takes; none is known to an account whose role is of before this was read."""
+        try:
+            return self._named(CSI_NODES, CsiNode, scoped=False)
+        except Forbidden:
+            return {}
 
     def _queued(self) -> tuple[dict[str, Workload], dict[str, ResourceFlavor]]:
         """Kueue's Workloads that are not finished, and the flavors of those that want nodes."""
