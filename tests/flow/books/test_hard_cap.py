@@ -10,9 +10,13 @@ from stage import START, Stage
 
 from pilotlight.decide.money.budget import window
 from pilotlight.decide.money.stretch import CALL_S, stop_s
+from pilotlight.errors import Denied
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.flow.books import interruptions
 from pilotlight.ports import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.pools import WorldPools
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
 KEEP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
@@ -81,6 +85,40 @@ def test_a_disruption_budget_gives_way_when_time_runs_out() -> None:
     assert max(cost_by_day(on)) <= 6
 
 
+class Undeletable(WorldCluster):
+    """A cluster that does not let us delete pods."""
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: float) -> None:
+        """Refused."""
+        raise Denied(f"delete {namespace}/{pod}: forbidden")
+
+
+class Cloud(WorldPools):
+    """A cloud that takes an instance back with whatever runs on it, as clouds do."""
+
+    def give_back(self, pool: str, instance: str) -> None:
+        """What ran on it is lost."""
+        if self.holds(pool, instance):
+            self._world.terminate(instance, "released", evict=True)
+
+
+def test_where_pods_may_not_be_deleted_they_end_with_their_node() -> None:
+    """A pod that can be neither evicted nor deleted runs until its node goes: in time, and people are told its loss."""
+    on = stage("6")
+    on.deps = replace(on.deps, cluster=Undeletable(on.world), pools=Cloud(on.world))
+    on.world.evictions.disruptions["ml"] = 0
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(8 * 60)
+    assert not on.world.nodes
+    assert Decimal("5.8") < max(cost_by_day(on)) <= 6
+    begun, over = (a for a in on.alerts if a.kind == "interruption")
+    assert "1 GPU pod on it" in begun.what
+    assert over.resolved
+    lost = next(iter(interruptions.every(on.deps.state, "c"))).lost_gpu_hours
+    assert lost > 5
+    assert f"{lost:.1f}" in over.what
+
+
 def test_a_class_that_may_not_be_stopped_ends_where_its_whole_run_ends() -> None:
     """A run of two hours that takes twenty is held for whole, and ends before the hard budget is passed."""
     on = stage("6", KEEP)
@@ -92,12 +130,17 @@ def test_a_class_that_may_not_be_stopped_ends_where_its_whole_run_ends() -> None
 
 
 def test_without_consent_nothing_is_stopped() -> None:
-    """A class whose longest run stands nowhere is told of, and runs on."""
+    """A class whose longest run stands nowhere is told of once, with the way out, and runs on."""
     on = stage("30", ClassPolicy(gpu_models="any", idle_timeout=300))
     assert not on.deps.policy.ends("batch")
     on.event(on.submit("a", run_s=30 * HOUR))
     on.minutes(60)
+    assert on.world.launches == 1
     assert not [a for a in on.alerts if a.kind == "interruption"]
+    (alert,) = [a for a in on.alerts if a.kind == "finding-budget-endless"]
+    assert alert.what == "class batch runs on past a hard budget"
+    assert alert.why.startswith("classes.batch.max_runtime is not written, and hard budget all counts this class")
+    assert alert.why.endswith("or at_hard_cap: stop, or hard: false for the budget")
 
 
 def test_a_stretch_is_renewed_while_there_is_room() -> None:

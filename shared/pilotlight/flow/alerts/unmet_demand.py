@@ -36,6 +36,7 @@ def _finding(one: Finding) -> Alert:
 
 _TITLES = {
     "budget-hold": "has no room for all that runs",
+    "budget-endless": "runs on past a hard budget",
     "scheduler-refuses": "has room that the scheduler does not use",
     "opened-by-hand": "was opened by a person while it was being given back",
     "budget-cordon": "could not be closed to new pods",

@@ -1,6 +1,6 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money import holds as rules
@@ -64,6 +65,7 @@ class _Keeper:
         self.told: dict[str, tuple[Meter, list[Short]]] = {m.key: (m, []) for m in self.meters}
         self.due: list[datetime] = []
         self.cold: dict[str, bool] = {}
+        self.classes: set[str] = set()
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -102,6 +104,7 @@ class _Keeper:
 
     def _move_on(self, before: Entry[Hold] | None, hold: Hold, one: Lit | None) -> None:
         pods = one.pods if one else ()
+        self.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
         own = rules.committed(hold, pods, self.deps.policy)
         has = rules.put_out(own, self.now) if _frozen(hold, one) else rules.promised(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
@@ -237,7 +240,14 @@ class _Keeper:
             why = rules.report(meter, self._total(meter), short)
             if why and subject not in found:
                 found[subject] = Finding(subject=subject, code="budget-hold", message=why)
-        return (*found.values(), *self.findings)
+        return (*found.values(), *self._endless(), *self.findings)
+
+    def _endless(self) -> Iterator[Finding]:
+        """Classes of lit nodes that end nowhere, under a hard budget: what ``check`` refuses is used all the same."""
+        lit = {f"classes.{name}.max_runtime": name for name in self.classes}
+        for path, why in never_ending(self.deps.policy):
+            if path in lit:
+                yield Finding(subject=f"class {lit[path]}", code="budget-endless", message=f"{path} {why}")
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""

@@ -166,13 +166,15 @@ class Rescue:
             cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
             self._note(asked={**self.found.asked, pod.uid: self.now})
             self.did.append(f"asked {name} for a checkpoint")
-        elif self._may_evict(move):
-            self._evict(pod, move)
+        elif self._may_evict(move) and self._evict(pod, move):
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
             self.did.append(f"evicted {name}")
 
-    def _evict(self, pod: BoundPod, move: Move) -> None:
-        """Where what is held for a node ends, disruption budgets give way when time runs out."""
+    def _evict(self, pod: BoundPod, move: Move) -> bool:
+        """Where what is held for a node ends, disruption budgets give way when time runs out.
+
+        False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
+        """
         try:
             self.deps.cluster.evict(pod.namespace, pod.name, pod.uid)
         except Busy:
@@ -182,6 +184,8 @@ class Rescue:
                 self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
             except Denied as no:
                 self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
+                return False
+        return True
 
     def _cordon(self, node: str) -> None:
         try:
