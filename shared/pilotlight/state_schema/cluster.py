@@ -56,12 +56,16 @@ APPROVED = Table(
 
 
 class Ownership(msgspec.Struct, frozen=True, kw_only=True):
-    """One owner's hold on a node: why, by which decision if by one, since when, and until when if that is known."""
+    """One owner's hold on a node: why, by which decision if by one, since when, and until when if that is known.
+
+    ``given_back``: its cloud has said that it takes the instance; the node object stays for a while.
+    """
 
     why: str
     by: str = ""
     since: datetime
     until: datetime | None = None
+    given_back: bool = False
 
 
 class NodeMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,7 +55,9 @@ def plan_cluster(
     policy = effective(policy, now)
     offerings = _with_attach_limits(offerings, view.nodes)
     by_pool = _first_by_pool(offerings)
-    failed = failed_capacity(view.nodes, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
+    staying = [n for n in view.nodes if n.name not in leaving]
+    failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
+    failed = [f for f in failed if f.node not in leaving]
     memory = resting(memory, failed, now)
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone]

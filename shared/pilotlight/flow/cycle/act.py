@@ -240,7 +240,8 @@ class Act:
         if not node.failed and not node.learned:
             self.memory = memory_updates.released(self.memory, node.pool, node.break_even_s, self.snapshot.now)
         sending.end("done")
-        marks.forget(self.deps, node.node)
+        if node.registered:
+            marks.give_back(self.deps, node.node, node.why, by=self.record.id)
         if node.flight:
             self._one_less(f"{self.deps.name}/{node.flight}")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from pilotlight.errors import Denied
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.decisions import NodeVerdict, Record, Step
 from pilotlight.flow.alerts.tell import close_and_tell
@@ -15,7 +16,7 @@ from pilotlight.flow.alerts.words import line
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.look.snapshot import Snapshot, without_going
 from pilotlight.flow.memory import ledger, marks, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.steps import Sending
@@ -54,6 +55,7 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
                 _settle(deps, snapshot, one.record, sending)
             elif sending.step.state == "revoked":
                 _undo(deps, one.record, sending.step)
+    snapshot = without_going(deps, snapshot)
     left = [one for one in left if not _close(deps, one)]
     open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
     grows = [step for _, step in open_ if step.call == "grow"]
@@ -110,9 +112,22 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
         sending.end("done", code="late", note="its answer was lost; the node is gone")
     elif step.sent_at is None or now >= step.sent_at + steps.LANDS:
         verdict = record.plan.calls[step.n]
+        if _gone(deps, step):
+            marks.give_back(deps, step.target, verdict.why, by=record.id)
+            sending.end("done", code="late", note="its answer was lost; the instance is gone")
+            return
         if there and isinstance(verdict, NodeVerdict) and not verdict.forced:
             marks.lift(deps, step.target, "release", by=record.id)
         sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
+
+
+def _gone(deps: Deps, step: Step) -> bool:
+    """Whether the cloud says that the instance of a node that is still seen is gone, or goes."""
+    try:
+        found = deps.pools.instance(step.pool, step.instance or step.target)
+    except Denied:
+        return False
+    return found is not None and (not found.there or (found.going is True and found.deadline is None))
 
 
 def _undo(deps: Deps, record: Record, step: Step) -> None:

@@ -320,7 +320,7 @@ class Rescue:
     def _end(self, outcome: str) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:
             with suppress(Retry):
-                marks.forget(self.deps, self.found.node)
+                marks.give_back(self.deps, self.found.node, self.found.why, by=self.found.decision)
         untrue = outcome == "disproved"
         lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)

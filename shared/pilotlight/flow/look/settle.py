@@ -48,7 +48,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
             continue
         ledger.forget_flight(deps.state, key)
     memory, findings = _sizes(memory, snapshot.pools)
-    rests, opened = marks.settle(deps, snapshot.view.nodes, snapshot.leaving, snapshot.now)
+    rests, opened = marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)

@@ -10,7 +10,7 @@ from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.memory import ledger, marks
 from pilotlight.flow.memory.ledger import Remembered
 from pilotlight.units import Seconds
 
@@ -23,9 +23,10 @@ class Snapshot:
     """What was read, at a moment of the store's time: no two workers' clocks have to agree.
 
     ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
-    it was read, with its versions. ``findings`` are what the look itself found odd. Of calls whose outcome is not known
-    yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving`` names nodes that may go at any moment,
-    with the decision, and ``unresolved`` the decisions whose holds stay.
+    it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back: they
+    are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found odd. Of calls
+    whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving`` names nodes
+    that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
     """
 
     view: ClusterView
@@ -37,6 +38,7 @@ class Snapshot:
     findings: tuple[Finding, ...] = ()
     unsettled: Mapping[str, str] = field(default_factory=dict)
     leaving: Mapping[str, str] = field(default_factory=dict)
+    going: tuple[Node, ...] = ()
     unresolved: frozenset[str] = frozenset()
 
 
@@ -47,7 +49,19 @@ def look(deps: Deps) -> Snapshot:
     was = ledger.recall(deps.state, deps.name)
     view = deps.cluster.observe()
     pools = tuple(_without(pool, {node.instance for node in view.nodes}) for pool in deps.pools.describe())
-    return Snapshot(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now)
+    return without_going(deps, Snapshot(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now))
+
+
+def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look without the nodes whose instance was given back."""
+    names = marks.given_back(deps, snapshot.view.nodes, snapshot.now)
+    if not names:
+        return snapshot
+    view = msgspec.structs.replace(
+        snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names)
+    )
+    going = tuple(node for node in snapshot.view.nodes if node.name in names)
+    return replace(snapshot, view=view, going=(*snapshot.going, *going))
 
 
 def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:

@@ -7,7 +7,7 @@ marked node that no record names, which the next look opens.
 from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from pilotlight.errors import BadRequest, Busy, Conflict
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -17,6 +17,9 @@ from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Owner, Ownershi
 
 REST = timedelta(hours=1)
 """A node that a person opened again is not given back for so long."""
+
+GOING = timedelta(minutes=10)
+"""A node object may be seen for so long after its instance was given back."""
 
 SETTLED = timedelta(seconds=30)
 """A mark so old is on its node for certain: where it is not, a person took it off."""
@@ -60,6 +63,36 @@ def forget(deps: Deps, node: str) -> None:
     NODE_MARK.delete(deps.state, _name(deps, node))
 
 
+def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
+    """Its cloud takes the instance: while the node object is still seen it stays closed, whoever else leaves.
+
+    A cluster that does not answer changes nothing: the node was closed before, and a later look closes it again.
+    """
+    try:
+        deps.cluster.cordon(node)
+    except BadRequest:  # It is gone already.
+        forget(deps, node)
+        return
+    except (Denied, Retry):
+        pass
+    now = deps.now()
+    claim = Ownership(why=why, by=by, since=now, until=now + GOING, given_back=True)
+    NODE_MARK.put(deps.state, _name(deps, node), NodeMark(node=node, owners={"release": claim}))
+
+
+def given_back(deps: Deps, nodes: Sequence[Node], now: datetime) -> set[str]:
+    """Nodes that are still seen though their instance was given back. Reads nothing where no node is marked."""
+    if not any(node.marked for node in nodes):
+        return set()
+    claims = {mark.node: mark.owners.get("release") for mark in every(deps)}
+    return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
+
+
+def _back(claim: Ownership, node: Node, now: datetime) -> bool:
+    """Whether it did not go after all, or another has its name since."""
+    return _over(claim, now) or node.created_at > claim.since
+
+
 def open_node(deps: Deps, node: str) -> None:
     """Take our mark off a node. One that is gone is no error."""
     try:
@@ -85,11 +118,18 @@ def settle(
             if node.marked and node.name not in leaving:
                 open_node(deps, node.name)
             continue
+        release = mark.owners.get("release")
+        if release is not None and release.given_back:
+            if _back(release, node, now):
+                lift(deps, node.name, "release", by=release.by)
+            elif not node.marked:
+                deps.cluster.cordon(node.name)
+            continue
         if mark.closed and not node.marked and _settled(mark, now):
             mark = _opened_by_hand(deps, mark, now)
             findings += [_told(node.name)] if "person" in mark.owners else []
-        elif "release" in mark.owners and node.name not in leaving and _over(mark.owners["release"], now):
-            lift(deps, node.name, "release", by=mark.owners["release"].by)
+        elif release is not None and node.name not in leaving and _over(release, now):
+            lift(deps, node.name, "release", by=release.by)
         person = mark.owners.get("person")
         if person is not None and person.until is not None and person.until > now:
             rests[node.name] = person.until
