@@ -116,3 +116,12 @@ def test_objects_are_read(tmp_path: Path) -> None:
     assert [group["verdict"] for group in json.loads(run(*words))["pods"]] == ["fits"]
     plan = json.loads(run(*words, "--objects", str(tmp_path / "pvc.json")))
     assert (plan["pods"], [f["code"] for f in plan["findings"]]) == ([], ["pvc-missing"])
+
+
+def test_each_problem_of_a_policy_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A policy with two mistakes is refused with two lines, whichever command read it."""
+    from pilotlight.cli.main import _report
+    from pilotlight.errors import BadPolicy
+
+    assert _report(BadPolicy(["p.yaml: a: x", "p.yaml: b: y"]), debug=False) == 2
+    assert capsys.readouterr().err == "error: p.yaml: a: x\nerror: p.yaml: b: y\n"

@@ -4,7 +4,9 @@ Every command's module is imported when that command runs or its help is shown, 
 """
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from importlib import import_module
 from typing import Annotated
@@ -14,7 +16,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.cli.state_option import with_state
-from pilotlight.errors import PilotlightError, Reject
+from pilotlight.errors import BadPolicy, PilotlightError, Reject
 from pilotlight.report.terminal import Shown, teach_rich
 
 COMMANDS = {
@@ -63,6 +65,13 @@ PRIVATE = 0o077
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
+EXIT_STOPPED = 130
+STOP_S = 1.5
+"""Seconds of the wall's clock that tidying up may take after Ctrl-C."""
+
+
+class Stopped(BaseException):
+    """Ctrl-C. No library takes it for its own, so every file and process is let go on the way out."""
 
 
 def build(words: list[str]) -> typer.Typer:
@@ -105,17 +114,37 @@ def run() -> None:
     debug = len(words) < len(sys.argv[1:])
     if debug:
         logs.begin()
+    signal.signal(signal.SIGINT, _stop)
     try:
         build(words)(args=words)
+    except Stopped:
+        sys.exit(EXIT_STOPPED)
     except Exception as error:
         sys.exit(_report(error, debug))
 
 
+def _stop(*_: object) -> None:
+    """End what this process began, then itself: in order, or else after a moment."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.write(2, b"stopped\n")
+    if "multiprocessing" in sys.modules:
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            child.terminate()
+    last = threading.Timer(STOP_S, os._exit, [EXIT_STOPPED])
+    last.daemon = True
+    last.start()
+    raise Stopped
+
+
 def _report(error: Exception, debug: bool) -> int:
-    """Say on stderr what went wrong, in one line; the exit code."""
+    """Say on stderr what went wrong, one line a problem; the exit code."""
     if debug:
         traceback.print_exception(error)
-    if isinstance(error, PilotlightError):
+    if isinstance(error, BadPolicy):
+        sys.stderr.write("".join(f"error: {' '.join(problem.split())}\n" for problem in error.problems))
+    elif isinstance(error, PilotlightError):
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
     else:
         sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}; run again with --debug for the details\n")

@@ -29,7 +29,7 @@ def report(
         list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every figure, unrounded.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="One row a line, in cents.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
 ) -> None:
     """Report a month: by machine, pool, team and class, with idle and shared time on their own lines.

@@ -90,7 +90,7 @@ def _show(told: dict[str, tuple[Case, list[Any]]]) -> None:
             table.add(Text(figure.name, style=style), Text(_value(figure), style=style), how)
         out.print(table)
         inputs = ", ".join(f"{key} {value}" for key, value in case.inputs.items())
-        out.print(Text(f"from {case.source}: {inputs}\n", style="dim"))
+        out.print(Text(f"with {inputs}\n", style="dim"))
 
 
 def _value(figure: Any) -> str:

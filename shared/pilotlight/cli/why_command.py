@@ -121,7 +121,11 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
         yield f"  {pods}: {verdict} {group.where}".rstrip()
         yield f"    because {why}"
         if group.workload_class:
-            yield f"    as {group.workload_class}: {group.class_reason}"
+            yield (
+                f"    as {group.workload_class}: {group.class_reason}"
+                if group.class_reason
+                else f"    as {group.workload_class}"
+            )
         for idle in group.idle:
             yield f"    not on idle node {idle.node}: {idle.why}"
         for option in group.rejected:

@@ -2,8 +2,10 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import resource_tracker
 
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Bounds, Job
@@ -31,9 +33,16 @@ def run_peers(
         return [meanwhile()]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=min(len(names), os.cpu_count() or 1), mp_context=context) as pool:
-        futures: dict[Future[Outcome], str] = {
-            pool.submit(_one, name, jobs, catalog, scenario, trace, bound): name for name in names
-        }
+        # The first call begins the processes, which keep what is blocked: Ctrl-C is this one's to answer. The tracker
+        # unblocks when it begins, so it begins before.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            futures: dict[Future[Outcome], str] = {
+                pool.submit(_one, name, jobs, catalog, scenario, trace, bound): name for name in names
+            }
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         ours = meanwhile()
         left = set(futures)
         while left:

@@ -1,0 +1,69 @@
+"""Ctrl-C ends a command with one line and exit code 130, and all that it began ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
+JOBS = 2000
+HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
+HANGS_S = 60.0
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process began."""
+    try:
+        return [
+            int(each)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for each in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return []
+
+
+def _until(happens: Callable[[], object]) -> None:
+    until = time.monotonic() + HANGS_S
+    while not happens():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("peers", [pytest.param(False, id="a run alone"), pytest.param(True, id="peers in processes")])
+def test_a_replay_ends_with_its_peers(tmp_path: Path, peers: bool) -> None:
+    """The whole group gets the signal, as from a terminal; nothing goes on, nothing is dumped."""
+    rows = "".join(f"j{n},{n * 60},7200,1,1000,,team,,\n" for n in range(JOBS))
+    (tmp_path / "t.csv").write_text(HEADER + rows)
+    log = tmp_path / "run.jsonl"
+    words = [
+        "replay",
+        tmp_path / "t.csv",
+        "--log",
+        log,
+        *(["--against", "karpenter", "--against", "keda"] if peers else []),
+    ]
+    process = subprocess.Popen(
+        [PILOTLIGHT, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    began: list[int] = []
+    if peers:
+        _until(lambda: len(_children(process.pid)) >= 3)
+        began = _children(process.pid)
+    else:
+        _until(lambda: log.exists() and log.stat().st_size)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert [line for line in said.splitlines() if "stopped" in line] == ["stopped"]
+    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
