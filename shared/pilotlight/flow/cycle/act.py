@@ -89,9 +89,9 @@ class Act:
             self._grow(call, sending)
         else:
             self._release(call, sending)
-        if sending.step.state == "done":
+        if sending.step.count and sending.step.state in ("done", "denied"):
             nodes, limits = sending.step.count, self.deps.policy.limits
-            self.memory = turned(self.memory, call, nodes, self.snapshot.now, limits)
+            self.memory = turned(self.memory, call, nodes, self.record.at, limits)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.

@@ -3,14 +3,17 @@
 A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from pilotlight.errors import Denied
+from pilotlight.decide.capacity.brakes import recent, turn_of
+from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import PoolState
-from pilotlight.facts.decisions import NodeVerdict, Record, Step
+from pilotlight.facts.decisions import NodeVerdict, Record, Step, StepState
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Limits
 from pilotlight.flow.alerts.tell import close_and_tell
 from pilotlight.flow.alerts.words import line
 from pilotlight.flow.books import budget_holds
@@ -19,7 +22,10 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot, without_going
 from pilotlight.flow.memory import ledger, marks, steps
 from pilotlight.flow.memory.lease import Lease
-from pilotlight.flow.memory.steps import Sending
+from pilotlight.flow.memory.steps import Overtaken, Sending
+
+CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
+"""How a step ended whose count has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,13 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
             elif sending.step.state == "revoked":
                 _undo(deps, one.record, sending.step)
     snapshot = without_going(deps, snapshot)
+    turned = _turned(deps, snapshot, left)
     left = [one for one in left if not _close(deps, one)]
     open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
     grows = [step for _, step in open_ if step.call == "grow"]
     pools = tuple(_as_asked(pool, grows) for pool in snapshot.pools)
     sizes = {**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}}
-    memory = msgspec.structs.replace(snapshot.memory, sizes=sizes)
+    memory = msgspec.structs.replace(turned, sizes=sizes)
     snapshot = replace(
         snapshot,
         memory=memory,
@@ -77,15 +84,46 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
 def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
     """Send again each release whose answer was lost, to the same instance under its mark; what came of it, a line each.
 
-    Not where a GPU pod has bound to it since: then it is left alone until the first call can no longer land.
+    Not where a GPU pod has bound to it since, or a person has opened it: then it is left alone until the first call can
+    no longer land. One whose answer is lost again waits for the next look, and nothing else waits for it.
     """
     said: list[str] = []
+    opened = {node.name for node in snapshot.view.nodes if not node.marked}
     for one in left:
-        act = Act(deps, snapshot, one.record, held, [s for s in one.sendings if s.step.call == "release"])
-        act.run()
+        again = [s for s in one.sendings if s.step.call == "release" and not _opened(one.record, s.step, opened)]
+        act = Act(deps, snapshot, one.record, held, again)
+        try:
+            act.run()
+        except Overtaken:
+            raise
+        except Retry:
+            held.keep(sure=True)
         said += [line(s.step) for s in act.sendings if s.step.state == "done"]
         _close(deps, one)
     return tuple(said)
+
+
+def _opened(record: Record, step: Step, opened: Container[str]) -> bool:
+    """Whether a person has opened a node that we had closed to give it back."""
+    verdict = record.plan.calls[step.n]
+    ours = isinstance(verdict, NodeVerdict) and verdict.registered and not verdict.forced
+    return ours and step.target in opened
+
+
+def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
+    """The memory with what these calls came to, for the limits of ten minutes; one that may still land counts."""
+    if deps.policy.limits == Limits():
+        return snapshot.memory
+    moments = {one.record.at for one in left}
+    turns = [turn for turn in recent(snapshot.memory.turns, snapshot.now) if turn.at not in moments]
+    turns += [
+        turn_of(one.record.plan.calls[sending.step.n], sending.step.count, one.record.at)
+        for one in left
+        for sending in one.sendings
+        if sending.step.count and (sending.step.state in CAME or sending.step.call == "grow")
+        if sending.step.state != "revoked"
+    ]
+    return msgspec.structs.replace(snapshot.memory, turns=recent(turns, snapshot.now))
 
 
 def _settle(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
@@ -116,7 +154,8 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
             marks.give_back(deps, step.target, verdict.why, by=record.id)
             sending.end("done", code="late", note="its answer was lost; the instance is gone")
             return
-        if there and isinstance(verdict, NodeVerdict) and not verdict.forced:
+        opened = {node.name for node in snapshot.view.nodes if not node.marked}
+        if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):
             marks.lift(deps, step.target, "release", by=record.id)
         sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
 

@@ -1,0 +1,59 @@
+"""Answers that are lost again and again: what they may keep from being done, and what they count against."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from stage import MINUTE
+from test_steps import on_cloud
+
+from pilotlight.errors import Retry, Unsure
+from pilotlight.facts.policy import Limits
+
+
+def test_a_release_whose_answer_is_lost_again_and_again_keeps_nothing_from_being_bought() -> None:
+    """Pods that come meanwhile get their nodes, however often the looks come."""
+    stage, cloud = on_cloud(made=False)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1000
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    for n in range(3):
+        stage.wait(10)
+        stage.event(stage.submit(f"p{n}"))
+    assert stage.world.launches == 4
+
+
+def test_a_lost_release_is_not_sent_again_where_a_person_has_opened_the_node() -> None:
+    """Opening it takes our release back: it may still land, but it is not asked for again."""
+    stage, cloud = on_cloud(made=False)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    (node,) = stage.world.nodes
+    stage.deps.cluster.uncordon(node)
+    stage.wait(10)
+    stage.tick()
+    assert [s for s in cloud.sent if s.startswith("release")] == [f"release {node}"]
+    stage.minutes(10)
+    assert node in stage.world.nodes
+
+
+def test_a_purchase_whose_answer_is_lost_counts_against_the_limits_of_ten_minutes() -> None:
+    """It came: no more nodes than the limit are added in ten minutes, whatever the cloud answers."""
+    stage, cloud = on_cloud(made=True)
+    policy = msgspec.structs.replace(stage.deps.policy, limits=Limits(nodes_added=2))
+    stage.deps = replace(stage.deps, policy=policy)
+    cloud.grows = 1000
+    for n in range(8):
+        stage.submit(f"p{n}")
+    for _ in range(9):
+        stage.wait(MINUTE)
+        try:
+            stage.tick()
+        except Retry:
+            continue
+    assert stage.world.launches == 2
