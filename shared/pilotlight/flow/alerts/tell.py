@@ -70,10 +70,14 @@ def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:
 def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
     """Tell and file a decision whose steps are all known. What is to be told is written before it is told.
 
+    Messages that did not fit the record of a worker that was lost are made anew, under their ids.
+
     Raises ``Busy`` where another worker has settled it since ``version``.
     """
-    if not record.messages:
-        record = msgspec.structs.replace(record, messages=messages_of(deps, record))
+    if not record.messages or record.left_out.get("messages"):
+        known = {message.id for message in record.messages}
+        more = tuple(message for message in messages_of(deps, record) if message.id not in known)
+        record = msgspec.structs.replace(record, messages=record.messages + more)
     if record.messages or record.steps:
         ledger.write(deps.state, record, if_version=version)
     send(deps, record.messages)
