@@ -131,10 +131,13 @@ class App:
         from pilotlight.connections import bills_at
 
         policy_at = self.settings.policy or str(default_file(DEFAULT_POLICY))
-        policy, mode = self.policy, self.settings.mode
+        policy, mode, advice = self.policy, self.settings.mode, ""
         if self.settings.pools == ADVISOR:
             from pilotlight.connections import advised
 
+            if mode in ("act", "scale-up"):
+                advice = f"PILOTLIGHT_MODE is {mode}, and PILOTLIGHT_POOLS is {ADVISOR}: no cloud is asked"
+                _log.warning("advice only", extra={"data": {"why": advice}})
             policy, mode = advised(policy), "observe" if mode == "observe" else "advise"
         return Deps(
             name=self.settings.cluster_name,
@@ -147,6 +150,7 @@ class App:
             offerings=offered,
             throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
             mode=mode,
+            advice=advice,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
             credential=self._credential,
             pause=self._pause,

@@ -360,3 +360,12 @@ def test_rights_are_asked_one_by_one(api: ApiServer) -> None:
     api.allow = allow
     checks("--context", "test")
     assert Access("create", "", "pods", "eviction") in asked
+
+
+def test_act_without_a_cloud_to_ask_says_so(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PILOTLIGHT_MODE=act with PILOTLIGHT_POOLS=advisor advises, and the answer says why it is no more than that."""
+    monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")
+    monkeypatch.setenv("PILOTLIGHT_POOLS", "advisor")
+    monkeypatch.setenv("PILOTLIGHT_MODE", "act")
+    why = json.loads(run("reconcile", "--dry-run", "--json")[1])["why"]
+    assert "the mode is advise (PILOTLIGHT_MODE is act, and PILOTLIGHT_POOLS is advisor: no cloud is asked)" in why

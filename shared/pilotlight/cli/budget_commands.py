@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -97,7 +98,7 @@ def _as_json(row: "Standing") -> dict[str, Any]:
         "settled_and_held": row.held,
         "billed": spent.billed if spent else None,
         "metered": spent.metered if spent else None,
-        "used": spent.share if spent else row.held / meter.limit if meter.limit else 1,
+        "used": round(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1), 6),
         "forecast": spent.forecast if spent else None,
         "ladder_at": row.rung.at if row.rung and in_period else 0,
         "in_force": row.rung.step.do if row.rung and row.rung.step and in_period else None,

@@ -110,12 +110,22 @@ def plain(month: "Month") -> dict[str, Any]:
     """The report as JSON values; numbers as exact text."""
     out = {name: _value(getattr(month, name)) for name in month._fields}
     ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "unrecovered")
-    return out | {name: str(getattr(month, name)) for name in ours}
+    return out | {name: _exact(getattr(month, name)) for name in ours}
+
+
+def _exact(value: Decimal | None) -> str | None:
+    """A figure as text, to the millionth: what is divided has no last digit."""
+    if value is None:
+        return None
+    exponent = value.as_tuple().exponent
+    return str(round(value, 6)) if isinstance(exponent, int) and exponent < -6 else str(value)
 
 
 def _value(value: Any) -> Any:
     match value:
-        case Decimal() | date():
+        case Decimal():
+            return _exact(value)
+        case date():
             return str(value)
         case tuple() if hasattr(value, "_fields"):
             return {name: _value(getattr(value, name)) for name in value._fields}

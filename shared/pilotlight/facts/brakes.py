@@ -38,11 +38,13 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 class Brakes(msgspec.Struct, frozen=True, kw_only=True):
     """All brakes as one look reads them.
 
-    ``modes`` and ``paused`` (with its reason) are by pool; ``paused`` knows ``ALL`` too. ``approvals`` are those not
-    spent yet, by pool the approval's decision and its nodes. ``turns`` are the calls of the last ten minutes.
+    ``modes`` and ``paused`` (with its reason) are by pool; ``paused`` knows ``ALL`` too. ``advice`` says why modes are
+    less than was asked for. ``approvals`` are those not spent yet, by pool the approval's decision and its nodes.
+    ``turns`` are the calls of the last ten minutes.
     """
 
     modes: Mapping[str, Mode] = {}
+    advice: str = ""
     paused: Mapping[str, str] = {}
     approvals: Mapping[str, tuple[str, int]] = {}
     turns: tuple[Turn, ...] = ()

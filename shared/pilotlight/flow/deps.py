@@ -41,9 +41,10 @@ class HasBooks(Protocol):
 class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make.
 
-    ``mode`` holds where a pool names none. ``throughput[class][model]`` is relative speed.
-    ``bills`` is what the cloud has billed, where a bill is set up. ``credential`` is what the token for the cluster
-    says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
+    ``mode`` holds where a pool names none; ``advice`` says why it is less than was asked for.
+    ``throughput[class][model]`` is relative speed. ``bills`` is what the cloud has billed, where a bill is set up.
+    ``credential`` is what the token for the cluster says of itself. ``pause`` lets a burst gather; where time is led by
+    hand nobody waits.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Deps:
     offerings: tuple[Offering, ...]
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
+    advice: str = ""
     bills: Bills | None = None
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None

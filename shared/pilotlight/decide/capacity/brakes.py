@@ -138,7 +138,7 @@ class _Hand:
     def _mode(self, pool: str, needs: Sequence[Mode]) -> tuple[BrakeCode | None, str]:
         mode = self.brakes.modes.get(pool, "act")
         if mode not in needs:
-            return "mode", f"the mode is {mode}"
+            return "mode", f"the mode is {mode}" + (f" ({self.brakes.advice})" if self.brakes.advice else "")
         why = paused(self.brakes, pool)
         return ("paused", why) if why else (None, "")
 

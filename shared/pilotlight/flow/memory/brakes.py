@@ -44,6 +44,7 @@ def read(deps: Deps, memory: Memory, now: datetime) -> Brakes:
     pauses = {found.name.removeprefix(within): _said(found.value) for found in PAUSE.scan(deps.state, within)}
     return Brakes(
         modes={pool: deps.mode_of(pool) for pool in deps.policy.pools},
+        advice=deps.advice,
         paused=pauses,
         approvals=_approvals(deps, now),
         turns=memory.turns,
