@@ -87,6 +87,12 @@ def an_hour(usd: UsdPerHour | None) -> str:
     return "price unknown" if usd is None else f"{cents(usd)}/h"
 
 
+def to_the_millionth(figure: Decimal) -> Decimal:
+    """A figure without the digits that a division leaves behind; a shorter one as it is."""
+    exponent = figure.as_tuple().exponent
+    return round(figure, 6) if isinstance(exponent, int) and exponent < -6 else figure
+
+
 def cents(amount: Usd) -> str:
     """An amount as people read it: "$1,234.56"."""
     return f"${amount:,.2f}"

@@ -11,6 +11,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed
+from pilotlight.units import to_the_millionth
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.month import Month
@@ -114,11 +115,7 @@ def plain(month: "Month") -> dict[str, Any]:
 
 
 def _exact(value: Decimal | None) -> str | None:
-    """A figure as text, to the millionth: what is divided has no last digit."""
-    if value is None:
-        return None
-    exponent = value.as_tuple().exponent
-    return str(round(value, 6)) if isinstance(exponent, int) and exponent < -6 else str(value)
+    return None if value is None else str(to_the_millionth(value))
 
 
 def _value(value: Any) -> Any:
