@@ -37,6 +37,8 @@ def extended(account: Account, id: str, wanted: Decimal, limit: Decimal, least: 
     if id in account.done:
         return account
     own = account.held.get(id)
+    if own is not None and own >= max(wanted, least):
+        return account
     fits = account.total - (own or 0) + wanted <= limit
     grant = max(own or Decimal(0), wanted if fits else least)
     if grant == own:

@@ -62,6 +62,7 @@ class _Keeper:
         self.known: dict[str, dict[str, Account]] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
+        self.sums: dict[str, tuple[Account, Decimal]] = {}
         self.told: dict[str, tuple[Meter, list[Short]]] = {m.key: (m, []) for m in self.meters}
         self.due: list[datetime] = []
         self.cold: dict[str, bool] = {}
@@ -154,7 +155,8 @@ class _Keeper:
         least = max(spent, min(commitment, room))
         name, known = account_of(has, meter), self.known[_limit_of(meter)]
         account = known.get(name, accounts.NONE)
-        if moves.extended(account, has.id, wanted, account.total + room - self._own(meter, has), least) is not account:
+        most = self._sum(name, account) + room - self._own(meter, has)
+        if moves.extended(account, has.id, wanted, most, least) is not account:
             known[name] = budget_holds.extend(self.deps, has, meter, wanted, least)
         got = self._own(meter, has)
         if got >= wanted:
@@ -196,7 +198,15 @@ class _Keeper:
 
     def _total(self, meter: Meter) -> Decimal:
         known = self.known.get(_limit_of(meter), {})
-        return sum((a.total for name, a in known.items() if accounts.meter_key(name) == meter.key), Decimal(0))
+        parts = ((name, a) for name, a in known.items() if accounts.meter_key(name) == meter.key)
+        return sum((self._sum(name, account) for name, account in parts), Decimal(0))
+
+    def _sum(self, name: str, account: Account) -> Decimal:
+        """A part's total, worked out once: with thousands of holds each of them asks."""
+        known = self.sums.get(name)
+        if known is None or known[0] is not account:
+            known = self.sums[name] = (account, account.total)
+        return known[1]
 
     def _own(self, meter: Meter, hold: Hold) -> Decimal:
         account = self.known[_limit_of(meter)].get(account_of(hold, meter), accounts.NONE)
