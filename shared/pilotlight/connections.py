@@ -34,7 +34,9 @@ def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> S
                 return (_dynamodb if kind == "dynamodb" else _firestore)(where, clock, environ)
             except ImportError as error:
                 extra = "aws" if kind == "dynamodb" else "gcp"
-                raise BadInput(f"{kind} needs the package {error.name}; install pilotlight[{extra}]") from None
+                raise BadInput(
+                    f"{kind} needs the package {error.name}; run pip install 'pilotlight[{extra}]'"
+                ) from None
     raise BadInput(
         f"PILOTLIGHT_STATE is {address!r}: "
         "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
@@ -117,7 +119,9 @@ def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str,
         from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
         from pilotlight.adapters.cluster.kubernetes.transport import Api
     except ImportError as error:
-        raise BadInput(f"a real cluster needs the package {error.name}; install pilotlight[kubernetes]") from None
+        raise BadInput(
+            f"a real cluster needs the package {error.name}; run pip install 'pilotlight[kubernetes]'"
+        ) from None
     return KubernetesCluster(Api(source_of(address, environ)), policy, clock)
 
 

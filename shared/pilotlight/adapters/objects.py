@@ -87,7 +87,7 @@ class Objects:
         try:
             import boto3
         except ImportError:
-            raise BadInput("s3:// needs the package boto3; install pilotlight[aws]") from None
+            raise BadInput("s3:// needs the package boto3; run pip install 'pilotlight[aws]'") from None
         client = boto3.client("s3")
         client.meta.events.register("before-send.s3", self._wire.send)
         return client
@@ -144,7 +144,7 @@ def _s3_explained(uri: str) -> Iterator[None]:
     try:
         from botocore.exceptions import BotoCoreError, ClientError
     except ImportError:
-        raise BadInput(f"{uri}: needs the package boto3; install pilotlight[aws]") from None
+        raise BadInput(f"{uri}: needs the package boto3; run pip install 'pilotlight[aws]'") from None
     try:
         yield
     except ClientError as error:

@@ -15,6 +15,8 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
+from pilotlight.cli.entry import EXIT_BAD_INPUT, EXIT_STOPPED, stop_at_once
+from pilotlight.cli.extras import advice
 from pilotlight.cli.state_option import with_state
 from pilotlight.errors import BadPolicy, PilotlightError, Reject
 from pilotlight.report.terminal import Shown, teach_rich
@@ -63,9 +65,7 @@ OPEN_STATE = {
 PRIVATE = 0o077
 """Who else may read what is written here: state, outbox, reports and exports have names, figures and decisions."""
 
-EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
-EXIT_STOPPED = 130
 STOP_S = 1.5
 """Seconds of the wall's clock that tidying up may take after Ctrl-C."""
 
@@ -106,7 +106,8 @@ def _name(info: CommandInfo | TyperInfo) -> str:
 
 
 def run() -> None:
-    """What the console script calls: runs a command, and ends the process."""
+    """Run a command, and end the process."""
+    signal.signal(signal.SIGINT, stop_at_once)
     os.umask(PRIVATE)
     sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
     teach_rich()
@@ -114,9 +115,10 @@ def run() -> None:
     debug = len(words) < len(sys.argv[1:])
     if debug:
         logs.begin()
-    signal.signal(signal.SIGINT, _stop)
     try:
-        build(words)(args=words)
+        command = build(words)
+        signal.signal(signal.SIGINT, _stop)
+        command(args=words)
     except Stopped:
         sys.exit(EXIT_STOPPED)
     except Exception as error:
@@ -142,6 +144,9 @@ def _report(error: Exception, debug: bool) -> int:
     """Say on stderr what went wrong, one line a problem; the exit code."""
     if debug:
         traceback.print_exception(error)
+    if isinstance(error, ModuleNotFoundError) and (said := advice(error)):
+        sys.stderr.write(f"error: {said}\n")
+        return EXIT_BAD_INPUT
     if isinstance(error, BadPolicy):
         sys.stderr.write("".join(f"error: {' '.join(problem.split())}\n" for problem in error.problems))
     elif isinstance(error, PilotlightError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 THREADS = 8
 """Requests that one worker answers at once."""
 
-CLI = "from pilotlight.cli.main import run; run()"
+CLI = "from pilotlight.cli.entry import run; run()"
 """Runs the command line in a Python of its own: the console script may not be in PATH."""
 
 

@@ -69,7 +69,7 @@ class FocusBills:
         try:
             import duckdb
         except ImportError:
-            raise BadInput("focus needs the package duckdb; install pilotlight[bills]") from None
+            raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         source = "focus"  # Wherever it lies: the same days under another address are not billed twice.
         with (
             local_files(self._uri, self._objects) as files,

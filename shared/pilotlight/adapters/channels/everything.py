@@ -36,7 +36,7 @@ class AppriseChannel:
         try:
             import apprise
         except ImportError:
-            raise BadInput("apprise channels need the package apprise; install pilotlight[alerts]") from None
+            raise BadInput("apprise channels need the package apprise; run pip install 'pilotlight[alerts]'") from None
         # Their lines hold addresses and tokens.
         for name in ("apprise", "urllib3", "requests"):
             logging.getLogger(name).disabled = True

@@ -98,7 +98,7 @@ def _explained(where: str) -> Iterator[None]:
         from google.api_core import exceptions as google
         from google.auth.exceptions import GoogleAuthError, TransportError
     except ImportError as error:
-        raise BadInput(f"pubsub needs the package {error.name}; install pilotlight[gcp]") from None
+        raise BadInput(f"pubsub needs the package {error.name}; run pip install 'pilotlight[gcp]'") from None
     try:
         yield
     except google.NotFound:

@@ -44,7 +44,7 @@ class EksCluster:
             import botocore.session
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError:
-            raise BadInput("PILOTLIGHT_API is an EKS cluster: needs boto3; install pilotlight[aws]") from None
+            raise BadInput("PILOTLIGHT_API is an EKS cluster: needs boto3; run pip install 'pilotlight[aws]'") from None
         where = f"EKS {self._region}/{self._name}"
         try:
             session: Any = botocore.session.get_session()

@@ -139,7 +139,7 @@ def _run(plugin: Table, cluster: Table, folder: Path, where: str) -> Mapping[str
         from kubernetes.config.exec_provider import ExecProvider
         from kubernetes.config.kube_config import ConfigNode
     except ImportError:
-        raise BadInput(f"{where}: needs the package kubernetes; install pilotlight[kubernetes]") from None
+        raise BadInput(f"{where}: needs the package kubernetes; run pip install 'pilotlight[kubernetes]'") from None
     answers: list[Mapping[str, str]] = []
 
     def ask() -> None:

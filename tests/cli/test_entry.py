@@ -1,0 +1,106 @@
+"""The first moments of the command: a package that is missing, and Ctrl-C while it still imports."""
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+from pilotlight.cli.extras import advice
+
+RUN = "from pilotlight.cli.entry import run; run()"
+MISSING = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name == {package!r} or name.startswith({package!r} + "."):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+HOLDS = """
+import sys, time
+class Holds:
+    def find_spec(self, name, *_):
+        if name == {package!r}:
+            print("importing", flush=True)
+            time.sleep(600)
+sys.meta_path.insert(0, Holds())
+"""
+
+
+def without(package: str, *words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """A command of an installation that lacks a package."""
+    return subprocess.run(
+        [sys.executable, "-c", MISSING.format(package=package) + RUN, *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environ},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "words"),
+    [
+        pytest.param("typer", "cli", ["--help"], id="nothing of the command line"),
+        pytest.param("rich", "cli", ["--help"], id="no rich"),
+        pytest.param("boto3", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no DynamoDB"),
+        pytest.param("botocore", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no part of boto3"),
+        pytest.param("boto3", "aws", ["pause", "--state", "dynamodb:pilotlight"], id="no state to open"),
+    ],
+)
+def test_a_missing_package_is_one_line_with_its_extra(
+    tmp_path: Path, package: str, extra: str, words: list[str]
+) -> None:
+    """It says what to type, and exits with 2."""
+    done = without(package, *words, cwd=tmp_path, AWS_DEFAULT_REGION="eu-west-1")
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert f"pip install 'pilotlight[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("typer", "cli"),
+        ("rich.console", "cli"),
+        ("jinja2", "cli"),
+        ("duckdb", "bills"),
+        ("apprise", "alerts"),
+        ("botocore.config", "aws"),
+        ("google.auth", "gcp"),
+        ("google.cloud.pubsub_v1", "gcp"),
+        ("kubernetes.config", "kubernetes"),
+    ],
+)
+def test_a_module_has_the_extra_of_the_metadata(module: str, extra: str) -> None:
+    """What is said is an extra that the installed distribution has."""
+    assert f"pip install 'pilotlight[{extra}]'" in advice(ModuleNotFoundError(name=module))
+    assert any(f"'{extra}'" in line for line in requires("pilotlight") or [])
+
+
+@pytest.mark.parametrize("module", ["pilotlight.nowhere", "msgspec", "pytest"])
+def test_a_module_of_no_extra_gets_no_advice(module: str) -> None:
+    """A fault of ours is not told as a package to install."""
+    assert advice(ModuleNotFoundError(name=module)) == ""
+
+
+@pytest.mark.parametrize("package", ["typer", "pilotlight.cli.plan_command"])
+def test_ctrl_c_while_it_imports_is_one_line(package: str) -> None:
+    """The signal comes in the middle of an import: no traceback, exit code 130."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS.format(package=package) + RUN, "plan"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "stopped\n")
