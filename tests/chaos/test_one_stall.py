@@ -64,10 +64,11 @@ def _one_idle_node(play: Play) -> None:
 
 
 def _a_pod_binds(play: Play) -> None:
-    """A pod comes, another worker looks, and the pod binds where it may."""
+    """A pod comes, another worker looks, and the pod binds where it may: long enough before the release to be seen."""
     play.setting.submit(1)
     play.wait(1)
     play.tick()
+    play.wait(3)
 
 
 def _a_pod_waits(play: Play) -> None:

@@ -11,7 +11,8 @@ from telling_stage import Wall, alert, desk_of, later
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter
-from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk
+from pilotlight.facts.telling import Telling
+from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk, claim, deliver, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports import Channel
@@ -150,6 +151,20 @@ def test_a_claim_of_a_dead_deliverer_lapses(clock: VirtualClock) -> None:
     flush(desk)
     assert wall.told == [ALERT]
     assert [entry.value.unsure for entry in PROOF.scan(state)] == [1]
+
+
+def test_a_deliverer_that_stood_still_until_its_claim_lapsed_tells_nothing(clock: VirtualClock) -> None:
+    """The alert is whose claim comes next: shown by both, people would read it twice."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    now = desk.now()
+    fresh = Telling(channel="a", alert=ALERT, status="claimed", since=now, at=now)
+    ours = claim(desk, waiting_name("a", ALERT), fresh)
+    later(clock, CLAIM_S)
+    assert "stood still" in deliver(desk, "a", [ours])
+    assert wall.told == []
+    flush(desk)
+    assert wall.told == [ALERT]
 
 
 def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClock) -> None:

@@ -10,7 +10,7 @@ from pilotlight.errors import Busy, Unsure
 from pilotlight.facts.decisions import Plan, Record, Step
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import lease, ledger, marks, steps
+from pilotlight.flow.memory import brakes, lease, ledger, marks, steps
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.pools import WorldPools
 
@@ -199,6 +199,36 @@ def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(second
             sending.gate()
     (found,) = steps.taken_over(stage.deps, recorded(stage))
     assert (sending.let_out, found.step.state) == (sent, "sent" if sent else "revoked")
+
+
+def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
+    """A worker may stand still between its plan and its call: what a person said meanwhile counts."""
+    stage = Stage()
+    (sending,) = steps.planned(stage.deps, recorded(stage))
+    brakes.pause(stage.deps.state, "c", "", "stop", stage.deps.now())
+    with pytest.raises(steps.Stopped, match=r"paused since .*: stop; nothing was sent"):
+        sending.gate()
+    assert (sending.let_out, sending.step.state, sending.step.code) == (False, "revoked", "paused")
+
+
+def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
+    """A release rests on a look at the node's pods: two seconds after it that look is too old."""
+    stage = Stage()
+    (sending,) = steps.planned(stage.deps, recorded(stage))
+    with pytest.raises(steps.Stalled):
+        sending.gate(lambda: 2.0)
+    assert (sending.let_out, sending.step.state) == (False, "revoked")
+
+
+def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_again() -> None:
+    """Its first request may be on its way: a worker that stood still before the second leaves it as sent."""
+    stage = Stage()
+    (first,) = steps.planned(stage.deps, recorded(stage))
+    first.gate()
+    (again,) = steps.taken_over(stage.deps, recorded(stage))
+    with pytest.raises(steps.Stalled):
+        again.gate(lambda: 600.0)
+    assert again.step.state == "sent"
 
 
 def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:

@@ -6,7 +6,7 @@ double_buys             a demand bought for again while all that was first bough
 cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's, or what
                         a budget's nodes have cost and will until their work ends above its limit; or a period in
                         which a hard budget's nodes really cost more, by the world's log and to the cent
-killed_work             a node given back with a GPU pod on it
+killed_work             a node given back with a GPU pod on it that had bound 2 s or more before the request was sent
 false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
 leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
@@ -21,6 +21,8 @@ doubled_alerts          an alert shown twice, though who told it first had its a
 double_replacements     the same for pods whose node was taken, or will be
 overlong_cordons        a node that takes no pods though nothing is done to it, or for longer than a cordon may last
 internal_errors         an answer 500
+ignored_people          a call sent some seconds after a person paused its pool; a node given back within the hour after
+                        a person opened it; two decisions that bought by one approval
 ======================  ==============================================================================================
 """
 
@@ -34,6 +36,7 @@ import msgspec
 from pilotlight.chaos.books import Books
 from pilotlight.chaos.forgeries import Forgeries
 from pilotlight.chaos.luck import LEASE_S
+from pilotlight.chaos.people import BIND_S, Orders
 from pilotlight.chaos.purchases import Purchases
 from pilotlight.chaos.spend_invariants import SpendInvariants
 from pilotlight.chaos.tellings import Tellings
@@ -62,12 +65,14 @@ Kind = Literal[
     "double_replacements",
     "overlong_cordons",
     "internal_errors",
+    "ignored_people",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-Apart = Literal["late_launches", "late_releases", "late_kills"]
+Apart = Literal["late_launches", "late_releases", "late_kills", "late_binds"]
 APART: tuple[Apart, ...] = get_args(Apart)
-"""Counted, and no violations: what a request did whose worker stood still between its last check and the first byte."""
+"""Counted, and no violations: what a request did whose worker stood still between its last check and the first byte,
+and pods that bound to a node after the last look at it."""
 
 _changed = msgspec.json.Decoder(CapacityChanged)
 _alert = msgspec.json.Decoder(Alert)
@@ -100,6 +105,7 @@ class Invariants:
         self.tellings = Tellings()
         self.forgeries = Forgeries(world, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
+        self.orders = Orders(world, self.purchases, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []
         self._world = world
         self._policy = policy
@@ -169,8 +175,15 @@ class Invariants:
                     self.launched[pool] += len(nodes)
                     self.purchases.launched(worker, decision, pool, zone, nodes)
 
-    def releasing(self, worker: str, pool: str, instance: str) -> None:
-        """Before an instance is given back."""
+    def sent(self, worker: str, call: str, pool: str, instance: str = "") -> Seconds:
+        """A request that changes a pool is let out; when that is."""
+        with self._lock:
+            if worker not in self._late:
+                self.orders.sent(worker, call, pool, instance, self._world.now_s)
+            return self._world.now_s
+
+    def releasing(self, worker: str, pool: str, instance: str, sent_s: Seconds) -> None:
+        """Before an instance is given back, by a request that was sent at a second of the world."""
         with self._lock:
             node = self._world.nodes.get(instance)
             if node is None or node.pool != pool:
@@ -181,8 +194,11 @@ class Invariants:
                 self.purchases.lost.add(pool)
                 return
             self.released[pool] += 1
-            if node.jobs and not node.doomed_s:
-                self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(node.jobs)} runs")
+            known = [id for id, job in node.jobs.items() if job.start_s < sent_s - BIND_S]
+            if known and not node.doomed_s:
+                self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(known)} runs")
+            elif node.jobs and not node.doomed_s:
+                self.apart["late_binds"] += len(node.jobs)
 
     def cordoned(self, node: str) -> None:
         """A node takes no pods any more."""

@@ -174,18 +174,29 @@ class HazardPools:
             if to - desired > 1 and not self._world.fleet.pools[pool].atomic:
                 grow(desired + 1)
 
-        asked = gate if self._world.fleet.desired.get(pool, 0) < to else OPEN
+        def let_out() -> None:
+            gate()
+            self._invariants.sent(self._call.worker, f"grow {pool} to {to}", pool)
+
+        asked = let_out if self._world.fleet.desired.get(pool, 0) < to else OPEN
         return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half, gate=asked)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        sent_s = self._world.now_s
+
+        def let_out() -> None:
+            nonlocal sent_s
+            gate()
+            sent_s = self._invariants.sent(self._call.worker, f"release {instance}", pool, instance)
+
         def release() -> None:
             with self._world.lock:
-                self._invariants.releasing(self._call.worker, pool, instance)
+                self._invariants.releasing(self._call.worker, pool, instance, sent_s)
                 node = self._world.nodes.get(instance)
                 if node is not None and node.pool == pool:
                     self._world.terminate(instance, "released", evict=True)
 
-        asked = gate if self._pools.holds(pool, instance) else OPEN
+        asked = let_out if self._pools.holds(pool, instance) else OPEN
         self._call("pools", f"release {pool} {instance}", release, gate=asked)
 
 

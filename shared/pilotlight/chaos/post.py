@@ -3,7 +3,7 @@
 What goes out is sent on to ``alert_fanout`` as a queue does: at least once, and until it is acknowledged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
@@ -56,6 +56,7 @@ class Post:
         self._order = 0
         self._jobs = 0
         self._tick_s = rng.uniform(0, TICK_S)
+        self.on_minute: list[Callable[[], None]] = []
         setting.world.on_change.append(self._changed)
         setting.invariants.on_sent.append(self._sent)
 
@@ -145,6 +146,8 @@ class Post:
             self._emit("spot_interruption", make.notice(rng.choice(spot)))
         if spot and rng.random() < GOES:
             make.world.interrupt(rng.choice(spot), NOTICE_S)
+        for do in self.on_minute:
+            do()
 
     def _sent(self, message: Outgoing) -> None:
         if message.topic == "alerts":

@@ -13,7 +13,7 @@ from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.world import World
 
-Fault = Literal["double_buys", "double_replacements", "cap_overruns", "stuck_gangs"]
+Fault = Literal["double_buys", "double_replacements", "cap_overruns", "stuck_gangs", "ignored_people"]
 
 
 class _Bought(NamedTuple):
@@ -41,6 +41,7 @@ class Purchases:
         self._decided: dict[str, str] = {}
         self._seen: dict[str, tuple[PodDemand, ...]] = {}
         self._bought: list[_Bought] = []
+        self._approvals: dict[str, str] = {}
 
     def recorded(self, worker: str, record: Record) -> None:
         """A decision's record was written."""
@@ -80,6 +81,7 @@ class Purchases:
             self._served(worker, buy, decision, kind)
             self._two_names(worker, buy)
             self._part_of_gang(worker, buy, decision)
+            self._approved_once(worker, buy, decision)
             self._bought.append(_Bought(buy, decision, nodes, starts))
         ids = [n.id for n in nodes]
         looked_s = (self.records[purchase[0]].at - START).total_seconds() if purchase else self._world.now_s
@@ -136,6 +138,12 @@ class Purchases:
         names = Counter(uid.partition("-r")[0] for uid in set(buy.demands))
         for pod in sorted(pod for pod, count in names.items() if count > 1):
             self._broke("double_replacements", f"{worker} bought {buy.offering} for {pod} under two names")
+
+    def _approved_once(self, worker: str, buy: Buy, decision: str) -> None:
+        """An approval is one decision's."""
+        first = self._approvals.setdefault(buy.approval, decision)
+        if buy.approval and first != decision:
+            self._broke("ignored_people", f"{worker} bought by {buy.approval} ({decision}), as {first} had")
 
     def _too_many(self, worker: str, pool: str, zone: str, waiting: list[PodDemand], kind: Fault) -> None:
         rules = self._policy.pools[pool]

@@ -6,12 +6,14 @@ one that does not is waited for no longer than ``STALL_S``.
 """
 
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pilotlight.chaos.baton import Worker
 from pilotlight.chaos.invariants import Violation
 from pilotlight.chaos.luck import LEASE_S
+from pilotlight.chaos.people import People, with_people
 from pilotlight.chaos.ports import ON_ITS_WAY
 from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
@@ -59,7 +61,7 @@ def run(seed: int, deliveries: int) -> Outcome:
             serial.go()
         finally:
             serial.end()
-        settle_down(serial.setting, serial.post, serial.setting.store())
+        settle_down(serial.setting, serial.post, serial.setting.store(), serial.people)
     return Outcome.of(seed, serial.setting, serial.delivered, serial.deaths)
 
 
@@ -68,12 +70,16 @@ class SerialRun:
 
     def __init__(self, seed: int, deliveries: int, file: Path) -> None:
         self._rng, scene, luck = drawn(seed, deliveries)
-        self.setting = Setting(seed, scene, luck, file)
+        rng = Random(f"people/{seed}")
+        self.setting = Setting(seed, with_people(scene, rng), luck, file)
         self.delivered = 0
         self.deaths = 0
         self._left = deliveries
         self._workers = [Process(self.setting, n) for n in range(len(scene.skews))]
         self.post = Post(self.setting, self._rng)
+        world, seen = self.setting.world, self.setting.invariants
+        self.people = People(world, self.setting.store(), seen.orders, seen.purchases, rng)
+        self.post.on_minute.append(self.people.minute)
 
     def go(self) -> None:
         """Until every delivery has been made and every worker is done or dead."""

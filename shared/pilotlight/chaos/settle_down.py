@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.chaos.people import People
 from pilotlight.chaos.post import Post
 from pilotlight.chaos.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
@@ -25,10 +26,12 @@ BOUND_S = 36 * HOUR
 """All must be quiet so long after the last fault; with budgets, a day later for each job: one may use up a day's."""
 
 
-def settle_down(setting: Setting, post: Post, state: State) -> None:
+def settle_down(setting: Setting, post: Post, state: State, people: People | None = None) -> None:
     """Let time pass, with ticks a minute, until nothing is left to do and to tell; count what remains."""
     setting.luck.calm()
     setting.say("the faults stop")
+    if people is not None:
+        people.go_home()
     world, scene = setting.world, setting.scene
     world.advance(world.now_s + CALL_S)
     setting.arrive()
@@ -37,6 +40,8 @@ def settle_down(setting: Setting, post: Post, state: State) -> None:
     n, slow_s = 0, SLOW_TICK_S
     while world.now_s < end_s and not (n and _settled(setting, post, state)):
         n += 1
+        if people is not None:
+            people.agree()
         before = world.launches, world.terminations, len(world.finished)
         world.advance(_next_s(setting, _ticks(setting, app, post, state, n), slow_s))
         idle = before == (world.launches, world.terminations, len(world.finished))

@@ -102,7 +102,7 @@ class WorldCluster:
             taints=node.machine.pool.taints,
             pods=tuple(self._bound(node)),
             zone=node.zone,
-            schedulable=not node.cordoned,
+            schedulable=not (node.cordoned or node.shut),
             marked=node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,

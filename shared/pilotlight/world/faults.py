@@ -14,7 +14,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     ``reclaim`` draws a life for every spot node, exponential at its type's interruptions an hour;
     ``notice_s`` warns so long before. Jobs keep a checkpoint every ``checkpoint_s`` of run time and
     take ``restore_s`` at the start after an interruption. ``replace_lost`` makes pools replace nodes
-    that were taken, as cloud groups do. ``api_errors`` are (port method, error) pairs, each raised once, in order.
+    that were taken, as cloud groups do. Binds on their way to a node land until ``bind_s`` after it was closed.
+    ``api_errors`` are (port method, error) pairs, each raised once, in order.
     """
 
     boot_s: Seconds | None = None
@@ -26,4 +27,5 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     restore_s: Seconds = 60.0
     notice_s: Seconds = 0.0
     replace_lost: bool = False
+    bind_s: Seconds = 0.0
     api_errors: tuple[tuple[str, PilotlightError], ...] = ()

@@ -138,10 +138,12 @@ class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
-    ``doomed_s`` is when the cloud takes it, once it has said so.
+    ``doomed_s`` is when the cloud takes it, once it has said so. ``cordoned`` by us or ``shut`` by a person it is
+    ``closed`` to pods but those that tolerate everything; binds that were on their way then still land.
     """
 
     __slots__ = (
+        "closed",
         "cordoned",
         "devices",
         "doomed_s",
@@ -156,6 +158,7 @@ class WorldNode:
         "ready_s",
         "room",
         "seq",
+        "shut",
         "slices",
         "value",
     )
@@ -168,7 +171,7 @@ class WorldNode:
         self.ready_s = ready_s
         self.joined = False
         self.ready = False
-        self.cordoned = False
+        self.cordoned = self.shut = self.closed = False
         self.doomed_s: Seconds | None = None
         self.idle_since_s: Seconds | None = None
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus

@@ -21,12 +21,13 @@ class Need:
     Few shapes name single nodes: those requirements are asked node by node, in ``picks``.
     """
 
-    __slots__ = ("_allowed", "_fits", "_machine_terms", "names_nodes", "shape")
+    __slots__ = ("_allowed", "_fits", "_machine_terms", "bears_all", "names_nodes", "shape")
 
     def __init__(self, shape: PodShape) -> None:
         self.shape = shape
         self._machine_terms = tuple(tuple(r for r in term if r.key not in _BY_NODE) for term in shape.terms)
         self.names_nodes = self._machine_terms != shape.terms
+        self.bears_all = any(t.operator == "Exists" and not t.key for t in shape.tolerations)
         self._allowed: dict[str, bool] = {}
         self._fits: dict[Room, bool] = {}
 
@@ -43,6 +44,8 @@ class Need:
 
     def picks(self, node: WorldNode) -> bool:
         """Whether such a pod may run on this very node, of a machine that it may use."""
+        if node.closed and not self.bears_all:
+            return False
         return not self.names_nodes or affine(node.labels, self.shape.terms)
 
     def fits(self, room: Room) -> bool:

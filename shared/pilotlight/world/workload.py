@@ -69,9 +69,9 @@ class Workload:
         self.open(node)
 
     def open(self, node: WorldNode) -> None:
-        """Let pods bind to a node, unless it is not ready or cordoned."""
+        """Let pods bind to a node, unless it is not ready; to a closed one those that tolerate everything."""
         self.scheduler.remove(node)
-        if node.ready and not node.cordoned:
+        if node.ready:
             self.scheduler.add(node)
             self._roomier.append(node)
 

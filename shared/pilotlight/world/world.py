@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class _Event(NamedTuple):
-    kind: Literal["done", "join", "ready", "notice", "reclaim", "replace", "saved", "stop"]
+    kind: Literal["done", "join", "ready", "close", "notice", "reclaim", "replace", "saved", "stop"]
     node: WorldNode | None = None
     job: WorldJob | None = None
     start: int = 0
@@ -156,9 +156,14 @@ class World:
         with self._lock:
             node = self._node(node_id)
             node.cordoned = on
-            node.value = None
-            self._workload.open(node)
-            self._workload.bind(self.now_s)
+            self._turn(node)
+
+    def shut(self, node_id: str, on: bool = True) -> None:
+        """The same by a person's hand, beside our own mark."""
+        with self._lock:
+            node = self._node(node_id)
+            node.shut = on
+            self._turn(node)
 
     def need(self, shape: PodShape) -> Need:
         """What a shape needs, to ask machines and rooms with."""
@@ -257,6 +262,19 @@ class World:
         """A second of the world as a moment."""
         return self.clock.start + timedelta(seconds=at_s)
 
+    def _turn(self, node: WorldNode) -> None:
+        """Open or close it as it says. Binds that are on their way to it may still land."""
+        node.value = None
+        if (node.cordoned or node.shut) and self.faults.bind_s:
+            self._agenda.add(self.now_s + self.faults.bind_s, _Event("close", node))
+        else:
+            self._close(node)
+
+    def _close(self, node: WorldNode) -> None:
+        node.closed = node.cordoned or node.shut
+        self._workload.open(node)
+        self._workload.bind(self.now_s)
+
     def _node(self, node_id: str) -> WorldNode:
         if node_id not in self.nodes:
             raise BadRequest(f"node {node_id} is not there")
@@ -289,6 +307,8 @@ class World:
                 self.evictions.saved(job)
             case _Event("stop", job=WorldJob() as job):
                 self.evictions.stop(job, self.now_s, self.moment(self.now_s))
+            case _Event("close", node=WorldNode() as node):
+                self._close(node)
             case _Event("notice", node=WorldNode() as node):
                 node.doomed_s = min(node.doomed_s or math.inf, self.now_s + self.faults.notice_s)
                 self._tell("notice", node.id)

@@ -82,8 +82,9 @@ class Act:
         step, call = sending.step, self.record.plan.calls[sending.step.n]
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
         why = brakes.paused(self.deps.state, self.deps.name, call.pool)
-        if why and step.state == "planned":
-            sending.end("revoked", code="paused", note=why, count=0)
+        if why:
+            if step.state == "planned":
+                sending.end("revoked", code="paused", note=why, count=0)
             return
         if isinstance(call, Buy):
             self._grow(call, sending)
@@ -215,12 +216,13 @@ class Act:
             self.deps.cluster.drain(node.node)
 
     def _last_look(self, node: NodeVerdict, sending: Sending) -> None:
-        """Between connecting and the request: that no GPU pod is bound now, and then that the step is still ours."""
+        """Between connecting and the request: that no GPU pod is bound now, and then that the step is still ours.
+
+        A pod that tolerates our mark may bind at any moment: from this look to the request pass two seconds at most.
+        """
         ran = self.deps.clock.stopwatch()
         self._see_that_it_is_empty(node)
-        if ran() >= CALL_S:
-            raise Stalled(f"release {node.node}: this worker stood still before the call; nothing was sent")
-        sending.gate()
+        sending.gate(ran)
 
     def _see_that_it_is_empty(self, node: NodeVerdict) -> None:
         """Raises ``Taken``. An instance that was no node at the look may have become one since."""

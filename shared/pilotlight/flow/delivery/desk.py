@@ -150,7 +150,10 @@ def wait(desk: Desk, claim: Claim, due: datetime, why: str, *, held: bool = Fals
 
 
 def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
-    """Show one alert, or several as one; a word on what became of them."""
+    """Show one alert, or several as one; a word on what became of them. A claim that has lapsed is another's by now."""
+    claims = [claim for claim in claims if claim.value.due is None or desk.now() < claim.value.due]
+    if not claims:
+        return "left to whoever claims it next: this worker stood still"
     alerts = [claim.value.alert for claim in claims]
     try:
         receipt = desk.channels[channel].deliver(alerts[0] if len(alerts) == 1 else grouped(alerts))

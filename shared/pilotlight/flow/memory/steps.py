@@ -7,6 +7,7 @@ the lease revokes what is planned, so that the old worker's compare-and-set fail
 its first byte. ADR 9.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Record, Step, StepCode, StepState
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import brakes
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.ports import ABSENT, CALL_S
 from pilotlight.state_schema.decisions import STEP
@@ -38,6 +40,10 @@ class Stalled(Busy):
     """This worker stood still between its last check and its call: nothing was sent."""
 
 
+class Stopped(Busy):
+    """A person paused the pool while its call was being prepared: nothing was sent."""
+
+
 class Sending:
     """One step, from planned to what became of it."""
 
@@ -48,19 +54,30 @@ class Sending:
         self.sent_before = step.state == "sent"
         """By another worker, or at another look: it may still land, whatever becomes of it now."""
 
-    def gate(self) -> None:
+    def gate(self, ran: Callable[[], Seconds] | None = None) -> None:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
 
-        Raises ``Busy`` where another worker has revoked it, and ``Stalled``: nothing was sent.
+        ``ran`` is a stopwatch that was started at an earlier check of the same call. Raises ``Busy`` where another
+        worker has revoked it, ``Stopped`` where a person paused it, and ``Stalled``: nothing was sent.
         """
-        ran = self._deps.clock.stopwatch()
+        ran = ran or self._deps.clock.stopwatch()
+        self._see_that_it_may()
         self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now()))
         if ran() >= AT_ONCE_S:
-            self.end("revoked", code="failed", note="its worker stood still before the call")
+            if not self.sent_before:  # An earlier request for it may still land.
+                self.end("revoked", code="failed", note="its worker stood still before the call")
             raise Stalled(
                 f"{self.step.call} {self.step.target}: this worker stood still before the call; nothing was sent"
             )
         self.let_out = True
+
+    def _see_that_it_may(self) -> None:
+        why = brakes.paused(self._deps.state, self._deps.name, self.step.pool)
+        if not why:
+            return
+        if self.step.state == "planned":
+            self.end("revoked", code="paused", note=why, count=0)
+        raise Stopped(f"{self.step.call} {self.step.target}: {why}; nothing was sent")
 
     def end(self, state: StepState, *, code: StepCode = "", note: str = "", count: int | None = None) -> Step:
         """What became of it. Raises ``Busy`` where another worker has settled it meanwhile."""
