@@ -15,6 +15,7 @@ from pilotlight.chaos.serial_run import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
 from pilotlight.decide.money import budget_balance
+from pilotlight.decide.money.meter import counted
 from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
@@ -36,13 +37,13 @@ from pilotlight.world.pools import WorldPools
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def test_a_hundred_seeds_break_nothing() -> None:
+def test_two_dozen_seeds_break_nothing() -> None:
     """Deaths before and after every effect, doubles, drops, refusals and budgets: every count stays zero."""
-    found = total(sweep(range(100), 40, os.cpu_count() or 1))
+    found = total(sweep(range(24), 40, os.cpu_count() or 1))
     assert [v for outcome in found.broken for v in (outcome.seed, *outcome.violations)] == []
-    assert found.runs == 100
-    assert found.deaths > 100
-    assert found.launches > 100
+    assert found.runs == 24
+    assert found.deaths > 24
+    assert found.launches > 24
 
 
 def test_a_seed_repeats_exactly() -> None:
@@ -169,13 +170,13 @@ def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 def counted_anew(patch: pytest.MonkeyPatch) -> None:
     """Every look counts a node from its launch on."""
-    true = meter.counted
+    true = counted
 
-    def counted(part: MeterPart, *rest: Any) -> MeterPart:
+    def anew(part: MeterPart, *rest: Any) -> MeterPart:
         nodes = {id: msgspec.structs.replace(node, until=node.since) for id, node in part.nodes.items()}
         return true(msgspec.structs.replace(part, nodes=nodes), *rest)
 
-    patch.setattr(meter, "counted", counted)
+    patch.setattr(meter, "counted", anew)
 
 
 def rungs_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -22,9 +22,9 @@ def _quiet() -> Iterator[None]:
     log.setLevel(before)
 
 
-def test_sixty_seeds_break_nothing() -> None:
+def test_forty_seeds_break_nothing() -> None:
     """No lost checkpoint, no budget broken, no late or double replacement, no cordon or relaunch left behind."""
-    found = sweep(range(60), 1)
+    found = sweep(range(40), 1)
     assert found.counts == dict.fromkeys(COUNTED, 0)
     assert sum(count > 0 for count in found.kinds.values()) == len(found.kinds)
 
@@ -62,4 +62,4 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     """What the harness watches for is seen within three hundred seeds once it happens."""
     owner, attribute, bug, counted = PLANTED[name]
     monkeypatch.setattr(owner, attribute, bug or _mute)
-    assert any(counted in (kind for kind, _ in run(seed).broken) for seed in range(300))
+    assert any(kind == counted for seed in range(300) for kind, _ in run(seed).broken)

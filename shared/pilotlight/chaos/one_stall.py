@@ -90,10 +90,12 @@ class Play:
         return f"play{self._sent}"
 
 
-def every_stall(scene: Scene, before: Callable[[Play], None], meanwhile: Callable[[Play], None]) -> Iterator[Stall]:
+def every_stall(
+    scene: Scene, before: Callable[[Play], None], meanwhile: Callable[[Play], None], stride: int = 1
+) -> Iterator[Stall]:
     """What one stall breaks, at each point of a reconcile that begins after ``before``; ``meanwhile`` happens in it.
 
-    A stall lasts little over a lease and ten leases in turn. A request that was let out arrives within its deadline:
+    With a ``stride`` it is at each so-manyth point only. A stall lasts little over a lease and ten leases in turn. A request that was let out arrives within its deadline:
     later is the one stall that nobody can guard against.
     """
     point, lasts = 0, cycle(STALLS_S)
@@ -102,7 +104,7 @@ def every_stall(scene: Scene, before: Callable[[Play], None], meanwhile: Callabl
             play = Play(scene, Path(folder) / "state.db")
             before(play)
             call = play.stand(point)
-            point += 1
+            point += stride
             if call.endswith(ANSWERED):  # To the code the same as before its next call.
                 play.stop()
                 continue
