@@ -6,7 +6,8 @@ double_buys             a demand bought for again while all that was first bough
 cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a pool's nodes above the policy's, or what
                         a budget's nodes have cost and will until their work ends above its limit; or a period in
                         which a hard budget's nodes really cost more, by the world's log and to the cent
-killed_work             a node given back with a GPU pod on it that had bound 2 s or more before the request was sent
+killed_work             a node given back with a GPU pod on it that had bound before the node was closed, or two seconds
+                        before the request was sent
 false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
 leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
@@ -194,7 +195,8 @@ class Invariants:
                 self.purchases.lost.add(pool)
                 return
             self.released[pool] += 1
-            known = [id for id, job in node.jobs.items() if job.start_s < sent_s - BIND_S]
+            seen_s = max(self._cordons.get(instance, sent_s), sent_s - BIND_S)
+            known = [id for id, job in node.jobs.items() if job.start_s <= seen_s]
             if known and not node.doomed_s:
                 self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(known)} runs")
             elif node.jobs and not node.doomed_s:

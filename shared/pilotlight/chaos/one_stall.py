@@ -95,8 +95,8 @@ def every_stall(
 ) -> Iterator[Stall]:
     """What one stall breaks, at each point of a reconcile that begins after ``before``; ``meanwhile`` happens in it.
 
-    With a ``stride`` it is at each so-manyth point only. A stall lasts little over a lease and ten leases in turn. A request that was let out arrives within its deadline:
-    later is the one stall that nobody can guard against.
+    With a ``stride`` it is at each so-manyth point only. A stall lasts little over a lease and ten leases in turn. A
+    request that was let out arrives within its deadline: later is the one stall that nobody can guard against.
     """
     point, lasts = 0, cycle(STALLS_S)
     while True:
