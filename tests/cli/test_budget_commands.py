@@ -27,7 +27,8 @@ budgets:
 
 def run(*words: str) -> Result:
     """The command's outcome; what it raises goes on to the test."""
-    return CliRunner().invoke(build(["budget"]), ["budget", "status", *words], catch_exceptions=False)
+    wide = {"COLUMNS": "120"}
+    return CliRunner().invoke(build(["budget"]), ["budget", "status", *words], catch_exceptions=False, env=wide)
 
 
 @pytest.fixture
