@@ -57,7 +57,7 @@ BUGS = {
         test="tests/flow/test_safe_order.py",
     ),
     "no check before a release is sent": Bug(
-        "flow.cycle.act:Act._release",
+        "flow.cycle.act:Act._give_back",
         "gate=partial(self._last_look, node, sending)",
         'gate=lambda: setattr(sending, "let_out", True)',
         test="tests/chaos/test_one_stall.py::test_no_pod_dies_by_a_worker_that_stalled",
