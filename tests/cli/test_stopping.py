@@ -1,6 +1,7 @@
-"""Ctrl-C ends a command with one line and exit code 130, and all that it began ends with it."""
+"""Ctrl-C (exit code 130) and SIGTERM (143) end a command with one line, and all that it began ends with it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 JOBS = 2000
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 HANGS_S = 60.0
+PROGRESS = re.compile(r"\d+/\d+ .*:\d\d")
 
 
 def _children(pid: int) -> list[int]:
@@ -66,4 +68,30 @@ def test_a_replay_ends_with_its_peers(tmp_path: Path, peers: bool) -> None:
     assert process.returncode == 130
     assert "Traceback" not in said
     assert [line for line in said.splitlines() if "stopped" in line] == ["stopped"]
+    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        pytest.param(["week"], 3, id="week and its peers"),
+        pytest.param(["chaos", "--seeds", "0..9999", "--jobs", "2"], 2, id="chaos"),
+        pytest.param(
+            ["interruptions", "--seeds", "0..9999", "--jobs", "2", "--state", "memory:"], 2, id="interruptions"
+        ),
+    ],
+)
+def test_worker_processes_end_and_say_nothing(words: list[str], processes: int, number: signal.Signals) -> None:
+    """Ctrl-C goes to the whole group, SIGTERM to the command alone: either way all end, with one line."""
+    process = subprocess.Popen(
+        [PILOTLIGHT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    _until(lambda: len(_children(process.pid)) >= processes)
+    began = _children(process.pid)
+    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+    _, said = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 128 + number
+    told = [line for line in said.splitlines() if line.strip() and not PROGRESS.search(line)]
+    assert told == ["stopped"]
     _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))

@@ -12,6 +12,7 @@ internal_errors            an answer 500
 =========================  ===========================================================================================
 """
 
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
@@ -46,7 +47,7 @@ def sweep(seeds: Sequence[int], jobs: int, on_each: Callable[[], None] = lambda:
     """All seeds, several at a time."""
     if jobs <= 1:
         return _total(map(run, seeds), on_each)
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         return _total(pool.map(run, seeds, chunksize=8), on_each)
 
 

@@ -1,5 +1,6 @@
 """Many seeds over several processes, and their sum."""
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -39,7 +40,7 @@ def sweep(
     if jobs <= 1:
         yield from map(one, seeds)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         yield from pool.map(one, seeds, chunksize=CHUNK)
 
 

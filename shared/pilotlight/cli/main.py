@@ -9,17 +9,20 @@ import sys
 import threading
 import traceback
 from importlib import import_module
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
-from pilotlight.cli.entry import EXIT_BAD_INPUT, EXIT_STOPPED, stop_at_once
+from pilotlight.cli.entry import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.cli.extras import advice
 from pilotlight.cli.state_option import with_state
 from pilotlight.errors import BadPolicy, PilotlightError, Reject
 from pilotlight.report.terminal import Shown, teach_rich
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 COMMANDS = {
     "plan_command": ("plan",),
@@ -67,11 +70,12 @@ PRIVATE = 0o077
 
 EXIT_FAILED = 1
 STOP_S = 1.5
-"""Seconds of the wall's clock that tidying up may take after Ctrl-C."""
+"""Seconds of the wall's clock that tidying up may take after Ctrl-C or SIGTERM."""
+ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """Ctrl-C. No library takes it for its own, so every file and process is let go on the way out."""
+    """Ctrl-C or SIGTERM. No library takes it for its own, so every file and process is let go on the way out."""
 
 
 def build(words: list[str]) -> typer.Typer:
@@ -115,29 +119,56 @@ def run() -> None:
     debug = len(words) < len(sys.argv[1:])
     if debug:
         logs.begin()
+    stop = Stop(os.getpid())
     try:
         command = build(words)
-        signal.signal(signal.SIGINT, _stop)
+        for number in ENDS:
+            signal.signal(number, stop)
         command(args=words)
     except Stopped:
-        sys.exit(EXIT_STOPPED)
+        sys.exit(stop.code)
     except Exception as error:
-        sys.exit(_report(error, debug))
+        sys.exit(stop.code or _report(error, debug))  # What breaks because processes were ended is no news.
 
 
-def _stop(*_: object) -> None:
-    """End what this process began, then itself: in order, or else after a moment."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.write(2, b"stopped\n")
-    if "multiprocessing" in sys.modules:
-        import multiprocessing
+class Stop:
+    """Answers Ctrl-C and SIGTERM. ``code`` is then the exit code, and 0 before."""
 
-        for child in multiprocessing.active_children():
+    def __init__(self, began: int) -> None:
+        self._began = began
+        self.code = 0
+
+    def __call__(self, number: int, _: object) -> None:
+        """End what this process began, then itself: in order, or else after a moment. A fork of it says nothing."""
+        for each in ENDS:
+            signal.signal(each, signal.SIG_IGN)
+        self.code = 128 + number
+        forked = os.getpid() != self._began
+        if not forked:
+            os.write(2, b"stopped\n")
+        for child in _children():
             child.terminate()
-    last = threading.Timer(STOP_S, os._exit, [EXIT_STOPPED])
-    last.daemon = True
-    last.start()
-    raise Stopped
+        if forked:
+            os._exit(self.code)
+        sys.unraisablehook = lambda _: None  # Raised where nothing can be, as while a process forks: the timer ends it.
+        last = threading.Timer(STOP_S, self._last)
+        last.daemon = True
+        last.start()
+        raise Stopped
+
+    def _last(self) -> None:
+        for child in _children():
+            child.kill()
+        os._exit(self.code)
+
+
+def _children() -> "list[BaseProcess]":
+    """The worker processes of this one."""
+    if "multiprocessing" not in sys.modules:
+        return []
+    import multiprocessing
+
+    return [*multiprocessing.active_children()]
 
 
 def _report(error: Exception, debug: bool) -> int:
