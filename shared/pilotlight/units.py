@@ -87,10 +87,10 @@ def an_hour(usd: UsdPerHour | None) -> str:
     return "price unknown" if usd is None else f"{cents(usd)}/h"
 
 
-def to_the_millionth(figure: Decimal) -> Decimal:
+def shortened(figure: Decimal, places: int = 6) -> Decimal:
     """A figure without the digits that a division leaves behind; a shorter one as it is."""
     exponent = figure.as_tuple().exponent
-    return round(figure, 6) if isinstance(exponent, int) and exponent < -6 else figure
+    return round(figure, places) if isinstance(exponent, int) and exponent < -places else figure
 
 
 def cents(amount: Usd) -> str:

@@ -5,6 +5,7 @@ import io
 import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from browser import opened, pixels
+from pilotlight.cli.report_command import plain
 from pilotlight.decide.money.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.report import terminal
@@ -197,3 +199,16 @@ def test_a_month_without_lines_is_shown_too(empty: list[MeterDay]) -> None:
 def test_a_unit_of_work_has_its_cost() -> None:
     """The month's dollars over how many there were of it."""
     assert "$35.7031 for each of 96 epochs" in notes(ARTICLE._replace(units=(("epochs", Decimal(96)),)))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["used", "idle", "shared"]), st.fractions(0, 9), st.sampled_from("abc"))))
+def test_as_json_the_parts_are_the_total(parts: list[tuple[LineKind, Fraction, str]]) -> None:
+    """Whatever digits the meter's divisions left: teams, idle and shared add up to the total, as they are printed."""
+    exact = [(kind, str(Decimal(part.numerator) / Decimal(part.denominator)), team) for kind, part, team in parts]
+    lines = [_line(kind, usd, usd, team=team if kind == "used" else "") for kind, usd, team in exact]
+    shown = plain(month([_day(1, *lines)], [], FIRST, LAST))
+    for figure in ("usd", "gpu_hours"):
+        teams = sum((Decimal(team["held"][figure]) for team in shown["teams"]), Decimal(0))
+        rest = Decimal(shown["idle"][figure]) + Decimal(shown["shared"][figure])
+        assert teams + rest == Decimal(shown["total"][figure])
+        assert len(shown["total"][figure]) <= 15

@@ -12,7 +12,7 @@ import typer
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import State
 from pilotlight.settings import deployed
-from pilotlight.units import to_the_millionth
+from pilotlight.units import shortened
 
 if TYPE_CHECKING:
     from pilotlight.report.budget_table import Standing
@@ -99,7 +99,7 @@ def _as_json(row: "Standing") -> dict[str, Any]:
         "settled_and_held": row.held,
         "billed": spent.billed if spent else None,
         "metered": spent.metered if spent else None,
-        "used": to_the_millionth(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
+        "used": shortened(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
         "forecast": spent.forecast if spent else None,
         "ladder_at": row.rung.at if row.rung and in_period else 0,
         "in_force": row.rung.step.do if row.rung and row.rung.step and in_period else None,

@@ -11,7 +11,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed
-from pilotlight.units import to_the_millionth
+from pilotlight.units import shortened
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.month import Month
@@ -29,7 +29,7 @@ def report(
     per: Annotated[
         list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Every figure, unrounded.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure, dollars to the billionth.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
 ) -> None:
@@ -108,14 +108,14 @@ def _days(text: str, now: datetime) -> tuple[date, date]:
 
 
 def plain(month: "Month") -> dict[str, Any]:
-    """The report as JSON values; numbers as exact text."""
+    """The report as JSON values; numbers as text, in which parts add up to their whole."""
     out = {name: _value(getattr(month, name)) for name in month._fields}
     ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "unrecovered")
     return out | {name: _exact(getattr(month, name)) for name in ours}
 
 
 def _exact(value: Decimal | None) -> str | None:
-    return None if value is None else str(to_the_millionth(value))
+    return None if value is None else str(shortened(value, places=9))
 
 
 def _value(value: Any) -> Any:

@@ -10,8 +10,10 @@ from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from pilotlight.facts.bill import BillDay, CostLine, MeterDay
-from pilotlight.units import Usd
+from pilotlight.units import Usd, shortened
 
 K = TypeVar("K")
 ZERO = Decimal(0)
@@ -116,7 +118,7 @@ def month(
     metered: Sequence[MeterDay], billed: Sequence[BillDay], first: date, last: date, *, team: str | None = None
 ) -> Month:
     """The report of the days from ``first`` to ``last``; of one team's lines alone where it is named."""
-    days = [day for day in metered if first <= day.day <= last]
+    days = [_rounded(day) for day in metered if first <= day.day <= last]
     lines = [line for day in days for line in day.lines if team is None or (line.kind == "used" and line.team == team)]
     total = _sum(lines)
     used, idle, shared = (_sum(line for line in lines if line.kind == kind) for kind in ("used", "idle", "shared"))
@@ -158,6 +160,14 @@ def cents(parts: Sequence[Usd], whole: Usd) -> list[Usd]:
         largest = max(range(len(parts)), key=lambda n: parts[n])
         rounded[largest] += left
     return rounded
+
+
+def _rounded(day: MeterDay) -> MeterDay:
+    """The day with every line to the billionth: rounded once here, sums of lines agree with each other as printed."""
+    lines = tuple(
+        replace(line, usd=shortened(line.usd, 9), gpu_hours=shortened(line.gpu_hours, 9)) for line in day.lines
+    )
+    return replace(day, lines=lines)
 
 
 def _shared_out(teams: Sequence[tuple[str, Amount]], rest: Usd, used: Usd) -> list[Team]:
