@@ -28,10 +28,11 @@ PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 
 POLICY = """
 version: 1
+value_of_wait: 10
 pools:
   t4: {instance_type: g4dn.xlarge, max: 60}
 classes:
-  batch: {gpu_models: any, wait_usd_per_hour: 10}
+  batch: {gpu_models: any}
 caps: {gpus: 4}
 alerts: {channels: {console: {kind: console}}}
 prices: {max_age_days: 3650}

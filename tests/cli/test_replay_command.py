@@ -43,6 +43,12 @@ def test_a_boot_and_a_detection_of_nothing_make_no_wait(trace: str) -> None:
     assert (code, json.loads(shown)["wait_s"]["max"]) == (0, 0)
 
 
+def test_the_price_of_waiting_decides_how_long_a_node_idles(trace: str) -> None:
+    """A pool without history keeps its node for longer, and pays for it, where an hour's wait is worth more."""
+    cheap, dear = (json.loads(replay(trace, "--value-of-wait", v, "--json")[1])["cost_usd"] for v in ("0", "1"))
+    assert cheap < dear
+
+
 def test_a_job_that_waits_days_for_stock_is_served_in_the_end(trace: str) -> None:
     """Refusals in a row stretch the rest between two tries to its longest, not beyond, and the job gets its node."""
     code, shown = replay(trace, "--shortage", "0.95", "--seed", "3", "--json")

@@ -38,11 +38,20 @@ def test_files_that_come_with_the_project(path: Path) -> None:
 def test_postures_differ_as_told() -> None:
     """From cost over balanced to performance a wait is worth more, and nodes idle longer."""
     cost, balanced, performance = (
-        read_policy((ROOT / "policies" / f"{name}.yaml").read_bytes(), name).of_class("training")
+        read_policy((ROOT / "policies" / f"{name}.yaml").read_bytes(), name)
         for name in ("cost", "balanced", "performance")
     )
-    assert cost.wait_usd_per_hour < balanced.wait_usd_per_hour < performance.wait_usd_per_hour
-    assert cost.max_idle_timeout < balanced.max_idle_timeout < performance.max_idle_timeout
+    assert cost.wait("training") < balanced.wait("training") < performance.wait("training")
+    longest = [preset.of_class("training").max_idle_timeout for preset in (cost, balanced, performance)]
+    assert longest == sorted(set(longest))
+
+
+def test_four_prices_of_waiting_are_read_as_one_that_classes_scale() -> None:
+    """An earlier file's prices by class keep their worth; a class that had none keeps none."""
+    earlier = "{batch: {wait_usd_per_hour: 6}, serving: {wait_usd_per_hour: 30}, training: {}}"
+    policy = read_policy(f"version: 1\nclasses: {earlier}", "p")
+    assert policy.value_of_wait == 6
+    assert [policy.wait(name) for name in ("batch", "serving", "training")] == [6, 30, 0]
 
 
 VALUES = {
@@ -86,6 +95,14 @@ POOL = "instance_type: g4dn.xlarge"
 WINDOW = "name: w, start: '09:00', end: '18:00'"
 
 WRONG = {
+    "one price of waiting beside an earlier one": (
+        "value_of_wait: 3\nclasses: {batch: {wait_usd_per_hour: 6}}",
+        "classes.batch.wait_usd_per_hour: is in the file beside value_of_wait: take it out",
+    ),
+    "an earlier price of waiting that is none": (
+        "classes: {batch: {wait_usd_per_hour: much}}",
+        "classes.batch.wait_usd_per_hour: 'much' must be a number of 0 or more",
+    ),
     "an unknown key with its likely meaning": (
         "pools: {a100: {instnce_type: p4d.24xlarge, " + POOL + "}}",
         "pools.a100.instnce_type: unknown key; did you mean instance_type?",

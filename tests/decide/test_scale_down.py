@@ -78,7 +78,7 @@ BREAK_EVEN = {
 @pytest.mark.parametrize(("wait", "idle_s"), BREAK_EVEN.values(), ids=BREAK_EVEN.keys())
 def test_break_even(wait: str, idle_s: float) -> None:
     """Without a timeout a node goes when keeping it has cost as much as relighting: boot plus the wait it saves."""
-    rules = policy([T4], classes={"batch": ClassPolicy(wait_usd_per_hour=Decimal(wait))})
+    rules = policy([T4], value_of_wait=Decimal(wait))
     made = plan(nodes=[node("a", idle_s=idle_s), node("b", idle_s=idle_s - 1)], offerings=[T4], rules=rules)
     assert fate(made, "a")[0] == "release"
     assert fate(made, "b")[0] == "keep"

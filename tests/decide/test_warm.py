@@ -10,7 +10,6 @@ from small_fleet import NOW, T4, fate, node, plan, policy
 
 from pilotlight.decide.capacity.warm import ENOUGH, HALF_LIFE_S, learned, saving, seen, worth_keeping
 from pilotlight.facts.memory import Hits, Memory
-from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR, clock_seconds
 
 BOOT_S = 180.0
@@ -70,7 +69,7 @@ def test_a_further_warm_node_never_saves_more(gaps: list[tuple[float, int]], pri
 
 def test_a_node_that_pays_for_itself_stays() -> None:
     """With a busy history one idle node stays lit however long it idles, and the second goes after a minute."""
-    rules = policy([T4], classes={"batch": ClassPolicy(wait_usd_per_hour=Decimal(100))})
+    rules = policy([T4], value_of_wait=Decimal(100))
     memory = Memory(hits={"t4": history(900)})
     lit = [node("a", idle_s=7000), node("b", idle_s=61)]
     both = plan(nodes=lit, offerings=[T4], rules=rules, memory=memory)
@@ -85,7 +84,7 @@ def test_too_little_history_is_none() -> None:
     """A pool with a handful of demands is judged by its break-even, as one without any."""
     few = history(3600, days=(ENOUGH - 2) / 24)
     assert not learned(few)
-    rules = policy([T4], classes={"batch": ClassPolicy(wait_usd_per_hour=Decimal(1))})
+    rules = policy([T4], value_of_wait=Decimal(1))
     for memory in (Memory(), Memory(hits={"t4": few})):
         made = plan(nodes=[node("a", idle_s=359)], offerings=[T4], rules=rules, memory=memory)
         assert made.look_again_at == NOW + timedelta(seconds=1)

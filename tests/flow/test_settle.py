@@ -83,8 +83,7 @@ def test_a_refused_offering_rests_longer_each_time() -> None:
 @pytest.mark.parametrize(("jobs", "kept"), [(2, False), (40, True)], ids=["seldom taken", "taken every quarter hour"])
 def test_a_pool_learns_from_the_nodes_that_were_taken(jobs: int, kept: bool) -> None:
     """A pool whose idle node is taken again and again keeps one; one that is seldom used does not."""
-    rules = ClassPolicy(gpu_models="any", wait_usd_per_hour=Decimal(300))
-    stage = Stage(pools=ONE, classes={"batch": rules})
+    stage = Stage(pools=ONE, classes={"batch": ClassPolicy(gpu_models="any")}, value_of_wait=Decimal(300))
     for n in range(jobs):
         stage.submit(f"p{n}", run_s=5 * MINUTE)
         stage.minutes(15)

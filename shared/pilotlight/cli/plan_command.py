@@ -10,12 +10,14 @@ import msgspec
 import typer
 
 from pilotlight.cli.real_cluster import Kubeconfig, settings_for
+from pilotlight.cli.waiting import ValueOfWait, priced
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, deployed, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.files import File
+    from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
     from pilotlight.wiring import App, Seams
 
@@ -36,6 +38,7 @@ def plan(
     kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
     catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
+    value_of_wait: ValueOfWait = None,
     at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="All of the plan, as JSON.")] = False,
 ) -> None:
@@ -56,7 +59,7 @@ def plan(
     else:
         app = App(_settings(policy, catalog))
         seams, now = _from_files(app, pods, nodes, objects or [], at)
-    decided = _decide(app, seams, now)
+    decided = _decide(app, seams, now, priced(app.policy, value_of_wait))
     if as_json:
         _print_json(decided, now)
     else:
@@ -81,7 +84,7 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
     return {"cluster": cluster, "pools": FilePools(cluster)}, now
 
 
-def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
+def _decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> Plan:
     """The dry run of a reconcile with nothing remembered; and what is wrong with pools and prices."""
     from pilotlight.adapters.clock import StoppedClock
     from pilotlight.adapters.outbox.memory import MemoryOutbox
@@ -93,7 +96,7 @@ def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
     clock = StoppedClock(now)
     given: Seams = {
         **seams,
-        "policy": app.policy,
+        "policy": policy,
         "catalog": app.catalog,
         "clock": clock,
         "state": MemoryState(clock),
@@ -101,7 +104,7 @@ def _decide(app: "App", seams: "Seams", now: datetime) -> Plan:
     }
     seamed = App(app.settings, **given)
     decided = dry_run(_as_if_it_may_act(seamed.deps), releases=True).plan or Plan()
-    _, unbuyable = offerings(app.policy, app.catalog)
+    _, unbuyable = offerings(policy, app.catalog)
     return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 
 

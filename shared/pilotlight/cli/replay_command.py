@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pilotlight.cli.printing import console
+from pilotlight.cli.waiting import ValueOfWait, priced
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.errors import BadInput
@@ -81,6 +82,7 @@ def replay(
     shortage: Annotated[
         float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")
     ] = 0.0,
+    value_of_wait: ValueOfWait = None,
     seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
     state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -106,7 +108,7 @@ def replay(
     outcomes = compare(
         jobs,
         load_catalog(catalog),
-        load_policy(policy),
+        load_policy(policy, value_of_wait),
         scenario,
         trace=Path(trace).name,
         against=against or [],
@@ -126,6 +128,7 @@ WEEK_PEERS = ("always-on", "cluster-autoscaler", "karpenter", "keda", "s0-loop")
 def week(
     trace: Annotated[Path, typer.Option(help="The trace whose days 7 to 14 are run, where it is there.")] = REAL_WEEK,
     seed: Annotated[int, typer.Option(help="Draws the built-in week.")] = 0,
+    value_of_wait: ValueOfWait = None,
     report: Annotated[Path, typer.Option(help="The page to write.")] = Path("build/week.html"),
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
@@ -142,7 +145,8 @@ def week(
         note = f"{len(jobs):,} jobs: the built-in week, drawn from statistics of the Philly trace (seed {seed})"
     typer.echo(note, err=as_json)
     scenario = Scenario(state="sqlite", sample_s=SAMPLE_S, seed=seed)
-    outcomes = compare(jobs, load_catalog(None), load_policy(None), scenario, trace=name, against=WEEK_PEERS)
+    policy = load_policy(None, value_of_wait)
+    outcomes = compare(jobs, load_catalog(None), policy, scenario, trace=name, against=WEEK_PEERS)
     show(outcomes, as_json=as_json, single=False)
     write_report(report, outcomes, note, scenario)
 
@@ -170,12 +174,13 @@ def compare(
         return run_peers(names, jobs, catalog, scenario, trace=trace, bound=bound, meanwhile=ours, on_done=on_peer)
 
 
-def load_policy(where: str | None) -> Policy:
+def load_policy(where: str | None, value_of_wait: float | None = None) -> Policy:
     """The policy at a path. Without one, the example's rules, uncapped, over one pool for each type there is."""
     if where:
-        return read_policy(read(where), where)
+        return priced(read_policy(read(where), where), value_of_wait)
     path = default_file("examples/policy.yaml")
-    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
+    rules = msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
+    return priced(rules, value_of_wait)
 
 
 def load_catalog(where: str | None) -> Catalog:

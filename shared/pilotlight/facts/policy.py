@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode, Taint
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, UsdPerHour
 
 Cloud = Literal["civo", "gke", "eks", "aks", "world"]
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
@@ -85,7 +85,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     ``capacity_types`` are those allowed, compared by cost; ``fallback`` "allow" adds on-demand when none of them can be
     had. ``idle_timeout`` None means the break-even against relighting. ``gpu_models`` is a list,
     "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
-    ``wait_usd_per_hour`` is what an hour of one waiting pod is worth: it prices relighting and warm nodes.
+    ``wait_scale`` times the policy's ``value_of_wait`` is what an hour of one of its waiting jobs is worth.
     ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
     ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
     may stop its nodes in order; they are then held for in stretches of ``hold``.
@@ -100,7 +100,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     hold: Duration = 4 * 3600
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0
-    wait_usd_per_hour: Money = Decimal(0)
+    wait_scale: Figure = Decimal(1)
     require_checkpoint_over: Duration | None = None
 
     @property
@@ -274,11 +274,14 @@ class Alerts(_Keys, frozen=True, kw_only=True):
 class Policy(_Keys, frozen=True, kw_only=True):
     """The whole file.
 
+    ``value_of_wait`` is what one job's waiting is worth, in dollars an hour (a gang is one job; classes scale it): its
+    cost and the dollars paid are together what decisions make least. 0 puts no price on waiting.
     Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
     another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
     """
 
     version: Literal[1]
+    value_of_wait: Money = Decimal(0)
     pools: dict[str, PoolPolicy] = {}
     classes: dict[WorkloadClass, ClassPolicy] = {}
     caps: Caps = Caps()
@@ -297,6 +300,10 @@ class Policy(_Keys, frozen=True, kw_only=True):
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""
         return self.classes.get(name) or DEFAULT_CLASSES[name]
+
+    def wait(self, name: WorkloadClass) -> UsdPerHour:
+        """What an hour of one waiting job of a class is worth."""
+        return self.value_of_wait * self.of_class(name).wait_scale
 
     def ends(self, name: WorkloadClass) -> bool:
         """Whether the file says that pods of a class end: at a hard cap, or with a ``max_runtime`` that is written."""

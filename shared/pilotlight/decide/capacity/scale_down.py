@@ -70,7 +70,7 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime
     rules = policy.of_class(name)
     if rules.idle_timeout is not None:
         return Allowance(rules.idle_timeout, f"classes.{name}.idle_timeout")
-    hits, price, wait = memory.hits.get(offering.pool), offering.usd_per_hour, rules.wait_usd_per_hour
+    hits, price, wait = memory.hits.get(offering.pool), offering.usd_per_hour, policy.wait(name)
     if hits is not None and wait and learned(hits):
         now_s = clock_seconds(now)
         keep = worth_keeping(hits, now_s, offering.boot_s, price, wait)

@@ -293,17 +293,18 @@ def _not_now(
     return ("backoff", f"not before {backoff.until:%H:%M:%S}: {backoff.why}") if backoff else None
 
 
-def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) -> Decimal:
+def cost(candidate: Candidate, shape: PodShape, count: int, policy: Policy) -> Decimal:
     """Dollars per useful hour of one of ``count`` pods, those that share a node of this candidate.
 
     A slower model takes longer for the same work: its price is divided by its relative throughput.
     """
-    offering = candidate.offering
+    offering, rules = candidate.offering, policy.of_class(shape.workload_class)
     run_s = min(shape.max_run_s or TYPICAL_RUN_S, TYPICAL_RUN_S)
     idle_s = rules.idle_timeout
     if idle_s is None:
         idle_s = min(
-            break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour), rules.max_idle_timeout
+            break_even_s(offering.boot_s, offering.usd_per_hour, policy.wait(shape.workload_class)),
+            rules.max_idle_timeout,
         )
     pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or run_s
     return usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
@@ -311,13 +312,12 @@ def cost(candidate: Candidate, shape: PodShape, count: int, rules: ClassPolicy) 
 
 def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:
     """Candidates, the cheapest for ``count`` pods first; ties by fewest stranded GPUs, then by name."""
-    rules = policy.of_class(shape.workload_class)
 
     def key(pair: tuple[Decimal, Candidate]) -> tuple[Decimal, int, str]:
         return pair[0], stranded_gpus(pair[1], shape, count), pair[1].offering.name
 
     pairs = [
-        (cost(c, shape, count, rules), c)
+        (cost(c, shape, count, policy), c)
         for c in eligible_.candidates
         if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
     ]
@@ -326,7 +326,6 @@ def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> 
 
 def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:
     """What would do for ``count`` pods and may not be bought, each with its price and the rule that holds it."""
-    rules = policy.of_class(shape.workload_class)
     held = list(eligible_.held)
     most = policy.max_stranded_gpus
     for candidate in eligible_.candidates if most is not None else ():
@@ -334,7 +333,7 @@ def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) 
         if left > most:  # type: ignore[operator]
             held.append((candidate, "stranded", f"would strand {left} GPUs of a node, over max_stranded_gpus {most}"))
     return [
-        Rejected(offering=c.offering.name, code=code, why=why, usd_per_useful_hour=cost(c, shape, count, rules))
+        Rejected(offering=c.offering.name, code=code, why=why, usd_per_useful_hour=cost(c, shape, count, policy))
         for c, code, why in held
     ]
 

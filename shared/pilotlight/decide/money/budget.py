@@ -147,7 +147,7 @@ def terms(
     """
     run_s, source = longest_run(max_run_s, workload_class, policy)
     rules = policy.of_class(workload_class or "batch")
-    idle_s = _idle_s(offering, policy, rules)
+    idle_s = _idle_s(offering, policy, workload_class or "batch")
     whole_s = offering.boot_s + run_s + idle_s
     return Terms(
         pool=offering.pool,
@@ -166,12 +166,12 @@ def terms(
     )
 
 
-def _idle_s(offering: Offering, policy: Policy, rules: ClassPolicy) -> Seconds:
-    pool = policy.pools.get(offering.pool)
+def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
+    pool, rules = policy.pools.get(offering.pool), policy.of_class(name)
     stated = pool.idle_timeout if pool is not None and pool.idle_timeout is not None else rules.idle_timeout
     if stated is not None:
         return stated
-    even = break_even_s(offering.boot_s, offering.usd_per_hour, rules.wait_usd_per_hour)
+    even = break_even_s(offering.boot_s, offering.usd_per_hour, policy.wait(name))
     return min(even, rules.max_idle_timeout)
 
 

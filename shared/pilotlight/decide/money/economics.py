@@ -58,13 +58,13 @@ def usd_per_useful_hour(
     return billed(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
 
 
-def break_even_s(boot_s: Seconds, price: UsdPerHour, wait_usd_per_hour: Decimal) -> Seconds:
+def break_even_s(boot_s: Seconds, price: UsdPerHour, value_of_wait: Decimal) -> Seconds:
     """The idle time whose cost equals relighting: the boot is paid at ``price``, and a pod waits through it.
 
     Keeping a node this long and no longer costs at most twice what the best choice in hindsight would have cost
     (ski rental; Karlin et al. 1988). Where a wait is worth nothing it is the boot time itself.
     """
-    return boot_s * (1 + float(wait_usd_per_hour / price)) if price > 0 else boot_s
+    return boot_s * (1 + float(value_of_wait / price)) if price > 0 else boot_s
 
 
 def paid_until_s(offering: Offering, age_s: Seconds) -> Seconds:
