@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.adapters import logs
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy

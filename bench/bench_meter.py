@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
 from pilotlight.facts.messages import Tick

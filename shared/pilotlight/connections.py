@@ -97,7 +97,7 @@ def outbox_at(address: str) -> Outbox:
     kind, _, where = address.partition(":")
     match kind:
         case "memory":
-            from pilotlight.adapters.outbox.memory import MemoryOutbox
+            from pilotlight.adapters.outbox.local import MemoryOutbox
 
             return MemoryOutbox()
         case "local" if where:

@@ -8,7 +8,7 @@ from api_server import api_server
 from small_cloud import CATALOG, SPOT, pod, world
 from world_as_kubernetes import WorldApi
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.facts.messages import InterruptionNotice

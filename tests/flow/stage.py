@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.errors import PilotlightError

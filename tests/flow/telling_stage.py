@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Alerts

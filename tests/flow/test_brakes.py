@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.capacity.offerings import catalog_pools

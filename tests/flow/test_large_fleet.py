@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.bill import Life
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import Alert, Tick

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pilotlight.adapters import logs
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.records import MARK, Mark

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, Ignored, decode
 from pilotlight.codec.policy import read_policy

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleet import until
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.cli import schedule
 from pilotlight.codec.events import encode

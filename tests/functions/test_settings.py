@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.adapters.channels.webhook import WebhookChannel
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadInput, BadPolicy, Unavailable
 from pilotlight.settings import Settings, read

@@ -15,7 +15,7 @@ from manifests import FILES, HERE, Json, grants, objects, role
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
 from pilotlight.adapters.cluster.kubernetes.connecting import is_ours
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.models import POOL_LABELS

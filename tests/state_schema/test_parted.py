@@ -10,10 +10,9 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.records import Format
 from pilotlight.errors import Conflict
 from pilotlight.ports import LARGEST
-from pilotlight.state_schema import parted
+from pilotlight.state_schema import table
 from pilotlight.state_schema.decisions import IDLE
-from pilotlight.state_schema.parted import FULL, Part, Parted
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import FULL, Part, Parted, Table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.world.clock import VirtualClock
 
@@ -46,7 +45,7 @@ def test_what_was_written_last_is_read(written: list[dict[str, int]], full: int)
     """Whatever was there before, and however small a part is, the last mapping is read, each name from one part."""
     state = Counting()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parted, "FULL", full)
+        patch.setattr(table, "FULL", full)
         for values in written:
             NUMBER.write(state, "c", NUMBER.read(state, "c"), values)
             found = NUMBER.read(state, "c")

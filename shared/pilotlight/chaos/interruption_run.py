@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.chaos.interruption_scene import KINDS, job, notice_s, setting
 from pilotlight.chaos.scene import CATALOG

@@ -87,7 +87,7 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
 def _decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> Plan:
     """The dry run of a reconcile with nothing remembered; and what is wrong with pools and prices."""
     from pilotlight.adapters.clock import StoppedClock
-    from pilotlight.adapters.outbox.memory import MemoryOutbox
+    from pilotlight.adapters.outbox.local import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.decide.capacity.offerings import offerings
     from pilotlight.flow.cycle.cycle import dry_run

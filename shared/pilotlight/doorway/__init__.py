@@ -18,8 +18,7 @@ are dead-lettered, each by itself; an event for every cluster,
 
 from pilotlight.doorway.answers import Response
 from pilotlight.doorway.door import receive
-from pilotlight.doorway.functions import RECEIVES, TICKS, takes
-from pilotlight.doorway.request import Function, House
+from pilotlight.doorway.functions import RECEIVES, TICKS, Function, House, takes
 from pilotlight.doorway.web import Answered, respond
 
 __all__ = ["RECEIVES", "TICKS", "Answered", "Function", "House", "Response", "receive", "respond", "takes"]

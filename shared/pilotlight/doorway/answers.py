@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.doorway.request import Request
+from pilotlight.doorway.functions import Request
 from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
 from pilotlight.flow.deps import Answer

@@ -10,8 +10,7 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.doorway.answers import Response, decided, failed, refuse, stalled, worst
-from pilotlight.doorway.functions import run, takes
-from pilotlight.doorway.request import Function, House, Request
+from pilotlight.doorway.functions import Function, House, Request, run, takes
 from pilotlight.errors import Reject, TooMuch
 from pilotlight.facts.messages import (
     Alert,

@@ -8,7 +8,7 @@ import msgspec
 from werkzeug.exceptions import BadRequest
 
 from pilotlight.doorway.door import receive
-from pilotlight.doorway.request import Function, House
+from pilotlight.doorway.functions import Function, House
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

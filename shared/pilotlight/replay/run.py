@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.adapters.outbox.memory import MemoryOutbox
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.capacity.offerings import catalog_pools

@@ -7,9 +7,8 @@ import msgspec
 from pilotlight.codec.records import Format
 from pilotlight.facts.bill import BillDay, Life, MeterDay, MeterPart
 from pilotlight.facts.budget import Ladder
-from pilotlight.state_schema.parted import Part, Parted
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
 
 DAY_S = 24 * HOUR

@@ -7,8 +7,7 @@ from pilotlight.codec.records import Format
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Record, Step
 from pilotlight.facts.memory import Memory
-from pilotlight.state_schema.parted import Part, Parted
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
 
 

@@ -2,8 +2,7 @@
 
 from pilotlight.codec.records import Format
 from pilotlight.facts.interruption import Instance, Interruption
-from pilotlight.state_schema.parted import Part, Parted
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
 
 

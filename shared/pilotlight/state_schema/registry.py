@@ -7,9 +7,8 @@ import msgspec
 
 from pilotlight.errors import Corrupt
 from pilotlight.state_schema import alerts, billing, books, cluster, decisions, interruptions, marks
-from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Parted, Table
 
 
 def _tables() -> Mapping[str, Table[Any]]:

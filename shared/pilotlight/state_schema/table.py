@@ -9,8 +9,9 @@
 A name is a key without its family: ``decision/c/17`` is the name ``c/17`` in ``decision``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -20,6 +21,12 @@ from pilotlight.ports import ABSENT, State, Stored
 from pilotlight.units import Seconds
 
 T = TypeVar("T", bound=msgspec.Struct)
+V = TypeVar("V")
+
+FULL = 32 * 1024
+"""Bytes from which on a part takes no new names. What it has may grow to nearly ten times that."""
+
+ROOT = "x"
 
 
 class Entry(NamedTuple, Generic[T]):
@@ -92,3 +99,102 @@ def pages(state: State, prefix: str, after: str = "") -> Iterator[tuple[str, Sto
         if not page.next:
             return
         after = page.next
+
+
+class Part(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
+    """The names of one part. A family has a kind of its own: ``class IdlePart(Part[datetime], frozen=True)``."""
+
+    items: dict[str, V]
+    full: bool = False
+
+
+class Spread(NamedTuple, Generic[V]):
+    """All parts as they were read: the values by name, and each part with its version."""
+
+    values: Mapping[str, V]
+    parts: Mapping[str, Entry[Part[V]]]
+
+
+class Parted(Generic[V]):
+    """A mapping that may outgrow one record, a family whose keys are ``<prefix>/<within>/<part>``.
+
+    It lies in parts, and a part that is full sends new names to parts below it. It is read by one scan, and only the
+    parts that changed are written, each over the version that was read::
+
+        idle = IDLE.read(state, cluster)
+        IDLE.write(state, cluster, idle, {**idle.values, "node-1": now})
+
+    A small mapping is one record, ``<prefix>/<within>/x``. Below it lie ``x0`` to ``xf``, by the first digit of a
+    name's hash, below those ``x00`` to ``xff``, and so on. A name stays where it is. A part that was full once takes
+    no new name ever, also when it is empty: so two writers never put one name into two parts.
+    """
+
+    def __init__(self, table: Table[Part[V]], kind: type[Part[V]]) -> None:
+        self.table = table
+        self._kind = kind
+
+    def read(self, state: State, within: str) -> Spread[V]:
+        """What all parts hold."""
+        found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
+        return Spread({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
+
+    def write(self, state: State, within: str, was: Spread[V], values: Mapping[str, V]) -> Spread[V]:
+        """Make ``values`` all that there is, over what was read.
+
+        Raises ``Conflict`` where another has written one of the changed parts meanwhile: read again. Parts before that
+        one are written then; each holds what it should.
+        """
+        wanted: dict[str, dict[str, V]] = {key: {} for key in was.parts}
+        home = {name: key for key, entry in was.parts.items() for name in entry.value.items}
+        sizes: dict[str, int] = {}
+        for name, value in values.items():
+            key = home.get(name) or self._room(within, name, value, was, sizes)
+            wanted.setdefault(key, {})[name] = value
+        now = dict(was.parts)
+        for key, items in wanted.items():
+            self._write_part(state, key, items, now, full=sizes.get(key, 0) >= FULL)
+        return Spread(dict(values), now)
+
+    def add(self, state: State, within: str, values: Mapping[str, V]) -> None:
+        """Write these names besides what there is. Whoever was faster makes it start again from what that one wrote."""
+        while values:
+            was = self.read(state, within)
+            try:
+                self.write(state, within, was, {**was.values, **values})
+            except Conflict:
+                continue
+            return
+
+    def _room(self, within: str, name: str, value: V, was: Spread[V], sizes: dict[str, int]) -> str:
+        """The first part on a name's way that still takes names; ``sizes`` counts what this write adds to each."""
+        size = len(msgspec.json.encode({name: value}))
+        for part in way(name):
+            key = f"{within}/{part}"
+            old = was.parts.get(key)
+            if old is not None and old.value.full:
+                continue
+            there = sizes.setdefault(key, len(msgspec.json.encode(old.value)) if old is not None else 0)
+            if there < FULL:
+                sizes[key] += size
+                return key
+        raise AssertionError("a hash has more digits than there are names")
+
+    def _write_part(
+        self, state: State, key: str, items: dict[str, V], now: dict[str, Entry[Part[V]]], *, full: bool
+    ) -> None:
+        old = now.get(key)
+        if old is not None and items == old.value.items:
+            return
+        version, was_full = (old.version, old.value.full) if old is not None else (ABSENT, False)
+        if not items and not was_full:
+            self.table.delete(state, key, if_version=version)
+            del now[key]
+            return
+        part = self._kind(items=items, full=full or was_full)
+        now[key] = Entry(key, self.table.put(state, key, part, if_version=version), part)
+
+
+def way(name: str, root: str = ROOT) -> Iterable[str]:
+    """The parts in which a name may lie, from the root downwards."""
+    digits = f"{crc32(name.encode()):08x}"
+    return (root + digits[:depth] for depth in range(len(digits) + 1))

@@ -1,4 +1,6 @@
-"""A folder as the topics: ``<topic>.jsonl`` holds one CloudEvent a line, ``<topic>.offset`` how far it was read.
+"""The topics on this machine: a list in memory, or a folder.
+
+In the folder ``<topic>.jsonl`` holds one CloudEvent a line, ``<topic>.offset`` how far it was read.
 
 Who owns the folder can read what went out, dead letters too, with ``cat``. A file that is full becomes
 ``<topic>.1.jsonl``, in place of the one before; of one whose messages nobody takes four times as much is kept. The
@@ -22,6 +24,16 @@ LARGEST = 8_000_000
 UNTAKEN = 4
 """How many times that where its messages are not taken."""
 LETTERS = "dead-letter"
+
+
+class MemoryOutbox:
+    """Keeps what was sent, in order, in this process: for replays and tests."""
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        self.sent.extend(messages)
 
 
 class LocalOutbox:

@@ -34,8 +34,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing import METERED, METERING, CountFrom
-from pilotlight.state_schema.parted import FULL, way
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.table import FULL, Entry, way
 
 ROOTS = 16
 """A day's nodes begin in so many parts; where one is full, new nodes go below it."""

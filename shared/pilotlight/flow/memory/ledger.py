@@ -22,7 +22,7 @@ from pilotlight.flow.memory.record_limits import fitting
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.parted import Spread
+from pilotlight.state_schema.table import Spread
 from pilotlight.units import HOUR
 
 SKEW = timedelta(seconds=5)
