@@ -22,7 +22,7 @@ from civo_server import CLUSTER, Civo  # noqa: E402
 from small_cloud import world  # noqa: E402
 
 from pilotlight.adapters.deadline import Deadline  # noqa: E402
-from pilotlight.adapters.pools.civo import CivoPools  # noqa: E402
+from pilotlight.adapters.pools.civo.pools import CivoPools  # noqa: E402
 from pilotlight.errors import Conflict, PilotlightError, Unsure  # noqa: E402
 from pilotlight.ports import Gate  # noqa: E402
 

@@ -1,14 +1,15 @@
 """The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, Shop, State
+from pilotlight.ports import Account, Bills, Clock, Cloud, Cluster, Outbox, Pools, Shop, State
 from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
@@ -125,23 +126,39 @@ def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str,
     return KubernetesCluster(Api(source_of(address, environ)), policy, clock)
 
 
+CLOUDS: Mapping[str, str] = {"civo": "pilotlight.adapters.pools.civo"}
+"""The clouds that can be acted on, by what their addresses begin with: docs/house.md has the recipe for one more."""
+
+
+def cloud_of(address: str) -> tuple[Cloud, str] | None:
+    """The cloud that an address begins with, and what follows; None where it names none."""
+    kind, _, where = address.partition(":")
+    if kind not in CLOUDS:
+        return None
+    return cast(Cloud, import_module(CLOUDS[kind])), where
+
+
 def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock) -> tuple[Cluster, Pools]:
     """Who sells a cluster's nodes, and the cluster as that one may touch it. Raises ``BadInput``."""
-    kind, _, where = settings.pools.partition(":")
-    match kind:
-        case "civo" if where.count("/") == 1 and all(where.split("/")):
-            from pilotlight.adapters.pools.civo import CivoPools
+    if settings.pools == "advisor":
+        from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
 
-            region, cluster_id = where.split("/")
-            names = {name: pool.cluster_pool or name for name, pool in policy.pools.items()}
-            return cluster, CivoPools(_civo(settings, region), cluster_id, names, clock)
-        case "advisor" if not where:
-            from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
+        advised = AdvisedCluster(cluster)
+        return advised, AdvisorPools(advised, tuple(policy.pools))
+    found = cloud_of(settings.pools)
+    pools = found[0].pools(found[1], _account(settings, policy, clock)) if found else None
+    if pools is None:
+        known = ", ".join(cast(Cloud, import_module(where)).ADDRESS for where in CLOUDS.values())
+        raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
+    return cluster, pools
 
-            advised = AdvisedCluster(cluster)
-            return advised, AdvisorPools(advised, tuple(policy.pools))
-    raise BadInput(
-        f"PILOTLIGHT_POOLS is {settings.pools!r}: use civo:REGION/CLUSTER_ID, or advisor to be told what would be done"
+
+def _account(settings: Settings, policy: Policy, clock: Clock) -> Account:
+    return Account(
+        names={name: pool.cluster_pool or name for name, pool in policy.pools.items()},
+        clock=clock,
+        token=lambda: settings.secret(settings.token_env),
+        environ=settings.environ,
     )
 
 
@@ -169,14 +186,15 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
 def shop_at(settings: Settings, region: str = "") -> Shop | None:
     """What the account that sells a cluster's nodes may rent, in its own region or another; None where nobody tells.
 
-    Raises ``BadInput`` where no token is set.
+    A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """
-    kind, _, where = settings.pools.partition(":")
-    if not region and kind != "civo":
-        return None
-    from pilotlight.adapters.pools.civo import CivoShop
+    from pilotlight.adapters.clock import SystemClock
 
-    return CivoShop(_civo(settings, region or where.partition("/")[0]))
+    found = cloud_of(settings.pools) or (cloud_of("civo:") if region else None)
+    if found is None:
+        return None
+    cloud, where = found
+    return cloud.shop(region or where, _account(settings, Policy(version=1), SystemClock()))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":

@@ -3,7 +3,7 @@
 Errors are those of ``errors.py``: ``Retry`` kinds when asking again can help, ``Denied`` kinds when it cannot.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -97,12 +97,41 @@ class Pools(Protocol):
         """What the cloud says of one instance of a pool; None where there is no cloud to ask."""
         ...
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
-        """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry."""
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry.
+
+        ``token`` names the request for good: a cloud that takes one never does the same twice.
+        """
         ...
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Give one named instance back and lower the desired size by one. Gone already is no error."""
+        ...
+
+
+class Account(NamedTuple):
+    """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's.
+
+    ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
+    """
+
+    names: Mapping[str, str]
+    clock: Clock
+    token: Callable[[], str]
+    environ: Mapping[str, str]
+
+
+class Cloud(Protocol):
+    """A cloud's folder, ``adapters/pools/<cloud>``: the address it is named by, and what it opens, calling nothing."""
+
+    ADDRESS: str
+
+    def pools(self, where: str, account: Account) -> Pools | None:
+        """The node pools of one cluster; None where ``where`` is no address of it."""
+        ...
+
+    def shop(self, where: str, account: Account) -> "Shop":
+        """What its account may rent in the region that ``where`` names."""
         ...
 
 
@@ -113,8 +142,8 @@ class Shop(Protocol):
         """The instance types of its region."""
         ...
 
-    def assortment(self) -> Assortment:
-        """Those, with what the account's quota leaves of them."""
+    def assortment(self, names: Sequence[str] = ()) -> Assortment:
+        """Those of these ``names``, or all, with what the account's quota leaves of them."""
         ...
 
 

@@ -12,7 +12,8 @@ from small_cloud import START, world
 
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools.civo import CivoPools, CivoShop
+from pilotlight.adapters.pools.civo.pools import CivoPools
+from pilotlight.adapters.pools.civo.shop import CivoShop
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -251,7 +252,7 @@ def test_instances_tell_since_when_they_are_there(here: Account) -> None:
 
 def test_sizes_and_quota_are_told(here: Account) -> None:
     """The region's types with their GPUs, and the account's limits with what is used of them."""
-    assert [(s.name, s.gpu_count) for s in here.shop.assortment().sizes.values()] == [("g4g.kube.small", 1)]
+    assert [(s.name, s.gpus) for s in here.shop.assortment().sizes.values()] == [("g4g.kube.small", 1)]
     assert here.shop.assortment().quota["ram_mb"] == (65536, 4096)
 
 

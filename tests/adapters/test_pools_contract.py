@@ -13,7 +13,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from small_cloud import START, pod
 
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools.civo import CivoPools
+from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.ports import Gate, Pools

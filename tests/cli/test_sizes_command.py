@@ -34,7 +34,7 @@ def test_sizes_with_gpus_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The region is the deployment's where none is named; what to do about prices is said."""
     monkeypatch.setenv("PILOTLIGHT_POOLS", f"civo:{REGION}/{CLUSTER}")
     assert all(words in run() for words in ("g4g.kube.small", "no price"))
-    assert [size["gpu_count"] for size in json.loads(run("--region", REGION, "--json"))] == [1]
+    assert [size["gpus"] for size in json.loads(run("--region", REGION, "--json"))] == [1]
 
 
 def test_a_price_file_is_refused_until_its_prices_are_written() -> None:

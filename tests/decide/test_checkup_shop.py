@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotlight.decide.checkup.shop import shop_checks
@@ -10,7 +11,8 @@ from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.shop import Assortment, Size
 
-SIZE = Size(name="g4g.kube.small", cpu_cores=12, gpu_count=1, gpu_type="A100", ram_mb=98304, disk_gb=100)
+TAKES = {"cpu_core": 12, "ram_mb": 98304, "disk_gb": 100, "instance_count": 1}
+SIZE = Size(name="g4g.kube.small", gpus=1, gpu_model="A100", takes={"on-demand": TAKES})
 POLICY = Policy(version=1, pools={"gpu": PoolPolicy(instance_type=SIZE.name, max=2)})
 ENOUGH = {"ram_mb": (200_000, 0), "cpu_core": (24, 0), "disk_gb": (200, 0), "instance_count": (16, 14)}
 
@@ -43,16 +45,15 @@ def test_what_is_sold_within_the_quota_is_well() -> None:
 
 
 def _size(**changes: Any) -> Size:
-    fields: dict[str, Any] = {"name": SIZE.name, "cpu_cores": 12, "gpu_count": 1, "ram_mb": 98304, "disk_gb": 100}
-    return Size(**{**fields, **changes})
+    return msgspec.structs.replace(SIZE, **changes)
 
 
 @pytest.mark.parametrize(
     ("size", "verdict", "what"),
     [
         (_size(name="g4g.kube.large"), "fault", "g4g.kube.small is no size of the region"),
-        (_size(gpu_count=8), "fault", "g4g.kube.small has 8 GPUs at the cloud, 1 in the catalogue"),
-        (_size(selectable=False), "warning", "g4g.kube.small cannot be chosen now"),
+        (_size(gpus=8), "fault", "g4g.kube.small has 8 GPUs at the cloud, 1 in the catalogue"),
+        (_size(sold=False), "warning", "g4g.kube.small cannot be chosen now"),
     ],
 )
 def test_a_size_that_is_not_as_we_count_on_is_told(size: Size, verdict: str, what: str) -> None:
@@ -78,3 +79,9 @@ def test_a_quota_below_one_node_is_a_fault() -> None:
 def test_nodes_that_are_there_are_in_the_quota_already() -> None:
     """A pool at its max asks for nothing more."""
     assert said(quota={"ram_mb": (196_608, 196_608)}, desired=2)[1:] == []
+
+
+def test_a_quota_of_another_capacity_type_is_not_asked() -> None:
+    """Spot and on-demand have quotas of their own: a pool takes from that of its nodes."""
+    spot = msgspec.structs.replace(SIZE, takes={"on-demand": {"od": 96}, "spot": {"spot": 96}})
+    assert said(spot, {"od": (192, 0), "spot": (0, 0)})[1:] == [("ok", "quota", "is enough for all pools at their max")]

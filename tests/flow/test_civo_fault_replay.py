@@ -14,7 +14,7 @@ from stage import Stage
 
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools.civo import CivoPools
+from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.deps import Answer

@@ -41,9 +41,9 @@ class Slow(WorldPools):
         found = super().instance(pool, instance)
         return msgspec.structs.replace(found, going=True) if found and instance in self.going else found
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         """As many more as what goes."""
-        return super().grow(pool, to + self._going(pool), zone, gate=gate)
+        return super().grow(pool, to + self._going(pool), zone, gate=gate, token=token)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Taken at once, stopped later."""

@@ -11,7 +11,7 @@ from stage import Stage
 
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools.civo import CivoPools
+from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import Retry
 
 

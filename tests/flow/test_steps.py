@@ -22,18 +22,20 @@ class Cloud(WorldPools):
         super().__init__(stage.world)
         self.made, self.grows, self.releases = made, 0, 0
         self.sent: list[str] = []
+        self.tokens: list[str] = []
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN):  # type: ignore[no-untyped-def]
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = ""):  # type: ignore[no-untyped-def]
         """Grow, or lose the answer."""
         self.sent.append(f"grow {pool} to {to}")
+        self.tokens.append(token)
         if self.grows:
             self.grows -= 1
             if self.made:
-                super().grow(pool, to, zone, gate=gate)
+                super().grow(pool, to, zone, gate=gate, token=token)
             else:
                 gate()
             raise Unsure("the answer is lost")
-        return super().grow(pool, to, zone, gate=gate)
+        return super().grow(pool, to, zone, gate=gate, token=token)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Release, or lose the answer."""
@@ -263,3 +265,14 @@ def test_a_decision_of_an_earlier_version_is_read_with_its_steps() -> None:
     stage.wait(3 * MINUTE)
     stage.tick()
     assert ledger.open_records(stage.deps.state, "c") == []
+
+
+def test_each_purchase_is_named_to_its_cloud_for_good() -> None:
+    """The token is the step's own key: two purchases never share one."""
+    stage, cloud = on_cloud(made=True)
+    for name in ("a", "b"):
+        stage.event(stage.submit(name))
+        stage.wait(1)
+    records = ledger.filed_records(stage.deps.state, "c")
+    assert sorted(cloud.tokens) == sorted(f"c/{record.id}/0000" for record in records)
+    assert len(set(cloud.tokens)) == 2

@@ -73,9 +73,9 @@ class _Pools(WorldPools):
         super().__init__(run.world)
         self._run = run
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         self._run.asked += self._run.struck
-        return super().grow(pool, to, zone, gate=gate)
+        return super().grow(pool, to, zone, gate=gate, token=token)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         self._run.releasing(instance)

@@ -162,7 +162,7 @@ class HazardPools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return self._pools.instance(pool, instance)  # Asked beside the worker: no turn of its own.
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         decision = self._invariants.purchases.decided(self._call.worker)
 
         def grow(to: int) -> PoolState:

@@ -104,7 +104,8 @@ def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]
     if shop is None:
         return ()
     try:
-        return tuple(shop_checks(site.policy, offered, shop.assortment(), clouds))
+        names = sorted({pool.instance_type for pool in site.policy.pools.values()})
+        return tuple(shop_checks(site.policy, offered, shop.assortment(names), clouds))
     except PilotlightError as error:
         return [Check(code="size", subject=site.settings.pools, verdict="unknown", what=str(error), fix=_CLOUD)]
 

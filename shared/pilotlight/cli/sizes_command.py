@@ -41,7 +41,7 @@ def sizes(
     missing = [name for name in named or () if name not in found]
     if missing:
         raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
-    chosen = [found[name] for name in named] if named else [size for size in found.values() if size.gpu_count]
+    chosen = [found[name] for name in named] if named else [size for size in found.values() if size.gpus]
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(chosen)).decode())
     elif catalog:
@@ -68,10 +68,10 @@ def _file(region: str, chosen: Sequence[Size], now: datetime) -> str:
 def _entry(size: Size, today: str) -> dict[str, object]:
     return {
         "cloud": "civo",
-        "gpu_model": size.gpu_type or "GPU",
-        "gpus": size.gpu_count,
-        "cpu": str(size.cpu_cores),
-        "memory": f"{size.ram_mb}Mi",
+        "gpu_model": size.gpu_model or "GPU",
+        "gpus": size.gpus,
+        "cpu": str(size.cores),
+        "memory": f"{size.memory_mib}Mi",
         "ephemeral": f"{size.disk_gb}G",
         "minimum_s": 3600,
         "increment_s": 3600,
@@ -83,13 +83,13 @@ def _show(region: str, chosen: Sequence[Size]) -> None:
     from pilotlight.cli.printing import console
     from pilotlight.report.sheet import Column, Sheet
 
-    figures = ("GPUs", "cores", "RAM MB", "disk GB")
+    figures = ("GPUs", "cores", "RAM MiB", "disk GB")
     heads = (Column(h, "figure" if h in figures else "words") for h in ("GPUs", "GPU", *figures[1:], "can be chosen"))
     table = Sheet(Column("size", "name"), *heads, title=f"Civo, {region}")
     for size in chosen:
-        amounts = (size.cpu_cores, size.ram_mb, size.disk_gb)
-        chosable = "yes" if size.selectable else "no"
-        table.add(size.name, str(size.gpu_count), size.gpu_type, *(f"{n:,}" for n in amounts), chosable)
+        amounts = (size.cores, size.memory_mib, size.disk_gb)
+        chosable = "yes" if size.sold else "no"
+        table.add(size.name, str(size.gpus), size.gpu_model, *(f"{n:,}" for n in amounts), chosable)
     out = console()
     out.print(table)
     out.print("Civo's API tells no price: pilotlight sizes NAME --catalog > prices.yaml, and write yours into it.")

@@ -1,20 +1,29 @@
-"""What a cloud's account may rent: the sizes of its region and what its quota leaves."""
+"""What a cloud's account may rent: the sizes of its region and what its quota leaves, in words that no cloud owns."""
 
 from collections.abc import Mapping
 
 import msgspec
 
+from pilotlight.facts.capacity import CapacityType
 
-class Size(msgspec.Struct, frozen=True):
-    """An instance type of a region, in the words of Civo's API, which tells no price."""
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance type of a region. ``gpu_memory_gib`` is that of one device, 0 where the cloud does not tell.
+
+    ``zones`` are those that have it; empty where the region has none, or does not tell. ``sold`` is false where it
+    cannot be chosen now. ``takes`` is what one node takes of the account's quota, by the quota's own names.
+    """
 
     name: str
-    cpu_cores: int = 0
-    gpu_count: int = 0
-    gpu_type: str = ""
-    ram_mb: int = 0
+    cores: int = 0
+    gpus: int = 0
+    gpu_model: str = ""
+    gpu_memory_gib: int = 0
+    memory_mib: int = 0
     disk_gb: int = 0
-    selectable: bool = True
+    zones: tuple[str, ...] = ()
+    sold: bool = True
+    takes: Mapping[CapacityType, Mapping[str, int]] = {}
 
 
 class Assortment(msgspec.Struct, frozen=True, kw_only=True):

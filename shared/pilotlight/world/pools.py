@@ -31,7 +31,7 @@ class WorldPools:
                 deadline=None if node.doomed_s is None else self._world.moment(node.doomed_s),
             )
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         if self._world.fleet.desired.get(pool, 0) < to:
             gate()
         return self.resize(pool, to, zone)

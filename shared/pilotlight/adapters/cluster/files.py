@@ -75,7 +75,7 @@ class FilePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return None
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         raise _untouchable("grow", f"pool {pool}")
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

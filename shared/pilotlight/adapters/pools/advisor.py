@@ -58,7 +58,7 @@ class AdvisorPools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return None
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         _refuse(f"grow pool {pool} to {to}")
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

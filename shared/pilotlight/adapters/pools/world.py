@@ -26,7 +26,7 @@ class ServedPools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return _seen.decode(self._client.call("pools/instance", OfInstance(pool=pool, instance=instance)))
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         now = next((state for state in self.describe() if state.name == pool), None)
         if now is not None and now.desired >= to:
             return now

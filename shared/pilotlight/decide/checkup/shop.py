@@ -24,7 +24,7 @@ def shop_checks(
             yield _check("size", name, "fault", f"{pool.instance_type} is no size of the region", fix)
             continue
         yield _size(name, size, gpus.get(name))
-        one = _needs(size)
+        one = size.takes.get(pool.capacity_type, {})
         more = max(0, pool.max - clouds[name].desired if name in clouds else pool.max)
         wanted += Counter({key: amount * more for key, amount in one.items()})
         yield from _not_one(name, size, shop, one if more else {})
@@ -36,17 +36,12 @@ def _check(code: str, pool: str, verdict: Verdict, what: str, fix: str = "") -> 
 
 
 def _size(name: str, size: Size, gpus: int | None) -> Check:
-    if gpus is not None and size.gpu_count != gpus:
-        what = f"{size.name} has {size.gpu_count} GPUs at the cloud, {gpus} in the catalogue"
+    if gpus is not None and size.gpus != gpus:
+        what = f"{size.name} has {size.gpus} GPUs at the cloud, {gpus} in the catalogue"
         return _check("size", name, "fault", what, "mend the catalogue file that names it (prices.files)")
-    if not size.selectable:
+    if not size.sold:
         return _check("size", name, "warning", f"{size.name} cannot be chosen now", "ask the cloud, or another size")
-    return _check("size", name, "ok", f"{size.name} is sold here; GPUs: {size.gpu_count}")
-
-
-def _needs(size: Size) -> dict[str, int]:
-    """What one node takes, in the words of the quota."""
-    return {"cpu_core": size.cpu_cores, "ram_mb": size.ram_mb, "disk_gb": size.disk_gb, "instance_count": 1}
+    return _check("size", name, "ok", f"{size.name} is sold here; GPUs: {size.gpus}")
 
 
 def _left(shop: Assortment, resource: str) -> int | None:

@@ -112,7 +112,7 @@ class Act:
         to = sending.step.to - self.short[buy.pool]
         sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
-            deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate)
+            deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name)
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return

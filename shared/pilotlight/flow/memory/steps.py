@@ -48,7 +48,7 @@ class Sending:
     """One step, from planned to what became of it."""
 
     def __init__(self, deps: Deps, record: Record, step: Step, version: int) -> None:
-        self._deps, self._name = deps, _name(deps, record, step.n)
+        self._deps, self.name = deps, _name(deps, record, step.n)
         self.step, self._version = step, version
         self.let_out = False
         self.sent_before = step.state == "sent"
@@ -87,7 +87,7 @@ class Sending:
 
     def _put(self, step: Step) -> None:
         try:
-            self._version = STEP.put(self._deps.state, self._name, step, if_version=self._version)
+            self._version = STEP.put(self._deps.state, self.name, step, if_version=self._version)
         except Conflict:
             raise Overtaken(LOST) from None
         self.step = step

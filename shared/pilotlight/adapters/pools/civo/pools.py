@@ -19,7 +19,6 @@ from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
-from pilotlight.facts.shop import Assortment, Size
 from pilotlight.ports import OPEN, Clock, Gate
 
 GONE = ("DELETING", "DELETED")
@@ -93,7 +92,7 @@ class CivoPools:
         going = found.status.upper() in GONE
         return InstanceState(there=True, created_at=_created(found), going=True if going else None)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
             now, desired = self._find(pool)
             if desired >= to:
@@ -170,26 +169,3 @@ def _created(instance: _Instance) -> datetime | None:
     except msgspec.ValidationError:
         return None
     return since if since.tzinfo is not None else None
-
-
-class CivoShop:
-    """The Shop port of an account in one region."""
-
-    def __init__(self, api: CivoApi) -> None:
-        self._api = api
-
-    def sizes(self) -> Sequence[Size]:
-        return self._api.get("/v2/sizes", list[Size])
-
-    def assortment(self) -> Assortment:
-        return Assortment(sizes={size.name: size for size in self.sizes()}, quota=self._quota())
-
-    def _quota(self) -> Mapping[str, tuple[int, int]]:
-        """What the account may have and has, by resource: ``{"ram_mb": (limit, usage)}``. There is none for GPUs."""
-        found = self._api.get("/v2/quota", dict[str, Any])
-        numbers = {key: value for key, value in found.items() if isinstance(value, int)}
-        return {
-            key.removesuffix("_limit"): (limit, numbers.get(f"{key.removesuffix('_limit')}_usage", 0))
-            for key, limit in numbers.items()
-            if key.endswith("_limit")
-        }
