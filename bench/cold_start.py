@@ -1,8 +1,8 @@
 """What a cold start costs: from exec to the first 200, for each function and for one that does nothing, in turn.
 
 ``python bench/cold_start.py`` prints medians of paired ratios: CPU time of all the server's processes, and wall time.
-The cluster is a stand-in for the API server, the cloud one for Civo's API, both in this process. State is SQLite, or
-Firestore where ``FIRESTORE_EMULATOR_HOST`` names an emulator. Exits 1 where a ratio of CPU is over its limit.
+The cluster is a stand-in for the API server, the cloud one for Civo's API or AWS's, all in this process. State is
+SQLite, or Firestore where ``FIRESTORE_EMULATOR_HOST`` names an emulator. Exits 1 where a ratio is over its limit.
 """
 
 import argparse
@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "adapters"), str(ROOT / "tests" / "world")]
 
 from api_server import ApiServer, api_server  # noqa: E402
+from aws_server import EKS, Aws  # noqa: E402
+from aws_server import REGION as AWS_REGION  # noqa: E402
+from aws_server import serving as aws_serving  # noqa: E402
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving  # noqa: E402
 
 from pilotlight.codec.catalog import read_catalog  # noqa: E402
@@ -33,7 +36,7 @@ from pilotlight.doorway import Function  # noqa: E402
 from pilotlight.world.machines import WorldPool  # noqa: E402
 from pilotlight.world.world import World  # noqa: E402
 
-NEEDS_NOTHING, BUYS = 1.5, 3.5
+NEEDS_NOTHING, BUYS, BUYS_ON_AWS = 1.5, 3.5, 3.0
 """The most CPU, as a multiple of the empty function's."""
 
 EMPTY = """import functions_framework
@@ -86,6 +89,7 @@ class Case(NamedTuple):
     limit: float | None
     event: dict[str, Any]
     before: dict[str, Any] | None
+    aws: bool = False
 
 
 class Cost(NamedTuple):
@@ -120,6 +124,7 @@ CASES = (
     Case("billing_tick", "a budget that was told", NEEDS_NOTHING, SPENT, SPENT),
     Case("capacity_reconcile", "a tick with nothing to do", None, TICK, TICK),
     Case("pod_pending", "buys a node and publishes it", BUYS, _pending("1"), None),
+    Case("pod_pending", "buys one on AWS", BUYS_ON_AWS, _pending("1"), None, aws=True),
 )
 
 
@@ -153,13 +158,13 @@ def _measure(case: Case, times: int) -> list[tuple[Cost, Cost]]:
     pairs = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as kept:
         (Path(folder) / "empty.py").write_text(EMPTY)
-        environ = kept.enter_context(stand_ins(Path(folder) / "home")) if case.before else None
+        environ = kept.enter_context(stand_ins(Path(folder) / "home", case.aws)) if case.before else None
         if environ and case.before:
             _start(ROOT / "functions" / case.function / "main.py", case.function, case.before, environ)
         for round_ in range(times + 1):
             empty = _start(Path(folder) / "empty.py", "empty", {}, dict(os.environ))
             with ExitStack() as fresh:
-                mine = environ or fresh.enter_context(stand_ins(Path(folder) / f"home-{round_}"))
+                mine = environ or fresh.enter_context(stand_ins(Path(folder) / f"home-{round_}", case.aws))
                 ours = _start(ROOT / "functions" / case.function / "main.py", case.function, case.event, mine)
             if round_:
                 pairs.append((empty, ours))
@@ -171,17 +176,18 @@ def _firestore() -> str:
 
 
 @contextmanager
-def stand_ins(home: Path) -> Iterator[dict[str, str]]:
+def stand_ins(home: Path, on_aws: bool = False) -> Iterator[dict[str, str]]:
     """A cluster with one pod that waits, and a cloud with one pool at zero: the environment that leads to them."""
     home.mkdir()
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
     world = World(catalog, [WorldPool.of(name, pool) for name, pool in policy.pools.items()])
     civo = Civo(world)
     civo.marks = {"t4": {"labels": {}, "taints": []}}
-    with api_server(ApiServer()) as api, serving(civo) as civo_url:
+    aws = Aws(world)
+    with api_server(ApiServer()) as api, serving(civo) as civo_url, aws_serving(aws) as aws_environ:
         api.add(POD)
         (home / "kubeconfig").write_text(api.kubeconfig())
-        (home / "policy.yaml").write_text(POLICY)
+        (home / "policy.yaml").write_text(POLICY.replace("t4-pool-id", "t4-nodes") if on_aws else POLICY)
         (home / "catalog.yaml").write_text(CATALOG)
         yield {
             **os.environ,
@@ -190,10 +196,11 @@ def stand_ins(home: Path) -> Iterator[dict[str, str]]:
             "PILOTLIGHT_CATALOG": str(home / "catalog.yaml"),
             "PILOTLIGHT_CLUSTER": "prod",
             "PILOTLIGHT_API": f"kubeconfig:{home / 'kubeconfig'}",
-            "PILOTLIGHT_POOLS": f"civo:{REGION}/{CLUSTER}",
+            "PILOTLIGHT_POOLS": f"asg:{AWS_REGION}/{EKS}" if on_aws else f"civo:{REGION}/{CLUSTER}",
             "PILOTLIGHT_MODE": "act",
             "CIVO_API_URL": civo_url,
             "CIVO_TOKEN": TOKEN,
+            **aws_environ,
             **({"PILOTLIGHT_STATE": f"firestore:bench/(default)/s{time.time_ns()}"} if _firestore() else {}),
         }
 

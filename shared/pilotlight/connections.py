@@ -126,7 +126,10 @@ def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str,
     return KubernetesCluster(Api(source_of(address, environ)), policy, clock)
 
 
-CLOUDS: Mapping[str, str] = {"civo": "pilotlight.adapters.pools.civo"}
+CLOUDS: Mapping[str, str] = {
+    "asg": "pilotlight.adapters.pools.asg",
+    "civo": "pilotlight.adapters.pools.civo",
+}
 """The clouds that can be acted on, by what their addresses begin with: docs/house.md has the recipe for one more."""
 
 
@@ -146,7 +149,7 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
         advised = AdvisedCluster(cluster)
         return advised, AdvisorPools(advised, tuple(policy.pools))
     found = cloud_of(settings.pools)
-    pools = found[0].pools(found[1], _account(settings, policy, clock)) if found else None
+    pools = found[0].open_pools(found[1], _account(settings, policy, clock)) if found else None
     if pools is None:
         known = ", ".join(cast(Cloud, import_module(where)).ADDRESS for where in CLOUDS.values())
         raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
@@ -194,7 +197,7 @@ def shop_at(settings: Settings, region: str = "") -> Shop | None:
     if found is None:
         return None
     cloud, where = found
-    return cloud.shop(region or where, _account(settings, Policy(version=1), SystemClock()))
+    return cloud.open_shop(region or where, _account(settings, Policy(version=1), SystemClock()))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":

@@ -126,11 +126,11 @@ class Cloud(Protocol):
 
     ADDRESS: str
 
-    def pools(self, where: str, account: Account) -> Pools | None:
+    def open_pools(self, where: str, account: Account) -> Pools | None:
         """The node pools of one cluster; None where ``where`` is no address of it."""
         ...
 
-    def shop(self, where: str, account: Account) -> "Shop":
+    def open_shop(self, where: str, account: Account) -> "Shop":
         """What its account may rent in the region that ``where`` names."""
         ...
 

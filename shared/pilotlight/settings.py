@@ -7,7 +7,8 @@ PILOTLIGHT_CLUSTER     the one cluster this deployment serves; events of others 
 PILOTLIGHT_API         how its API server is reached: ``kubeconfig:PATH[#CONTEXT]``, ``kubeconfig-env:NAME`` (a variable
                        that holds one), ``in-cluster``, ``gke:projects/P/locations/L/clusters/C[?dns]``,
                        ``eks:REGION/NAME``; unset for the world
-PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``advisor`` (changes nothing); unset: the world
+PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION``
+                       (Auto Scaling groups by name), ``advisor`` (changes nothing); unset: the world
 PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
                        ``policy``, ``token_env``. With PILOTLIGHT_CLUSTER too: that one of them alone
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
@@ -32,7 +33,10 @@ FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of
 PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service
 STORAGE_EMULATOR_HOST           ``http://HOST:PORT`` of an emulator of Cloud Storage instead of the service
 AWS_ENDPOINT_URL_DYNAMODB       ``http://HOST:PORT`` of a DynamoDB on this machine, as moto or DynamoDB local
-AWS_ENDPOINT_URL                the same for all of AWS. Region and credentials as boto3 finds them
+AWS_ENDPOINT_URL                the same for all of AWS; ``_AUTO_SCALING``, ``_EC2`` and ``_STS`` for one of them
+AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_TOKEN_FILE, or without it by who this
+                                function is at Google. Else as boto3 finds a credential: AWS_ACCESS_KEY_ID, a
+                                container's, a profile, an instance's
 XDG_STATE_HOME                  where state of a person's programs lies
 ==============================  =========================================================================
 

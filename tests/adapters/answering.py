@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = tuple[int, Any]
-"""Status and JSON body."""
+"""Status and body: bytes as they are, anything else as JSON."""
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def answering(answer: Callable[[str, bytes, dict[str, str]], Answer | None]) -> 
                 self.close_connection = True
                 return
             status, value = said
-            data = json.dumps(value).encode()
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

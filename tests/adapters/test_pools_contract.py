@@ -1,4 +1,4 @@
-"""The contract of the Pools port, over the world in this process and over HTTP, and over Civo's API."""
+"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API and over AWS's."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,25 +8,40 @@ from typing import Any
 
 import msgspec
 import pytest
+from aws_server import EKS, Aws
+from aws_server import REGION as AWS_REGION
+from aws_server import serving as aws_serving
 from both_ways import WAYS, Ports, ports
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from small_cloud import START, pod
 
 from pilotlight.adapters.civo_api import CivoApi
+from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
-from pilotlight.ports import Gate, Pools
+from pilotlight.ports import Account, Gate, Pools
 
-CLOUDS = (*WAYS, "Civo")
+AWS = "AWS, launching at once"
+SAY_NO = (*WAYS, "Civo", AWS)
+"""Clouds that refuse at once what they cannot launch."""
+CLOUDS = (*SAY_NO, "AWS, by a size")
 
 
 @contextmanager
 def clouds(way: str, **options: Any) -> Iterator[Ports]:
-    """A small world with its own pools either way, or with Civo's in front of it."""
-    with ports("in process" if way == "Civo" else way, **options) as made:
-        if way != "Civo":
+    """A small world with its own pools either way, or with Civo's or AWS's in front of it."""
+    with ports(way if way in WAYS else "in process", **options) as made:
+        if way in WAYS:
             yield made
+            return
+        if way != "Civo":
+            aws = Aws(made.world, at_once=way == AWS, eks=way == AWS)
+            with aws_serving(aws) as environ:
+                where = f"{AWS_REGION}/{EKS}" if aws.eks else AWS_REGION
+                pools = asg.open_pools(where, Account(aws.names(), made.clock, lambda: "", environ))
+                assert pools is not None
+                yield made._replace(pools=pools)
             return
         civo = Civo(made.world)
         with serving(civo) as url:
@@ -184,7 +199,7 @@ def test_a_zone_asked_for_is_the_zone_given(ours: Ports) -> None:
     assert ours.cluster.observe().nodes[0].zone == "z-b"
 
 
-@pytest.mark.parametrize("way", CLOUDS)
+@pytest.mark.parametrize("way", SAY_NO)
 @pytest.mark.parametrize(
     ("faults", "pool", "kind", "says"),
     [

@@ -159,12 +159,28 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     requested_at: datetime
 
 
+class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cloud tells later: a launch that it took on failed. ``identity`` is the launch's, as in its events."""
+
+    identity: str
+    reason: Literal["no-capacity", "quota", "other"]
+    message: str = ""
+    zone: str = ""
+    at: datetime | None = None
+
+
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
-    """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way."""
+    """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
+
+    ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
+    size. ``refusal`` is why it is smaller than its desired size, where the cloud's last launch failed.
+    """
 
     name: str
     desired: int
     booting: tuple[Booting, ...] = ()
+    standby: int = 0
+    refusal: LateRefusal | None = None
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import logging
 
 from pilotlight.codec.records import Mark
-from pilotlight.errors import Busy, Denied, NoCapacity, QuotaExceeded
+from pilotlight.errors import Busy
 from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.policy import Policy
@@ -11,8 +11,6 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.memory import lease, ledger
 from pilotlight.state_schema.marks import EVENT
 from pilotlight.units import human
-
-DENIALS: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
 
 _log = logging.getLogger("pilotlight")
 
@@ -63,11 +61,10 @@ def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
         raise Busy("another delivery is at work on this cluster; the refusal is remembered after it")
     try:
         was, now = ledger.recall(deps.state, deps.name), deps.now()
-        memory = was.memory
-        no = DENIALS[failed.reason](f"{failed.group}: {failed.message}" if failed.message else failed.group)
-        for offering in deps.offerings:
-            if offering.pool == pool and failed.zone in ("", offering.zone or failed.zone):
-                memory = memory_updates.refused(memory, offering.name, no, now)
-        ledger.remember(deps.state, deps.name, was, memory)
+        message = f"{failed.group}: {failed.message}" if failed.message else failed.group
+        refused = memory_updates.refused_late(
+            was.memory, deps.offerings, pool, failed.zone, failed.reason, message, now
+        )
+        ledger.remember(deps.state, deps.name, was, refused)
     finally:
         held.release()

@@ -77,7 +77,7 @@ def read_failed_launch(event: Envelope) -> CapacityFailed:
     return CapacityFailed(
         cluster=event.cluster,
         group=activity.AutoScalingGroupName,
-        reason=_reason(activity.StatusMessage),
+        reason=reason_of(activity.StatusMessage),
         message=activity.StatusMessage or activity.Cause,
         zone=zone,
         identity=f"{activity.AutoScalingGroupName}/{activity.RequestId or event.id}",
@@ -85,7 +85,8 @@ def read_failed_launch(event: Envelope) -> CapacityFailed:
     )
 
 
-def _reason(words: str) -> Literal["no-capacity", "quota", "other"]:
+def reason_of(words: str) -> Literal["no-capacity", "quota", "other"]:
+    """What a failed launch's words mean."""
     if _THROTTLED.search(words):
         return "other"
     if _NO_CAPACITY.search(words):

@@ -13,6 +13,7 @@ from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances
+from pilotlight.flow.look.late_refusals import heard
 from pilotlight.flow.look.snapshot import Snapshot, ready_for_s
 from pilotlight.flow.memory import ledger, marks
 from pilotlight.units import clock_seconds
@@ -47,6 +48,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
             came.append(entry)
             continue
         ledger.forget_flight(deps.state, key)
+    memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened

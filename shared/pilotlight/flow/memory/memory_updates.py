@@ -1,12 +1,14 @@
 """What a decision's effects leave in a cluster's memory."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from pilotlight.decide.capacity.warm import seen
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory
 from pilotlight.units import Seconds, clock_seconds
@@ -24,6 +26,20 @@ NEVER_READY_REST_S = 3600.0
 FLOOR = timedelta(days=1)
 """A cloud that kept a pool's last node is asked again after so long."""
 FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
+
+
+LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
+
+
+def refused_late(
+    memory: Memory, offerings: Sequence[Offering], pool: str, zone: str, reason: str, message: str, now: datetime
+) -> Memory:
+    """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all."""
+    no = LATE[reason](message)
+    for offering in offerings:
+        if offering.pool == pool and zone in ("", offering.zone or zone):
+            memory = refused(memory, offering.name, no, now)
+    return memory
 
 
 def sized(memory: Memory, pool: str, size: int) -> Memory:

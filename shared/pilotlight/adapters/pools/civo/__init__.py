@@ -8,7 +8,7 @@ from pilotlight.ports import Account, Pools, Shop
 ADDRESS = "civo:REGION/CLUSTER_ID"
 
 
-def pools(where: str, account: Account) -> Pools | None:
+def open_pools(where: str, account: Account) -> Pools | None:
     """The node pools of one cluster; None where ``where`` is not REGION/CLUSTER_ID."""
     region, _, cluster = where.partition("/")
     if not region or not cluster or "/" in cluster:
@@ -16,7 +16,7 @@ def pools(where: str, account: Account) -> Pools | None:
     return CivoPools(api(region, account), cluster, account.names, account.clock)
 
 
-def shop(where: str, account: Account) -> Shop:
+def open_shop(where: str, account: Account) -> Shop:
     """What its account may rent in a region, which ``where`` begins with."""
     return CivoShop(api(where.partition("/")[0], account))
 

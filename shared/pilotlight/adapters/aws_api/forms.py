@@ -1,0 +1,23 @@
+"""What AWS's query interfaces are asked: where they are, and a call as a form."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlencode
+
+VERSIONS: Mapping[str, str] = {"autoscaling": "2011-01-01", "ec2": "2016-11-15", "sts": "2011-06-15"}
+_NAMES = {"autoscaling": "AUTO_SCALING", "ec2": "EC2", "sts": "STS"}
+
+
+def address(service: str, region: str, environ: Mapping[str, str]) -> str:
+    """Where a service is, or a stand-in that ``AWS_ENDPOINT_URL`` names, as boto3 reads it."""
+    named = environ.get(f"AWS_ENDPOINT_URL_{_NAMES[service]}") or environ.get("AWS_ENDPOINT_URL", "")
+    return named.rstrip("/") or f"https://{service}.{region}.amazonaws.com" + (".cn" if region[:3] == "cn-" else "")
+
+
+def form(action: str, service: str, params: Mapping[str, str]) -> bytes:
+    """The body of a call."""
+    return urlencode({"Action": action, "Version": VERSIONS[service], **params}).encode()
+
+
+def members(name: str, values: Iterable[str], item: str = "member.") -> dict[str, str]:
+    """A list in a form: ``Name.member.1``, or ``Name.1`` where ``item`` is empty, as EC2 has them."""
+    return {f"{name}.{item}{n}": value for n, value in enumerate(values, 1)}

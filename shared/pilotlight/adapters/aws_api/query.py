@@ -1,0 +1,69 @@
+"""One service of AWS in one region by its query interface: a form goes out, XML comes back as typed values."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pilotlight.adapters.aws_api.answers import problem, read_answer
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address, form
+from pilotlight.adapters.aws_api.signing import signed
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Broken, Site
+from pilotlight.errors import Retry, Throttled, Unavailable, Unsure
+from pilotlight.ports import Gate
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+READ_S: Seconds = 10
+"""One try of a read ends within so long."""
+PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
+"""Between the tries of a read."""
+
+
+class QueryApi:
+    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
+
+    def __init__(
+        self,
+        service: str,
+        region: str,
+        credentials: Credentials,
+        environ: Mapping[str, str],
+        *,
+        sleep: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._service, self._region, self._credentials, self._sleep = service, region, credentials, sleep
+        self._url = address(service, region, environ)
+        self._site = Site(self._url)
+
+    def read(self, action: str, shape: type[T], params: Mapping[str, str]) -> T:
+        """Read. Tried again within bounds: reading changes nothing."""
+        for pause in (*PAUSES_S, None):
+            try:
+                with Deadline(READ_S) as deadline:
+                    return self._call(deadline, action, shape, params, None)
+            except Retry as error:
+                if pause is None:
+                    raise
+                self._sleep(max(pause, error.after_s) if isinstance(error, Throttled) else pause)
+        raise AssertionError
+
+    def change(self, deadline: Deadline, action: str, shape: type[T], params: Mapping[str, str], gate: Gate) -> T:
+        """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""
+        return self._call(deadline, action, shape, params, gate)
+
+    def _call(self, deadline: Deadline, action: str, shape: type[T], params: Mapping[str, str], gate: Gate | None) -> T:
+        lost: type[Unavailable] = Unsure if gate else Unavailable
+        body = form(action, self._service, params)
+        keys = self._credentials.keys()
+        headers = signed(self._url, body, keys, self._service, self._region, datetime.now(UTC))
+        try:
+            answer = self._site.ask(deadline, "POST", "/", body, headers, gate=gate, repeatable=gate is None)
+        except Broken as error:
+            raise (lost if error.sent else Unavailable)(f"AWS does not answer {action} ({error})") from None
+        if answer.status != 200:
+            raise problem(action, answer, keys, lost)
+        return read_answer(action, answer, shape, lost)

@@ -1,0 +1,76 @@
+"""What AWS says no with, as our errors. Codes: botocore's models, and Karpenter's list of EC2's capacity errors."""
+
+from collections.abc import Mapping
+
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, NoCapacity, PilotlightError, QuotaExceeded, Throttled
+from pilotlight.units import Seconds
+
+SHORT: frozenset[str] = frozenset({
+    "InsufficientInstanceCapacity",
+    "InsufficientCapacity",
+    "InsufficientHostCapacity",
+    "InsufficientReservedInstanceCapacity",
+    "InsufficientFreeAddressesInSubnet",
+    "UnfulfillableCapacity",
+    "ReservationCapacityExceeded",
+    "SpotMaxPriceTooLow",
+})  # fmt: skip
+OVER_QUOTA: frozenset[str] = frozenset({
+    "VcpuLimitExceeded",
+    "InstanceLimitExceeded",
+    "MaxSpotInstanceCountExceeded",
+    "MaxFleetCountExceeded",
+    "LimitExceeded",
+})  # fmt: skip
+THROTTLED: frozenset[str] = frozenset({
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "TooManyRequestsException",
+})  # fmt: skip
+BUSY: frozenset[str] = frozenset({"ScalingActivityInProgress", "ResourceContention", "InstanceRefreshInProgress"})
+FORBIDDEN: Mapping[str, str] = {
+    "AccessDenied": "give the role the statement of docs/guides/eks.md",
+    "AccessDeniedException": "give the role the statement of docs/guides/eks.md",
+    "UnauthorizedOperation": "give the role the statement of docs/guides/eks.md",
+    "AuthFailure": "check the credential",
+    "InvalidClientTokenId": "check the credential",
+    "UnrecognizedClientException": "check the credential",
+    "InvalidIdentityToken": "check the role's trust: it names another identity",
+    "ExpiredToken": "the credential has ended: give a role, or new keys",
+    "ExpiredTokenException": "the credential has ended: give a role, or new keys",
+    "RequestExpired": "check the clock of this machine",
+    "SignatureDoesNotMatch": "check the credential and the clock of this machine",
+    "IncompleteSignature": "check the credential",
+    "MissingAuthenticationToken": "give a credential",
+    "OptInRequired": "the account is not signed up for this region",
+}
+PAUSE_S: Seconds = 5.0
+
+
+def refusal(code: str, said: str) -> PilotlightError | None:
+    """The error of one code; None where the code alone does not tell whether anything was done."""
+    if code in THROTTLED:
+        return Throttled(said, PAUSE_S)
+    if code in BUSY:
+        return Busy(said)
+    if code in FORBIDDEN:
+        return Forbidden(f"{said}; {FORBIDDEN[code]}")
+    return shortage(code, said)
+
+
+def shortage(code: str, said: str) -> Denied | None:
+    """What EC2 could not launch, by its code: out of stock, or over the account's limit."""
+    if code in SHORT:
+        return NoCapacity(said)
+    if code in OVER_QUOTA:
+        return QuotaExceeded(said)
+    return None
+
+
+def other(said: str) -> Denied:
+    """A client's error that is none of those."""
+    return BadRequest(said)

@@ -1,0 +1,29 @@
+"""Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names."""
+
+import re
+
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.pools.asg.pools import AsgPools
+from pilotlight.adapters.pools.asg.shop import AsgShop
+from pilotlight.ports import Account, Pools, Shop
+
+ADDRESS = "asg:REGION[/EKS_CLUSTER]"
+_WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
+
+
+def open_pools(where: str, account: Account) -> Pools | None:
+    """The node pools of one cluster; None where ``where`` is not REGION or REGION/EKS_CLUSTER."""
+    named = _WHERE.fullmatch(where)
+    if named is None:
+        return None
+    region, cluster = named[1], named[2] or ""
+    credentials = Credentials(region, account.environ)
+    autoscaling, ec2 = (QueryApi(name, region, credentials, account.environ) for name in ("autoscaling", "ec2"))
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock)
+
+
+def open_shop(where: str, account: Account) -> Shop:
+    """What a region rents, which ``where`` begins with."""
+    region = where.partition("/")[0]
+    return AsgShop(QueryApi("ec2", region, Credentials(region, account.environ), account.environ))

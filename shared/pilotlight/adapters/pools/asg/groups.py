@@ -1,0 +1,185 @@
+"""Auto Scaling groups as AWS describes them, and what a pool's size may be raised by."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.query import QueryApi
+
+CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
+"""EKS puts them on the group of each of its node groups."""
+GONE = ("Terminat", "Detach", "Standby", "EnteringStandby", "Warmed:", "Quarantined")
+"""So begin the states of instances that are none of a group's nodes now."""
+PAGE = 100
+AT_ONCE = 100
+"""LaunchInstances launches so many in one call."""
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """An instance of a group."""
+
+    InstanceId: str
+    LifecycleState: str = ""
+    AvailabilityZone: str = ""
+    ProtectedFromScaleIn: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether it counts as one of the group's nodes."""
+        return not self.LifecycleState.startswith(GONE)
+
+
+class _Tag(msgspec.Struct, frozen=True):
+    Key: str = ""
+    Value: str = ""
+
+
+class _Process(msgspec.Struct, frozen=True):
+    ProcessName: str = ""
+
+
+class _Override(msgspec.Struct, frozen=True):
+    WeightedCapacity: str = ""
+
+
+class _Template(msgspec.Struct, frozen=True):
+    Overrides: tuple[_Override, ...] = ()
+
+
+class _Distribution(msgspec.Struct, frozen=True):
+    OnDemandBaseCapacity: int = 0
+    OnDemandPercentageAboveBaseCapacity: int = 100
+
+
+class _Mixed(msgspec.Struct, frozen=True):
+    LaunchTemplate: _Template = _Template()
+    InstancesDistribution: _Distribution = _Distribution()
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A group with its instances; fields are AWS's own."""
+
+    AutoScalingGroupName: str
+    MinSize: int
+    MaxSize: int
+    DesiredCapacity: int
+    AvailabilityZones: tuple[str, ...] = ()
+    Instances: tuple[Instance, ...] = ()
+    Tags: tuple[_Tag, ...] = ()
+    LaunchConfigurationName: str = ""
+    MixedInstancesPolicy: _Mixed | None = None
+    SuspendedProcesses: tuple[_Process, ...] = ()
+    WarmPoolConfiguration: dict[str, Any] | None = None
+    WarmPoolSize: int = 0
+    NewInstancesProtectedFromScaleIn: bool = False
+    DesiredCapacityType: str = ""
+
+    @property
+    def live(self) -> Sequence[Instance]:
+        """The instances that are its nodes, or will be."""
+        return [instance for instance in self.Instances if instance.live]
+
+    @property
+    def suspended(self) -> frozenset[str]:
+        """The processes that a person has stopped: "Launch", "AZRebalance"."""
+        return frozenset(process.ProcessName for process in self.SuspendedProcesses)
+
+    @property
+    def counts_nodes(self) -> bool:
+        """Whether its desired capacity is a number of instances: not of weights, vCPUs or memory."""
+        overrides = self.MixedInstancesPolicy.LaunchTemplate.Overrides if self.MixedInstancesPolicy else ()
+        weighted = any(override.WeightedCapacity not in ("", "1") for override in overrides)
+        return not weighted and self.DesiredCapacityType in ("", "units")
+
+    def launches_at_once(self, count: int, zone: str) -> bool:
+        """Whether LaunchInstances may be asked for so many: a template, one capacity type, one zone, no warm pool.
+
+        Source: "Launch instances synchronously", EC2 Auto Scaling's user guide. A warm pool is only drawn on by a
+        higher desired capacity.
+        """
+        split = self.MixedInstancesPolicy.InstancesDistribution if self.MixedInstancesPolicy else _Distribution()
+        pure = split.OnDemandPercentageAboveBaseCapacity == 100 or (
+            split.OnDemandPercentageAboveBaseCapacity == 0 and split.OnDemandBaseCapacity == 0
+        )
+        one_zone = bool(zone) or len(self.AvailabilityZones) == 1
+        warm = self.WarmPoolConfiguration is not None
+        return not self.LaunchConfigurationName and pure and one_zone and not warm and count <= AT_ONCE
+
+    def tag(self, key: str) -> str:
+        """The value of a tag, or empty."""
+        return next((tag.Value for tag in self.Tags if tag.Key == key), "")
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    AutoScalingGroups: tuple[Group, ...] = ()
+    NextToken: str = ""
+
+
+def groups_of(api: QueryApi, cluster: str, names: Mapping[str, str]) -> dict[str, Group]:
+    """The group of each pool that has one. A pool is a node group of the EKS cluster, or a group by its own name."""
+    found: dict[str, Group] = {}
+    if cluster:
+        tagged = {g.tag(NODE_GROUP_TAG): g for g in _all(api, _filter(f"tag:{CLUSTER_TAG}", cluster))}
+        found = {pool: tagged[name] for pool, name in names.items() if name in tagged}
+    others = {name: pool for pool, name in names.items() if pool not in found}
+    for some in _chunks(sorted(others), PAGE):
+        for group in _all(api, members("AutoScalingGroupNames", some)):
+            if group.AutoScalingGroupName in others:
+                found[others[group.AutoScalingGroupName]] = group
+    return {pool: found[pool] for pool in names if pool in found}
+
+
+def _filter(name: str, value: str) -> dict[str, str]:
+    return {"Filters.member.1.Name": name, "Filters.member.1.Values.member.1": value}
+
+
+def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[Group]:
+    token = ""
+    while True:
+        asked = {**params, "MaxRecords": str(PAGE), **({"NextToken": token} if token else {})}
+        page = api.read("DescribeAutoScalingGroups", _Groups, asked)
+        yield from page.AutoScalingGroups
+        token = page.NextToken
+        if not token:
+            return
+
+
+class _Instance(msgspec.Struct, frozen=True):
+    instanceId: str
+    launchTime: datetime | None = None
+
+
+class _Reservation(msgspec.Struct, frozen=True):
+    instancesSet: tuple[_Instance, ...] = ()
+
+
+class _Reservations(msgspec.Struct, frozen=True):
+    reservationSet: tuple[_Reservation, ...] = ()
+    nextToken: str = ""
+
+
+FILTERED = 200
+"""EC2 takes so many values in one filter."""
+
+
+def launched(ec2: QueryApi, instances: Sequence[str]) -> dict[str, datetime]:
+    """When each instance was launched, or last started, as far as EC2 knows it: a group does not tell."""
+    found: dict[str, datetime] = {}
+    for some in _chunks(instances, FILTERED):
+        token = ""
+        while True:
+            asked = {"Filter.1.Name": "instance-id", **members("Filter.1.Value", some, "")}
+            page = ec2.read("DescribeInstances", _Reservations, asked | ({"NextToken": token} if token else {}))
+            each = (one for reservation in page.reservationSet for one in reservation.instancesSet)
+            found |= {one.instanceId: one.launchTime for one in each if one.launchTime is not None}
+            token = page.nextToken
+            if not token:
+                break
+    return found
+
+
+def _chunks(values: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+    return (values[at : at + size] for at in range(0, len(values), size))

@@ -1,0 +1,154 @@
+"""Auto Scaling groups, those of EKS node groups among them: raised as a whole, lowered by one named instance only.
+
+A desired capacity is never lowered: the group would choose who goes. Where a group allows it instances are launched by
+``LaunchInstances``, which answers with them or with the reason and tries nothing later; else its desired capacity is
+raised, and what it could not launch is read from its activities. ADR 17.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from threading import Lock
+from uuid import uuid4
+
+import msgspec
+
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.pools.asg.activities import last_refusal
+from pilotlight.adapters.pools.asg.groups import Group, groups_of, launched
+from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
+from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
+from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.ports import CALL_S, OPEN, Clock, Gate
+from pilotlight.units import Seconds
+
+WRITE_S: Seconds = CALL_S
+
+
+class _Nothing(msgspec.Struct, frozen=True):
+    """An answer that says nothing."""
+
+
+class _Activity(msgspec.Struct, frozen=True):
+    ActivityId: str
+
+
+class _Terminated(msgspec.Struct, frozen=True):
+    Activity: _Activity
+
+
+class AsgPools:
+    """The Pools port of one cluster. ``names`` are node groups of the EKS ``cluster``, or names of groups, by pool."""
+
+    def __init__(
+        self, autoscaling: QueryApi, ec2: QueryApi, cluster: str, names: Mapping[str, str], clock: Clock
+    ) -> None:
+        self._api, self._ec2, self._clock = autoscaling, ec2, clock
+        self._cluster, self._names = cluster, dict(names)
+        self._lock = Lock()
+
+    def describe(self) -> Sequence[PoolState]:
+        """Every pool of the policy that has a group. Instances that are nodes already are among those on their way."""
+        groups = groups_of(self._api, self._cluster, self._names)
+        since = launched(self._ec2, [one.InstanceId for group in groups.values() for one in group.live])
+        return tuple(self._state(pool, group, since) for pool, group in groups.items())
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        """A group tells that it terminates an instance; that EC2 takes one back, its events tell and no group does."""
+        group = self._find(pool)
+        found = next((one for one in group.Instances if one.InstanceId == instance), None)
+        if found is None:
+            return InstanceState(there=False)
+        going = found.LifecycleState.startswith("Terminat")
+        since = launched(self._ec2, [instance]).get(instance)
+        return InstanceState(there=True, created_at=since, going=True if going else None)
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        with self._lock:
+            group = self._find(pool)
+            count = to - group.DesiredCapacity
+            if count <= 0:
+                return self._state(pool, group, launched(self._ec2, [one.InstanceId for one in group.live]))
+            _see_that_it_can(pool, group, to)
+            if group.launches_at_once(count, zone):
+                return self._launch(pool, group, count, zone, gate, token or str(uuid4()))
+            return self._raise(pool, group, to, gate)
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        with self._lock:
+            group = self._find(pool)
+            if instance not in [one.InstanceId for one in group.live]:
+                return
+            asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
+            if group.DesiredCapacity <= group.MinSize:
+                name, least = group.AutoScalingGroupName, group.MinSize
+                raise LastNode(f"group {name} keeps {least} at least; set its min to 0 to give this one back")
+            with Deadline(WRITE_S) as deadline:
+                try:
+                    self._api.change(deadline, "TerminateInstanceInAutoScalingGroup", _Terminated, asked, gate)
+                except BadRequest as no:
+                    if "not found" in str(no).lower():
+                        return
+                    raise
+
+    def _launch(self, pool: str, group: Group, count: int, zone: str, gate: Gate, token: str) -> PoolState:
+        name = group.AutoScalingGroupName
+        asked = {
+            "AutoScalingGroupName": name,
+            "RequestedCapacity": str(count),
+            "ClientToken": client_token(token),
+            "RetryStrategy": "none",
+        }
+        if zone:
+            asked["AvailabilityZones.member.1"] = zone
+        with Deadline(WRITE_S) as deadline:
+            answer = self._api.change(deadline, "LaunchInstances", Launch, asked, gate)
+        if (no := missing(answer, count, name)) is not None:
+            raise no
+        now = self._clock.now()
+        booting = tuple(Booting(instance=one, requested_at=now) for one in answer.instances)
+        return PoolState(name=pool, desired=group.DesiredCapacity + count, booting=booting)
+
+    def _raise(self, pool: str, group: Group, to: int, gate: Gate) -> PoolState:
+        asked = {
+            "AutoScalingGroupName": group.AutoScalingGroupName,
+            "DesiredCapacity": str(to),
+            "HonorCooldown": "false",
+        }
+        with Deadline(WRITE_S) as deadline:
+            self._api.change(deadline, "SetDesiredCapacity", _Nothing, asked, gate)
+        return PoolState(name=pool, desired=to, standby=group.WarmPoolSize)
+
+    def _find(self, pool: str) -> Group:
+        name = self._names.get(pool, pool)
+        group = groups_of(self._api, self._cluster, {pool: name}).get(pool)
+        if group is None:
+            where = f"no node group of {self._cluster} and no group" if self._cluster else "no Auto Scaling group"
+            raise BadRequest(f"{where} is called {name}; create it, or mend pools.{pool}.cluster_pool")
+        return group
+
+    def _state(self, pool: str, group: Group, since: Mapping[str, datetime]) -> PoolState:
+        now = self._clock.now()  # An instance that EC2 does not know yet is as young as can be.
+        live = group.live
+        booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId, now)) for one in live)
+        late = group.DesiredCapacity > len(live)
+        return PoolState(
+            name=pool,
+            desired=group.DesiredCapacity,
+            booting=booting,
+            standby=group.WarmPoolSize,
+            refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
+        )
+
+
+def _see_that_it_can(pool: str, group: Group, to: int) -> None:
+    """Raises what the group would refuse, or do wrong, before anything is sent."""
+    name = group.AutoScalingGroupName
+    if not group.counts_nodes:
+        raise BadRequest(f"group {name} counts weights, not instances; give pool {pool} a group of one size")
+    if "Launch" in group.suspended:
+        raise BadRequest(
+            f"the process Launch of group {name} is suspended; resume it, or set pools.{pool}.mode: advise"
+        )
+    if to > group.MaxSize:
+        raise QuotaExceeded(f"group {name} has at most {group.MaxSize}, and {to} are wanted; raise its max size")

@@ -1,0 +1,112 @@
+"""What EC2 tells of instance types, and of the zones that have them. Of the account's quota it tells nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.facts.shop import Assortment, Size
+
+GPU_FAMILIES = ("g*", "p*")
+"""What the names of instance types with GPUs begin with."""
+AT_ONCE = 100
+"""EC2 tells of so many named types in one call."""
+
+T = TypeVar("T", bound="_Page")
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    sizeInMiB: int = 0
+
+
+class _Gpu(msgspec.Struct, frozen=True):
+    name: str = ""
+    count: int = 0
+    memoryInfo: _Memory = _Memory()
+
+
+class _Gpus(msgspec.Struct, frozen=True):
+    gpus: tuple[_Gpu, ...] = ()
+
+
+class _Cpus(msgspec.Struct, frozen=True):
+    defaultVCpus: int = 0
+
+
+class _Disks(msgspec.Struct, frozen=True):
+    totalSizeInGB: int = 0
+
+
+class _Type(msgspec.Struct, frozen=True):
+    instanceType: str
+    vCpuInfo: _Cpus = _Cpus()
+    memoryInfo: _Memory = _Memory()
+    gpuInfo: _Gpus = _Gpus()
+    instanceStorageInfo: _Disks = _Disks()
+
+
+class _Page(msgspec.Struct, frozen=True):
+    nextToken: str = ""
+
+
+class _Types(_Page, frozen=True):
+    instanceTypeSet: tuple[_Type, ...] = ()
+
+
+class _Offer(msgspec.Struct, frozen=True):
+    instanceType: str
+    location: str
+
+
+class _Offers(_Page, frozen=True):
+    instanceTypeOfferingSet: tuple[_Offer, ...] = ()
+
+
+class AsgShop:
+    """The Shop port of a region."""
+
+    def __init__(self, ec2: QueryApi) -> None:
+        self._ec2 = ec2
+
+    def sizes(self) -> Sequence[Size]:
+        return self._sizes(GPU_FAMILIES)
+
+    def assortment(self, names: Sequence[str] = ()) -> Assortment:
+        named = [names[at : at + AT_ONCE] for at in range(0, len(names), AT_ONCE)] or [GPU_FAMILIES]
+        return Assortment(sizes={size.name: size for some in named for size in self._sizes(some)}, quota={})
+
+    def _sizes(self, like: Sequence[str]) -> list[Size]:
+        """Those whose name is one of these, or begins so. A type that no zone has is not sold."""
+        wanted = {"Filter.1.Name": "instance-type", **members("Filter.1.Value", like, "")}
+        zones: dict[str, set[str]] = {}
+        offers = {**wanted, "LocationType": "availability-zone"}
+        for page in self._all("DescribeInstanceTypeOfferings", _Offers, offers):
+            for offer in page.instanceTypeOfferingSet:
+                zones.setdefault(offer.instanceType, set()).add(offer.location)
+        types = [kind for page in self._all("DescribeInstanceTypes", _Types, wanted) for kind in page.instanceTypeSet]
+        return [_fact(kind, tuple(sorted(zones.get(kind.instanceType, ())))) for kind in types]
+
+    def _all(self, action: str, shape: type[T], params: Mapping[str, str]) -> list[T]:
+        pages: list[T] = []
+        token = ""
+        while not pages or token:
+            pages.append(self._ec2.read(action, shape, {**params, **({"NextToken": token} if token else {})}))
+            token = pages[-1].nextToken
+        return pages
+
+
+def _fact(kind: _Type, zones: tuple[str, ...]) -> Size:
+    gpus = kind.gpuInfo.gpus
+    return Size(
+        name=kind.instanceType,
+        cores=kind.vCpuInfo.defaultVCpus,
+        gpus=sum(gpu.count for gpu in gpus),
+        gpu_model=gpus[0].name if gpus else "",
+        gpu_memory_gib=gpus[0].memoryInfo.sizeInMiB // 1024 if gpus else 0,
+        memory_mib=kind.memoryInfo.sizeInMiB,
+        disk_gb=kind.instanceStorageInfo.totalSizeInGB,
+        zones=zones,
+        sold=bool(zones),
+    )

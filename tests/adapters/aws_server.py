@@ -1,0 +1,281 @@
+"""Auto Scaling and EC2 over a small world: a group for each of its pools, and the instances that they launch.
+
+Each call is validated by botocore's model and by its signature, each answer read back by botocore. ``faults`` are
+taken one a call, in order: what the server does instead of, or after, what was asked.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aws_wire_format import read_form, service_of, signature_holds, write_answer
+from civo_server import Fault
+
+from pilotlight.errors import NoCapacity, PilotlightError, QuotaExceeded
+from pilotlight.world.nodes import WorldNode
+from pilotlight.world.world import World
+
+REGION, EKS, ZONE = "eu-west-1", "prod", "eu-west-1a"
+KEY, SECRET, SESSION = "AKIAPLANTED", "aws-planted-secret-51c9", "aws-planted-session-77d0"
+KEYS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": SESSION}
+
+CODES: dict[type[PilotlightError], str] = {
+    NoCapacity: "InsufficientInstanceCapacity",
+    QuotaExceeded: "VcpuLimitExceeded",
+}
+
+
+class Refused(Exception):
+    """An error answer."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Aws:
+    """The account. ``calls`` are (action, values) as they came; ``extra`` are further fields of a pool's group.
+
+    ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
+    """
+
+    def __init__(self, world: World, *, at_once: bool = True, eks: bool = True) -> None:
+        self.world, self.at_once, self.eks = world, at_once, eks
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.faults: list[Fault] = []
+        self.extra: dict[str, dict[str, Any]] = {}
+        self.failed: list[dict[str, Any]] = []
+        self.tokens: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.lock = threading.RLock()
+
+    def names(self) -> dict[str, str]:
+        """What the policy calls each pool at AWS: its node group, or its group."""
+        return {name: f"{name}-nodes" for name in self.world.fleet.pools}
+
+    def group_name(self, pool: str) -> str:
+        """As EKS names the group of a node group, or the name itself."""
+        return f"eks-{pool}-nodes-0a1b2c3d-1111-2222-3333-444455556666" if self.eks else f"{pool}-nodes"
+
+    def changes(self) -> list[tuple[str, dict[str, Any]]]:
+        """The calls that change something."""
+        return [call for call in self.calls if not call[0].startswith("Describe")]
+
+    def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """What AWS says, and does. Raises ``Refused``."""
+        with self.lock:
+            found: dict[str, Any] = getattr(self, f"_{action}")(asked)
+            return found
+
+    def _DescribeAutoScalingGroups(self, asked: dict[str, Any]) -> dict[str, Any]:
+        groups = [self._group(pool) for pool in self.world.fleet.pools]
+        names = asked.get("AutoScalingGroupNames")
+        groups = [g for g in groups if names is None or g["AutoScalingGroupName"] in names]
+        for rule in asked.get("Filters", ()):
+            key = rule["Name"].removeprefix("tag:")
+            groups = [g for g in groups if any(t["Key"] == key and t["Value"] in rule["Values"] for t in g["Tags"])]
+        return {"AutoScalingGroups": groups}
+
+    def _group(self, pool: str) -> dict[str, Any]:
+        group = self.group_name(pool)
+        tags = {"eks:cluster-name": EKS, "eks:nodegroup-name": f"{pool}-nodes"} if self.eks else {}
+        template = (
+            {"LaunchTemplate": {"LaunchTemplateName": f"{pool}-template"}}
+            if self.at_once
+            else {"LaunchConfigurationName": pool}
+        )
+        return {
+            "AutoScalingGroupName": group,
+            "MinSize": 0,
+            "MaxSize": 100,
+            "DesiredCapacity": self.world.fleet.desired[pool],
+            "DefaultCooldown": 300,
+            "AvailabilityZones": [ZONE],
+            "HealthCheckType": "EC2",
+            "CreatedTime": self.world.moment(0),
+            "Instances": [self._instance(node) for node in self._nodes(pool)],
+            "Tags": [{"Key": key, "Value": value, "ResourceId": group} for key, value in tags.items()],
+            **template,
+            **self.extra.get(pool, {}),
+        }
+
+    def _nodes(self, pool: str) -> list[WorldNode]:
+        return [node for node in self.world.nodes.values() if node.pool == pool]
+
+    def _instance(self, node: WorldNode) -> dict[str, Any]:
+        return {
+            "InstanceId": node.id,
+            "AvailabilityZone": ZONE,
+            "LifecycleState": "Terminating:Wait" if node.doomed_s is not None else "InService",
+            "HealthStatus": "Healthy",
+            "ProtectedFromScaleIn": False,
+        }
+
+    def _DescribeScalingActivities(self, asked: dict[str, Any]) -> dict[str, Any]:
+        group = asked["AutoScalingGroupName"]
+        return {"Activities": [each for each in self.failed if each["AutoScalingGroupName"] == group]}
+
+    def _DescribeInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
+        (rule,) = asked["Filters"]
+        assert rule["Name"] == "instance-id"
+        there = [node for node in self.world.nodes.values() if node.id in rule["Values"]]
+        instances = [{"InstanceId": n.id, "LaunchTime": self.world.moment(n.launched_s)} for n in there]
+        return {"Reservations": [{"ReservationId": "r", "Instances": [one]} for one in instances]}
+
+    def _LaunchInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
+        known = self.tokens.get(asked["ClientToken"])
+        if known is not None:
+            if known[0] != asked:
+                raise Refused(400, "IdempotentParameterMismatch", "the token was used for another request")
+            return known[1]
+        if not self.at_once:
+            raise Refused(400, "ValidationError", "LaunchInstances needs a launch template")
+        pool, count = self._pool(asked["AutoScalingGroupName"]), asked["RequestedCapacity"]
+        before = set(self.world.nodes)
+        errors = self._launch(pool, count, (asked.get("AvailabilityZones") or [""])[0])
+        came = sorted(set(self.world.nodes) - before)
+        answer = {
+            "AutoScalingGroupName": asked["AutoScalingGroupName"],
+            "ClientToken": asked["ClientToken"],
+            "Instances": [{"AvailabilityZone": ZONE, "MarketType": "OnDemand", "InstanceIds": came}] if came else [],
+            "Errors": errors,
+        }
+        self.tokens[asked["ClientToken"]] = (asked, answer)
+        return answer
+
+    def _launch(self, pool: str, count: int, zone: str = "") -> list[dict[str, Any]]:
+        try:
+            self.world.launch(pool, count, zone)
+        except PilotlightError as no:
+            code = CODES.get(type(no), "InternalFailure")
+            return [{"AvailabilityZone": ZONE, "ErrorCode": code, "ErrorMessage": str(no)}]
+        return []
+
+    def _SetDesiredCapacity(self, asked: dict[str, Any]) -> dict[str, Any]:
+        group, to = asked["AutoScalingGroupName"], asked["DesiredCapacity"]
+        pool = self._pool(group)
+        have = len(self._nodes(pool))
+        assert to >= have, "the group would have a victim to choose"
+        if errors := self._launch(pool, to - have):
+            self.failed.append(activity(group, f"{errors[0]['ErrorCode']}: none left", self.world.clock.now()))
+        self.world.fleet.desired[pool] = to
+        return {}
+
+    def _TerminateInstanceInAutoScalingGroup(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["ShouldDecrementDesiredCapacity"] is True
+        node = self.world.nodes.get(asked["InstanceId"])
+        if node is None:
+            raise Refused(
+                400, "ValidationError", f"Instance Id not found - No managed instance found: {asked['InstanceId']}"
+            )
+        self.world.terminate(node.id, "released", evict=True)
+        return {
+            "Activity": activity(self.group_name(node.pool), "", self.world.clock.now(), "InProgress", "Terminating")
+        }
+
+    def _pool(self, group: str) -> str:
+        found = next((pool for pool in self.world.fleet.pools if self.group_name(pool) == group), None)
+        if found is None:
+            raise Refused(400, "ValidationError", "AutoScalingGroup name not found")
+        return found
+
+
+def activity(group: str, message: str, at: datetime, status: str = "Failed", what: str = "Launching") -> dict[str, Any]:
+    """A group's activity, as it is described."""
+    return {
+        "ActivityId": f"{what}-{at:%H%M%S}",
+        "AutoScalingGroupName": group,
+        "Description": f"{what} a new EC2 instance. Status Reason: {message}",
+        "Cause": "a request",
+        "StartTime": at,
+        "StatusCode": status,
+        "StatusMessage": message or "done",
+        "Details": '{"Subnet ID":"subnet-1","Availability Zone":"eu-west-1a"}',
+    }
+
+
+@contextmanager
+def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
+    """The account over HTTP: the environment that leads to it, with a role's keys."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            form = dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            if not signature_holds(f"http://{headers['host']}/", body, headers, SECRET):
+                return self._say(403, error("SignatureDoesNotMatch", f"you signed with {SECRET} {SESSION}"))
+            asked = read_form(form)
+            action = form["Action"]
+            with aws.lock:
+                aws.calls.append((action, asked))
+                fault = next((f for f in aws.faults if f.method in ("", action)), None)
+                if fault is not None:
+                    aws.faults.remove(fault)
+            status, said = 200, b""
+            if fault is None or fault.when == "after":
+                try:
+                    said = write_answer(service_of(form), action, aws.answer(action, asked))
+                except Refused as no:
+                    status, said = no.status, error(no.code, str(no))
+            return self._say(status, said) if fault is None else self._misbehave(fault, said)
+
+        def _misbehave(self, fault: Fault, said: bytes) -> None:
+            match fault.what:
+                case (int() as status, value):
+                    self._say(status, value.encode())
+                case "hang":
+                    sleep(0.4)
+                    self.close_connection = True
+                case "reset":
+                    self.close_connection = True
+                    self.connection.close()
+                case "cut":
+                    self._say(200, said[: len(said) // 2] or b"<Describe", len(said) + 100)
+                case "drip":
+                    self.send_response(200)
+                    self.end_headers()
+                    for _ in range(8):
+                        self.wfile.write(b" ")
+                        sleep(0.05)
+                    self.close_connection = True
+
+        def _say(self, status: int, data: bytes, length: int | None = None) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "text/xml")
+            self.send_header("Content-Length", str(len(data) if length is None else length))
+            self.end_headers()
+            self.wfile.write(data)
+            self.close_connection = length is not None
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on stderr."""
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except OSError:
+                self.close_connection = True
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", **KEYS}
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def error(code: str, message: str) -> bytes:
+    """An error as Auto Scaling answers it."""
+    return (
+        f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>"
+        "<RequestId>r-1</RequestId></ErrorResponse>"
+    ).encode()

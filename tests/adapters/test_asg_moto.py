@@ -1,0 +1,114 @@
+"""Auto Scaling groups on moto's server, which others wrote: what it has of Auto Scaling, EC2 and STS."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import boto3
+import pytest
+from small_cloud import world
+
+from pilotlight.adapters.pools import asg
+from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
+from pilotlight.ports import Account, Pools
+
+REGION, ZONE = "us-east-1", "us-east-1a"
+
+
+class Here(NamedTuple):
+    """A group at moto with the port to it, and boto3's client for it."""
+
+    pools: Pools
+    client: Any
+    ec2: Any
+    group: str
+
+    @property
+    def instances(self) -> list[str]:
+        """What runs, as EC2 tells."""
+        states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+        named = [{"Name": "tag:aws:autoscaling:groupName", "Values": [self.group]}]
+        found = self.ec2.describe_instances(Filters=states + named)["Reservations"]
+        return sorted(i["InstanceId"] for r in found for i in r["Instances"])
+
+    @property
+    def desired(self) -> int:
+        """The size that the port tells."""
+        (pool,) = self.pools.describe()
+        return pool.desired
+
+
+@pytest.fixture
+def here(dynamodb_server: str) -> Iterator[Here]:
+    """A group of one zone with a launch configuration: moto knows no LaunchInstances."""
+    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION}
+    client, ec2 = (boto3.client(name, endpoint_url=dynamodb_server, **keys) for name in ("autoscaling", "ec2"))
+    name, image = f"gpu-{uuid4()}", ec2.describe_images()["Images"][0]["ImageId"]
+    client.create_launch_configuration(LaunchConfigurationName=name, ImageId=image, InstanceType="g5.xlarge")
+    client.create_auto_scaling_group(
+        AutoScalingGroupName=name,
+        LaunchConfigurationName=name,
+        MinSize=0,
+        MaxSize=3,
+        DesiredCapacity=0,
+        AvailabilityZones=[ZONE],
+        Tags=[
+            {"Key": "eks:cluster-name", "Value": f"c-{name}", "PropagateAtLaunch": True},
+            {"Key": "eks:nodegroup-name", "Value": "gpu", "PropagateAtLaunch": True},
+        ],
+    )
+    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    pools = asg.open_pools(f"{REGION}/c-{name}", Account({"t4": "gpu"}, world().clock, lambda: "", environ))
+    assert pools is not None
+    yield Here(pools, client, ec2, name)
+    client.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+
+
+def test_a_group_grows_and_its_named_instance_goes(here: Here) -> None:
+    """Raised once however often it is asked for, told with its instances' age, and lowered by the one named."""
+    assert [here.pools.grow("t4", to).desired for to in (2, 2, 1)] == [2, 2, 2]
+    first, second = here.instances
+    (pool,) = here.pools.describe()
+    assert {b.instance for b in pool.booting} == {first, second}
+    seen = here.pools.instance("t4", first)
+    assert seen is not None
+    assert seen.created_at == next(b.requested_at for b in pool.booting if b.instance == first)
+    for name in (first, first, "i-00000000000000000"):
+        here.pools.release("t4", name)
+    assert (here.instances, here.desired) == ([second], 1)
+
+
+def test_a_group_by_its_own_name(here: Here, dynamodb_server: str) -> None:
+    """A region alone, or a cluster with a pool that is none of its node groups."""
+    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    for where in (REGION, f"{REGION}/another"):
+        pools = asg.open_pools(where, Account({"t4": here.group}, world().clock, lambda: "", environ))
+        assert pools is not None
+        assert [(p.name, p.desired) for p in pools.describe()] == [("t4", 0)]
+
+
+def test_what_moto_refuses_is_our_error(here: Here) -> None:
+    """Over its max, below its min, and a pool without a group: each says what to do."""
+    with pytest.raises(QuotaExceeded, match="at most 3"):
+        here.pools.grow("t4", 4)
+    here.pools.grow("t4", 1)
+    here.client.update_auto_scaling_group(AutoScalingGroupName=here.group, MinSize=1)
+    with pytest.raises(LastNode):
+        here.pools.release("t4", here.instances[0])
+    with pytest.raises(BadRequest, match="is called other; create it"):
+        here.pools.grow("other", 1)
+    here.client.update_auto_scaling_group(AutoScalingGroupName=here.group, MinSize=0)
+
+
+def test_a_gate_that_raises_changes_nothing(here: Here) -> None:
+    """Neither a launch nor a release is sent."""
+
+    def no() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        here.pools.grow("t4", 1, gate=no)
+    here.pools.grow("t4", 1)
+    with pytest.raises(KeyboardInterrupt):
+        here.pools.release("t4", here.instances[0], gate=no)
+    assert (len(here.instances), here.desired) == (1, 1)
