@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell import free_port
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 JOBS = 2000
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
-HANGS_S = 60.0
+HANGS_S = 300.0
 PROGRESS = re.compile(r"\d+/\d+ .*:\d\d")
 
 
@@ -95,3 +97,56 @@ def test_worker_processes_end_and_say_nothing(words: list[str], processes: int, 
     told = [line for line in said.splitlines() if line.strip() and not PROGRESS.search(line)]
     assert told == ["stopped"]
     _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
+
+
+def _half_a_request(port: int) -> socket.socket:
+    """A connection that a server has taken, for it answered, and whose second request never comes to its end."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.sendall(b"GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert connection.recv(4096)
+    connection.sendall(b"POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+    return connection
+
+
+def _all_below(pid: int) -> list[int]:
+    found = _children(pid)
+    return [*found, *(below for child in found for below in _all_below(child))]
+
+
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        pytest.param(["serve", "--port", "PORT"], "POST http", id="serve"),
+        pytest.param(["serve", "--port", "PORT", "--workers", "2"], "POST http", id="serve with workers and a world"),
+        pytest.param(["world", "--port", "PORT"], "world http", id="world"),
+        pytest.param(["demo"], "An hour", id="demo"),
+        pytest.param(["demo", "--json"], "", id="demo that says nothing yet"),
+    ],
+)
+def test_what_serves_ends_with_all_it_began(tmp_path: Path, words: list[str], begun: str) -> None:
+    """Requests that never end hold nothing up; exit code 130 and one line, whoever else was told."""
+    port = free_port()
+    process = subprocess.Popen(
+        [PILOTLIGHT, *(str(port) if word == "PORT" else word for word in words)],
+        env={**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    if begun:
+        assert process.stdout.readline().startswith(begun)
+    else:
+        _until(lambda: _children(process.pid))
+    held = _half_a_request(port) if "PORT" in words else None
+    below = _all_below(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 130
+    told = [line for line in said.splitlines() if not line.startswith(("state: ", '{"severity": "INFO"'))]
+    assert told == ["stopped"]
+    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("pilotlight-demo")]
+    if held is not None:
+        held.close()

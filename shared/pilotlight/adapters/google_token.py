@@ -76,7 +76,7 @@ class GoogleToken:
             import google.auth
             from google.auth.exceptions import GoogleAuthError, TransportError
         except ImportError:
-            raise Forbidden("no metadata server here: install google-auth, or run on Google Cloud") from None
+            raise Forbidden("no metadata server here: run on Google Cloud, or pip install 'pilotlight[gcp]'") from None
         try:
             credentials, _ = google.auth.default(scopes=[SCOPE], request=_ask)  # type: ignore[arg-type]
             credentials.refresh(_ask)  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from pilotlight.errors import BadInput, Failed, PilotlightError
+from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling
 from pilotlight.settings import deployed
@@ -47,7 +47,7 @@ def try_(
     try:
         receipt = wired.channels[channel].deliver(alert)
     except PilotlightError as error:
-        raise Failed(f"channel {channel}: {error}") from None
+        raise (BadInput if isinstance(error, Reject) else Failed)(f"channel {channel}: {error}") from None
     _say({"channel": channel, "kind": kind, "sent": True, "receipt": receipt}, as_json)
 
 

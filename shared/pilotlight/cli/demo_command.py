@@ -1,7 +1,6 @@
 """``pilotlight demo``: a story of an hour that every function plays in, told as it happens, and checked."""
 
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -53,7 +52,6 @@ def demo(
 
     Example: [bold]pilotlight demo --speed 60[/bold]
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # What was started ends with it.
     home = Path(tempfile.mkdtemp(prefix="pilotlight-demo-"))
     try:
         _play(home, speed, as_json, keep)

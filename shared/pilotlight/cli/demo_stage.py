@@ -1,12 +1,14 @@
 """What the demo plays on: a served world, serve with its workers, and a web hook that takes the alerts."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -123,9 +125,17 @@ def _environ(home: Path, world: str, hook: str) -> dict[str, str]:
 def _serve(home: Path, port: int, environ: dict[str, str]) -> Iterator[Serve]:
     """``pilotlight serve`` as ``make serve`` runs it, until it is left; its words go to ``serve.log``."""
     said = home / "serve.log"
-    words = ["serve", "--workers", str(WORKERS), "--port", str(port)]
+    words = ["serve", "--while-stdin", "--workers", str(WORKERS), "--port", str(port)]
     with said.open("wb") as out:
-        process = subprocess.Popen([sys.executable, "-c", CLI, *words], env=environ, stdout=out, stderr=out)
+        # In a group of its own, for Ctrl-C is this process's to answer.
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLI, *words],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            process_group=0,
+        )
     try:
         until = time.monotonic() + START_S
         while "/world/pods" not in said.read_text("utf-8", errors="replace"):
@@ -133,12 +143,13 @@ def _serve(home: Path, port: int, environ: dict[str, str]) -> Iterator[Serve]:
                 raise Failed(f"serve did not begin; it said: {_last_line(said)}")
             time.sleep(0.05)
         yield Serve(port, process)
-    finally:
         process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _last_line(said: Path) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.cli import local_topics, schedule
+from pilotlight.cli.while_stdin import end_with_stdin
 from pilotlight.decide.access import loopback
 from pilotlight.doorway import RECEIVES, gate, web
 from pilotlight.errors import BadInput, Failed, Reject
@@ -41,6 +42,7 @@ def serve(
         str,
         typer.Option(help="The address to listen at. Beyond this machine, PILOTLIGHT_TOKENS must say who may post."),
     ] = HOST,
+    while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin does.", hidden=True)] = False,
 ) -> None:
     """Serve every function on one port, and tick capacity_reconcile: of the clusters that are set up, else of a world.
 
@@ -49,6 +51,8 @@ def serve(
     if world:
         share("PILOTLIGHT_WORLD", world)
     _guarded(host, deployed())
+    if while_stdin:
+        end_with_stdin()
     if workers == 1:
         _alone(host, port, tick)
     else:
@@ -105,8 +109,7 @@ def _alone(host: str, port: int, tick: float) -> None:
         stop.set()
         threading.Thread(target=server.shutdown).start()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    signal.signal(signal.SIGTERM, end)  # In order, and 0; Ctrl-C is answered for every command in one place.
     schedule.begin(wired, stop, tick)
     _announce(host, port, wired.settings)
     server.serve_forever()

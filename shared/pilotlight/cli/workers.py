@@ -3,6 +3,8 @@
 They share the state and a world that is a process of its own. gunicorn keeps them, as it does in a deployed function.
 """
 
+import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -10,7 +12,9 @@ from socket import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 
+from pilotlight.cli.entry import EXIT_STOPPED
 from pilotlight.errors import Failed
 from pilotlight.settings import Settings
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 
 THREADS = 8
 """Requests that one worker answers at once."""
+
+CTRL_C_S = 1
+"""Seconds that requests may take to end after Ctrl-C."""
 
 CLI = "from pilotlight.cli.entry import run; run()"
 """Runs the command line in a Python of its own: the console script may not be in PATH."""
@@ -63,6 +70,20 @@ class _Workers(BaseApplication):  # type: ignore[misc]
     def load(self) -> "WSGIApplication":
         return self._site
 
+    def run(self) -> None:
+        _Arbiter(self).run()
+
+
+class _Arbiter(Arbiter):  # type: ignore[misc]
+    """gunicorn's, but that Ctrl-C ends it as it ends every command: one line, 130, soon."""
+
+    def handle_int(self) -> None:
+        os.write(2, b"stopped\n")
+        self.log.error_log.setLevel(logging.CRITICAL)  # A worker that must be killed is no news.
+        self.cfg.set("graceful_timeout", CTRL_C_S)
+        self.stop()
+        sys.exit(EXIT_STOPPED)
+
 
 class OwnWorld(NamedTuple):
     """A world that was started here. It ends when nobody holds its ``process`` any more, however they went."""
@@ -75,7 +96,8 @@ def own_world(settings: Settings) -> OwnWorld:
     """Start a world with the settings' policy and catalogue. Raises ``Failed``."""
     words = ["world", "--while-stdin", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
     pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", CLI, *words], stdin=pipe, stdout=pipe, text=True)
+    # In a group of its own, for Ctrl-C is its holder's to answer.
+    process = subprocess.Popen([sys.executable, "-c", CLI, *words], stdin=pipe, stdout=pipe, text=True, process_group=0)
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith("world http"):
         raise Failed("the world did not start; its own error is above")

@@ -1,14 +1,13 @@
 """``pilotlight world``: the world in a process of its own, for serve's workers and for tests that kill them."""
 
 import signal
-import sys
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
+from pilotlight.cli.while_stdin import end_with_stdin
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings, deployed
 
@@ -51,19 +50,12 @@ def world(
     def end(*_: object) -> None:
         threading.Thread(target=server.shutdown).start()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    signal.signal(signal.SIGTERM, end)
     if while_stdin:
-        threading.Thread(target=_after_stdin, args=(end,), daemon=True).start()
+        end_with_stdin()
     typer.echo(f"world {server.url}")
     server.serve_forever()
     server.server_close()
-
-
-def _after_stdin(end: Callable[[], None]) -> None:
-    """Whoever started this process holds the other end: the world does not outlive them."""
-    sys.stdin.read()
-    end()
 
 
 def _speed(text: str) -> float:

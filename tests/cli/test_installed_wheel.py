@@ -1,0 +1,234 @@
+"""The wheel as a user installs it: without extras, and with ``[cli]``. Every command runs, or says what it lacks."""
+
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+from shell import free_port
+
+from pilotlight.cli.main import build
+
+ROOT = Path(__file__).resolve().parents[2]
+HANGS_S = 300.0
+TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na,700000,600,1,1000,,team,,\n"
+ORIGINAL = (
+    "name,num_gpu,creation_time,deletion_time,scheduled_time,qos,cpu_milli,memory_mib,gpu_milli,gpu_spec,pod_phase\n"
+)
+EXEC = """
+{clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+ users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "false"}}}],
+ contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}
+"""
+MAIL = """
+version: 1
+pools: {t4: {instance_type: g4dn.xlarge, max: 1}}
+alerts: {channels: {mail: {kind: apprise, url_env: MAIL_URL}}}
+"""
+SETTINGS = {"alerts test": {"PILOTLIGHT_POLICY": "mail.yaml", "MAIL_URL": "mailto://a:b@localhost"}}
+SERVES = ("serve", "world", "demo")
+
+
+class Said(NamedTuple):
+    """How a command ended, and its last line of errors where that is not 0."""
+
+    code: int = 0
+    line: str = ""
+
+
+def lacks(extra: str) -> Said:
+    """The command needs an extra that is not installed."""
+    return Said(2, f"pip install 'pilotlight[{extra}]'")
+
+
+COMMANDS: dict[str, tuple[str, Said]] = {
+    "plan": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
+    "doctor": ("--kubeconfig exec.yaml", lacks("kubernetes")),
+    "check": ("{held}/policies/cost.yaml", Said()),
+    "schema": ("", Said()),
+    "send": ("{held}/events/samples/kubernetes/failed_scheduling.json --dry-run", Said()),
+    "reconcile": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "connect": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "pause": ("--reason trying", Said()),
+    "resume": ("", Said(1, "not paused")),
+    "approve": ("01782864000000-723475b2", Said(1, "no decision '01782864000000-723475b2'")),
+    "why": ("ml-research/train-0", Said(1, "nothing known about 'ml-research/train-0'")),
+    "report": ("--html month.html", Said()),
+    "whatif": ("scale-to-zero", Said()),
+    "cost-of-self": ("--events-per-day 2000", Said()),
+    "sizes": ("g4g.40.kube.small --region LON1", Said(2, "CIVO_TOKEN")),
+    "replay": ("trace.csv --report replay.html", Said()),
+    "week": ("--trace trace.csv", Said()),
+    "synth": ("--seed 1 -o week.csv.gz", Said()),
+    "stats": ("trace.csv", Said()),
+    "trace": ("--from openb original.csv -o openb.csv", Said()),
+    "chaos": ("--seeds 0..0 --deliveries 3", Said()),
+    "interruptions": ("--seeds 0..0", Said()),
+    "drill": ("", Said(2, "PILOTLIGHT_WORLD")),
+    "budget status": ("", Said()),
+    "alerts test": ("--channel mail", lacks("alerts")),
+    "alerts list": ("", Said()),
+    "alerts redeliver": ("", Said()),
+    "state ls": ("", Said()),
+    "state get": ("memory/local", Said(1, "there is no such record")),
+    "state export": ("out.jsonl", Said()),
+    "state import": ("in.jsonl", Said()),
+    "state init": ("--state dynamodb:pilotlight", lacks("aws")),
+}
+"""Every command but those that serve, and what becomes of it where only ``[cli]`` is installed."""
+
+
+class Installed(NamedTuple):
+    """A venv that the wheel was installed into."""
+
+    venv: Path
+
+    @property
+    def held(self) -> Path:
+        """What the wheel holds beside the package."""
+        return next(self.venv.glob("lib/python*/site-packages/pilotlight/_defaults"))
+
+    def begin(self, home: Path, *words: str, **environ: str) -> subprocess.Popen[str]:
+        """A command by a user who has nothing else, in an empty folder."""
+        own = {"HOME": str(home), "PATH": "/usr/bin:/bin", "COLUMNS": "160", "LANG": "C.UTF-8", **environ}
+        return subprocess.Popen(
+            [self.venv / "bin" / "pilotlight", *words], cwd=home, env=own, text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, home: Path, *words: str, **environ: str) -> tuple[int, list[str]]:
+        """How it ended, and its lines of errors."""
+        process = self.begin(home, *words, **environ)
+        _, said = process.communicate(timeout=HANGS_S)
+        return process.returncode, said.splitlines()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one wheel, of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
+    return next(folder.glob("*.whl"))
+
+
+def install(wanted: str, venv: Path) -> Installed:
+    """A new venv with it, in the versions that the lock has. The test is skipped where PyPI cannot be reached."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    pins = venv / "pins.txt"
+    lock = (ROOT / "requirements.lock").read_text()
+    pins.write_text("\n".join(line.rstrip("\\ ") for line in lock.splitlines() if "==" in line))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    done = _said([*pip, "--python", str(venv / "bin" / "python"), "install", "--constraint", str(pins), wanted])
+    if done.returncode:
+        tried = _said([*pip, "download", "--no-cache-dir", "--no-deps", "--dest", str(venv / "tried"), "tzdata"])
+        if tried.returncode:
+            pytest.skip(f"PyPI cannot be reached: {tried.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    return Installed(venv)
+
+
+def _said(words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """``pip install pilotlight``."""
+    return install(str(wheel), tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="session")
+def with_cli(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """``pip install 'pilotlight[cli]'``."""
+    return install(f"{wheel}[cli]", tmp_path_factory.mktemp("cli"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with what the commands below are given."""
+    (tmp_path / "trace.csv").write_text(TRACE)
+    (tmp_path / "original.csv").write_text(ORIGINAL + "p,1,0,600,10,LS,1000,1024,1000,,Succeeded\n")
+    (tmp_path / "exec.yaml").write_text(EXEC)
+    (tmp_path / "mail.yaml").write_text(MAIL)
+    (tmp_path / "in.jsonl").write_text("")
+    return tmp_path
+
+
+def leaves(command: Any, path: str = "") -> Iterator[str]:
+    """The full name of every command."""
+    for name, below in getattr(command, "commands", {}).items():
+        yield from leaves(below, f"{path} {name}") if hasattr(below, "commands") else [f"{path} {name}".strip()]
+
+
+EVERY = sorted(leaves(typer.main.get_command(build([]))))
+
+
+def test_no_command_is_left_out() -> None:
+    """What is tried below is all that there is."""
+    assert sorted([*COMMANDS, *SERVES]) == EVERY
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *("policies", "events/samples", "examples/cluster", "examples/demo", "data", "functions"),
+        *("infra/kubernetes/rbac", "infra/kubernetes/admission"),
+    ],
+)
+def test_the_wheel_holds_what_commands_open(wheel: Path, folder: str) -> None:
+    """Every file of the folder."""
+    held = {name.partition("pilotlight/_defaults/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+    here = [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert here
+    assert {path.relative_to(ROOT).as_posix() for path in here} <= held
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_without_extras_a_command_names_the_one_it_lacks(plain: Installed, tmp_path: Path, command: str) -> None:
+    """One line, exit code 2."""
+    code, lines = plain.run(tmp_path, *command.split(), "--help")
+    assert (code, lines) == (2, ["error: the package typer is not installed; run pip install 'pilotlight[cli]'"])
+
+
+def test_without_extras_the_functions_can_be_imported(plain: Installed, tmp_path: Path) -> None:
+    """Their one root needs nothing of the command line."""
+    done = _said([str(plain.venv / "bin" / "python"), "-c", "from pilotlight.wiring import app; app().policy"])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_with_cli_a_command_runs_or_names_what_it_lacks(with_cli: Installed, home: Path, command: str) -> None:
+    """With the files of the wheel, in a folder that is no checkout; what is missing is one line."""
+    words, said = COMMANDS[command]
+    line = words.format(held=with_cli.held)
+    code, lines = with_cli.run(home, *command.split(), *line.split(), **SETTINGS.get(command, {}))
+    told = [each for each in lines if each.startswith("error:")]
+    assert (code, len(told)) == (said.code, 1 if said.line else 0), lines
+    assert said.line in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        pytest.param("serve --port {port}", "POST http", id="serve"),
+        pytest.param("serve --port {port} --workers 2", "POST http", id="serve with workers"),
+        pytest.param("world --port 0", "world http", id="world"),
+        pytest.param("demo", "An hour", id="demo"),
+    ],
+)
+def test_with_cli_what_serves_begins(with_cli: Installed, home: Path, words: str, begun: str) -> None:
+    """The functions, the world and the demo's files are in the wheel; Ctrl-C ends it."""
+    process = with_cli.begin(home, *words.format(port=free_port()).split())
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith(begun)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=HANGS_S)
+    assert (process.returncode, "Traceback" in said) == (130, False)
