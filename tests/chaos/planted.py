@@ -27,6 +27,10 @@ class Bug(NamedTuple):
     test: str = ""
 
 
+TWO_CLUSTERS = range(9, 60, 5)
+"""Seeds whose deployment has two clusters."""
+
+
 def _kinds(*names: str) -> frozenset[str]:
     return frozenset(names)
 
@@ -79,6 +83,27 @@ BUGS = {
         'f"{alert.cluster}/{channel}/',
         'f"all/{channel}/',
         test="tests/flow/test_alerts_of_two_clusters.py",
+    ),
+    "the key under which an alert is told names no cluster, and a deployment has two": Bug(
+        "flow.delivery.desk:_name",
+        'f"{alert.cluster}/{channel}/',
+        'f"all/{channel}/',
+        _kinds("lost_alerts"),
+        TWO_CLUSTERS,
+    ),
+    "an alert's id names no cluster": Bug(
+        "flow.alerts.tell:by_fingerprint",
+        'f"{alert.cluster}-{',
+        'f"{',
+        _kinds("crossed_clusters"),
+        range(64, 300, 80),
+    ),
+    "the holds of all clusters are taken for one's own": Bug(
+        "flow.books.budget_holds:every",
+        'HOLD.scan(deps.state, f"{deps.name}/")',
+        "HOLD.scan(deps.state)",
+        _kinds("crossed_clusters"),
+        TWO_CLUSTERS,
     ),
     "an approval is never used up": Bug(
         "flow.memory.brakes:spend_approvals",

@@ -160,6 +160,8 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     stage.pod("c", run_s=7200)
     stage.pass_(60)
     assert stage.world.launches == 2
+    (again,) = {r.id for r in ledger.filed_records(stage.app.state, "local") if r.plan.held} - {record.id}
+    assert any(f"pilotlight approve {again}" in said for said in stage.said)
     with pytest.raises(BadInput, match="already, and decision"):
         brakes.approve(stage.app.state, "local", record.id, {T4: 1}, now)
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 from pilotlight.chaos.scene import START
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
-from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import Seconds
 from pilotlight.world.world import World
 
@@ -33,8 +32,8 @@ class _Forged(NamedTuple):
 class Forgeries:
     """Makes them, and is told of every run that begins and ends; ``broke`` is told of work that was lost to one."""
 
-    def __init__(self, world: World, broke: Callable[[Literal["false_evictions"], str], None]) -> None:
-        self._world, self._broke = world, broke
+    def __init__(self, world: World, cluster: str, broke: Callable[[Literal["false_evictions"], str], None]) -> None:
+        self._world, self._cluster, self._broke = world, cluster, broke
         self._sent: dict[str, list[_Forged]] = {}
         self._on: dict[str, list[str]] = {}
 
@@ -47,7 +46,7 @@ class Forgeries:
         ended = kind in ("preempted", "state-change") or rng.random() < 0.1
         self._sent.setdefault(instance, []).append(_Forged(now_s, None if ended else deadline_s))
         return InterruptionNotice(
-            cluster=EMBEDDED_CLUSTER,
+            cluster=self._cluster,
             instance=instance,
             kind=kind,
             cloud="world",

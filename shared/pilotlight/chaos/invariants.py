@@ -24,6 +24,7 @@ overlong_cordons        a node that takes no pods though nothing is done to it, 
 internal_errors         an answer 500
 ignored_people          a call sent some seconds after a person paused its pool; a node given back within the hour after
                         a person opened it; two decisions that bought by one approval
+crossed_clusters        a record, a message, an alert or a call of another cluster than the one that is worked for
 ======================  ==============================================================================================
 """
 
@@ -67,6 +68,7 @@ Kind = Literal[
     "overlong_cordons",
     "internal_errors",
     "ignored_people",
+    "crossed_clusters",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -97,14 +99,14 @@ still find a lease."""
 class Invariants:
     """Looks on. Its methods are called by the ports, in the order of the effects; from many threads, one at a time."""
 
-    def __init__(self, world: World, policy: Policy, books: Books) -> None:
+    def __init__(self, world: World, policy: Policy, books: Books, cluster: str) -> None:
         self.violations: list[Violation] = []
         self.launched: Counter[str] = Counter()
         self.released: Counter[str] = Counter()
         self.books = books
         self.spend = SpendInvariants(books, policy.budgets)
         self.tellings = Tellings()
-        self.forgeries = Forgeries(world, self.broke)
+        self.forgeries = Forgeries(world, cluster, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
         self.orders = Orders(world, self.purchases, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []

@@ -69,7 +69,7 @@ class Luck:
         self._rates = {port: rng.choice(rates) for port, rates in RATES.items()}
         self.death = rng.choice(DEATHS)
         self._stall, self._unguarded = rng.choice(STALLS), rng.choice(UNGUARDED)
-        self.outages = tuple(_outage(rng, port) for port in RATES if rng.random() < 0.15)
+        self.outages = tuple(outage(rng, port) for port in RATES if rng.random() < 0.15)
 
     def begin(self, rng: Random) -> None:
         """Draw from now on from another generator, as a worker in a process of its own does."""
@@ -103,7 +103,8 @@ class Luck:
         return self._rng.choice(_faults(method, conditional))
 
 
-def _outage(rng: Random, port: Port) -> Outage:
+def outage(rng: Random, port: Port) -> Outage:
+    """One that is drawn."""
     start_s = rng.uniform(0, WITHIN_S)
     return Outage(port, start_s, start_s + rng.uniform(*OUTAGE_S))
 

@@ -10,6 +10,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.invariants import Violation
 from pilotlight.chaos.luck import LEASE_S, Luck
 from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY
@@ -41,7 +42,8 @@ class Play:
         luck.calm()
         self.setting = Setting(0, scene, luck, file)
         self.post = Post(self.setting, Random(0))
-        self.workers = Process(self.setting, 0), Process(self.setting, 1)
+        self._deployment = Deployment((Site(self.setting, self.post),))
+        self.workers = Process(self._deployment, 0), Process(self._deployment, 1)
         self._sent = 0
 
     def tick(self) -> None:
@@ -73,7 +75,7 @@ class Play:
         while self.workers[0].busy:
             self.workers[0].resume()
         self.stop()
-        settle_down(self.setting, self.post, self.setting.store())
+        settle_down(self._deployment)
 
     def stop(self) -> None:
         """End the workers, whatever they are at."""

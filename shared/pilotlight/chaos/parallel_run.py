@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.chaos.baton import Died
+from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.ports import HazardCluster, HazardPools
 from pilotlight.chaos.post import ASIDE, Delivery, Post
@@ -49,8 +50,9 @@ def run(seed: int, deliveries: int) -> Outcome:
         parallel.work()
     finally:
         parallel.end()
-    settle_down(parallel.setting, parallel.post, parallel.setting.store())
-    outcome = Outcome.of(seed, parallel.setting, parallel.delivered, parallel.deaths)
+    deployment = Deployment((Site(parallel.setting, parallel.post),))
+    settle_down(deployment)
+    outcome = Outcome.of(seed, deployment, parallel.delivered, parallel.deaths)
     if not outcome.violations:
         rmtree(folder)
         return outcome

@@ -20,7 +20,6 @@ from pilotlight.facts.policy import ApproveOver
 from pilotlight.facts.workload import PodDemand, Toleration, shape
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import State
-from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world import World
 
@@ -84,8 +83,11 @@ class Orders:
 class People:
     """Does something now and then; ``go_home`` puts all right again, ``agree`` approves whatever waits for it."""
 
-    def __init__(self, world: World, state: State, orders: Orders, purchases: Purchases, rng: Random) -> None:
-        self._world, self._state, self._orders, self._purchases, self._rng = world, state, orders, purchases, rng
+    def __init__(
+        self, world: World, cluster: str, state: State, orders: Orders, purchases: Purchases, rng: Random
+    ) -> None:
+        self._world, self._cluster, self._state = world, cluster, state
+        self._orders, self._purchases, self._rng = orders, purchases, rng
         self._acts = self._open, self._open, self._shut, self._pause, self._resume, self._resume, self.agree
 
     def minute(self) -> None:
@@ -111,7 +113,7 @@ class People:
                     nodes[held.of.pool] = nodes.get(held.of.pool, 0) + held.count
             if nodes:
                 with suppress(BadInput):
-                    brakes.approve(self._state, EMBEDDED_CLUSTER, record.id, nodes, now)
+                    brakes.approve(self._state, self._cluster, record.id, nodes, now)
 
     def _open(self) -> None:
         """Take our mark, or a person's cordon, off a node."""
@@ -126,7 +128,7 @@ class People:
 
     def _only_released(self, node: str) -> bool:
         """Whether it has been marked for its release for so long that everybody can see who opens it."""
-        found = self._state.get(f"mark/{EMBEDDED_CLUSTER}/{node}")
+        found = self._state.get(f"mark/{self._cluster}/{node}")
         owners = msgspec.json.decode(found.value, type=_Mark).owners if found else {}
         now = self._state.now()
         return set(owners) == {"release"} and (now - owners["release"].since).total_seconds() > SEEN_S
@@ -139,14 +141,14 @@ class People:
 
     def _pause(self) -> None:
         pool = self._rng.choice((ALL, *self._world.fleet.pools))
-        brakes.pause(self._state, EMBEDDED_CLUSTER, pool, "a person said so", self._state.now())
+        brakes.pause(self._state, self._cluster, pool, "a person said so", self._state.now())
         self._orders.paused(pool)
 
     def _resume(self) -> None:
         self._take_back(self._rng.choice((ALL, *self._world.fleet.pools)))
 
     def _take_back(self, pool: str) -> None:
-        brakes.resume(self._state, EMBEDDED_CLUSTER, pool)
+        brakes.resume(self._state, self._cluster, pool)
         self._orders.resumed(pool)
 
 

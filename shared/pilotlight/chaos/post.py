@@ -12,6 +12,7 @@ from pilotlight.chaos.setting import REASONS, Setting
 from pilotlight.codec.events import encode_outgoing
 from pilotlight.doorway import Function
 from pilotlight.facts.messages import Outgoing
+from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import Seconds
 from pilotlight.world.world import Change
 
@@ -37,6 +38,7 @@ class Delivery(NamedTuple):
     function: Function
     body: bytes
     attempt: int = 1
+    cluster: str = EMBEDDED_CLUSTER
 
     @property
     def meters(self) -> bool:
@@ -78,7 +80,7 @@ class Post:
     def advance(self, to_s: Seconds) -> None:
         """Let time pass, and let come what comes until then."""
         world = self._setting.world
-        while (next_s := self._next_s()) <= to_s:
+        while (next_s := self.next_s()) <= to_s:
             world.advance(next_s)
             self._come()
         world.advance(to_s)
@@ -98,10 +100,10 @@ class Post:
 
     def until_next_s(self) -> Seconds:
         """How long it is until something comes, if nobody does anything."""
-        nexts = [self._next_s(), *(d.due_s for d in self._inbox[:1])]
+        nexts = [self.next_s(), *(d.due_s for d in self._inbox[:1])]
         return max(0.0, min(nexts) - self._setting.world.now_s)
 
-    def _next_s(self) -> Seconds:
+    def next_s(self) -> Seconds:
         """When the next job, tick or late request comes."""
         late_s = self._setting.next_late_s()
         jobs = self._setting.scene.jobs[self._jobs : self._jobs + 1]
@@ -164,4 +166,4 @@ class Post:
         with self._lock:
             self._order += 1
             due_s = self._setting.world.now_s + delay_s
-            heappush(self._inbox, Delivery(due_s, self._order, function, body, attempt))
+            heappush(self._inbox, Delivery(due_s, self._order, function, body, attempt, self._setting.cluster))

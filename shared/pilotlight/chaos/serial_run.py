@@ -5,18 +5,18 @@ A worker may stand still for ten leases before a call, before its answer, or whi
 one that does not is waited for no longer than ``STALL_S``.
 """
 
+from collections import Counter
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pilotlight.chaos.baton import Worker
+from pilotlight.chaos.deployment import Deployment, drawn_deployment
 from pilotlight.chaos.invariants import Violation
 from pilotlight.chaos.luck import LEASE_S
-from pilotlight.chaos.people import People, with_people
 from pilotlight.chaos.ports import ON_ITS_WAY
-from pilotlight.chaos.post import ASIDE, Delivery, Post
-from pilotlight.chaos.setting import HEADERS, Setting, drawn
+from pilotlight.chaos.post import ASIDE, Delivery
+from pilotlight.chaos.setting import HEADERS
 from pilotlight.chaos.settle_down import settle_down
 from pilotlight.ports import CALL_S
 from pilotlight.units import Seconds
@@ -39,17 +39,18 @@ class Outcome(NamedTuple):
     apart: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
-    def of(seed: int, setting: Setting, deliveries: int, deaths: int) -> "Outcome":
-        """What became of a setting."""
+    def of(seed: int, deployment: Deployment, deliveries: int, deaths: int) -> "Outcome":
+        """What became of a run's clusters."""
+        settings = [site.setting for site in deployment.sites]
         return Outcome(
             seed=seed,
-            violations=tuple(setting.invariants.violations),
+            violations=tuple(violation for setting in settings for violation in setting.invariants.violations),
             deliveries=deliveries,
             deaths=deaths,
-            launches=setting.world.launches,
-            jobs=len(setting.scene.jobs),
-            lines=tuple(setting.lines),
-            apart=tuple(setting.invariants.apart.items()),
+            launches=sum(setting.world.launches for setting in settings),
+            jobs=sum(len(setting.scene.jobs) for setting in settings),
+            lines=tuple(deployment.first.lines),
+            apart=tuple(sum((setting.invariants.apart for setting in settings), Counter()).items()),
         )
 
 
@@ -61,25 +62,20 @@ def run(seed: int, deliveries: int) -> Outcome:
             serial.go()
         finally:
             serial.end()
-        settle_down(serial.setting, serial.post, serial.setting.store(), serial.people)
-    return Outcome.of(seed, serial.setting, serial.delivered, serial.deaths)
+        settle_down(serial.deployment)
+    return Outcome.of(seed, serial.deployment, serial.delivered, serial.deaths)
 
 
 class SerialRun:
     """The director: everything that happens is one of its choices."""
 
     def __init__(self, seed: int, deliveries: int, file: Path) -> None:
-        self._rng, scene, luck = drawn(seed, deliveries)
-        rng = Random(f"people/{seed}")
-        self.setting = Setting(seed, with_people(scene, rng), luck, file)
+        self._rng, self.deployment = drawn_deployment(seed, deliveries, file)
+        self.setting = self.deployment.first
         self.delivered = 0
         self.deaths = 0
-        self._left = deliveries
-        self._workers = [Process(self.setting, n) for n in range(len(scene.skews))]
-        self.post = Post(self.setting, self._rng)
-        world, seen = self.setting.world, self.setting.invariants
-        self.people = People(world, self.setting.store(), seen.orders, seen.purchases, rng)
-        self.post.on_minute.append(self.people.minute)
+        self._left = deliveries * len(self.deployment.sites)
+        self._workers = [Process(self.deployment, n) for n in range(len(self.setting.scene.skews))]
 
     def go(self) -> None:
         """Until every delivery has been made and every worker is done or dead."""
@@ -92,24 +88,24 @@ class SerialRun:
             worker.end()
 
     def _step(self) -> None:
-        now_s = self.setting.world.now_s
+        now_s, due = self.deployment.now_s, self.deployment.due
         busy = [w for w in self._workers if w.busy and w.until_s <= now_s]
         free = [w for w in self._workers if not w.busy] if self._left else []
-        if free and self.post.due and (not busy or self._rng.random() < 0.3):
-            self._deliver(self._rng.choice(free), self.post.take())
+        if free and due and (not busy or self._rng.random() < 0.3):
+            self._deliver(self._rng.choice(free), (self._rng.choice(due) if due[1:] else due[0]).take())
         elif busy:
             self._turn(self._rng.choice(busy))
             if self._rng.random() < 0.2:
                 self._pass(self._rng.expovariate(1 / 4))
         else:
-            self._pass(self.post.until_next_s() if self._left and not self.post.due else STALL_S)
+            self._pass(self.deployment.until_next_s() if self._left and not due else STALL_S)
 
     def _turn(self, process: "Process") -> None:
-        if self._rng.random() < self.setting.luck.death:
+        if self._rng.random() < process.at_work_for.luck.death:
             self.deaths += 1
             self.setting.say(f"{process.name} dies before {process.at}")
             process.kill()
-            self.setting.invariants.died(process.name)
+            self.deployment.died(process.name)
             self._again(process)
         else:
             process.resume()
@@ -119,40 +115,43 @@ class SerialRun:
 
     def _stall(self, process: "Process") -> None:
         """It may stand still where it is now, while the others go on."""
-        luck, now_s = self.setting.luck, self.setting.world.now_s
+        at = process.at_work_for
+        luck, now_s = at.luck, at.world.now_s
         if process.at.endswith(ON_ITS_WAY):
             stall_s = luck.drip_s(self._rng)
             if stall_s > CALL_S:
-                self.setting.invariants.unguarded(process.name, process.at)
+                at.invariants.unguarded(process.name, process.at)
         else:
             stall_s = luck.stall_s(self._rng) if process.busy else 0.0
         process.until_s = now_s + stall_s
         if process.at.startswith("deliver ") and stall_s > LEASE_S / 2:
-            self.setting.invariants.tellings.overslept.add(process.name)
+            at.invariants.tellings.overslept.add(process.name)
         if stall_s > STALL_S:
             self.setting.say(f"{process.name} stands still for {stall_s:.1f} s before {process.at}")
 
     def _again(self, process: "Process") -> None:
         if process.delivery is not None:
-            self.post.again(process.delivery)
+            self.deployment.of(process.delivery).post.again(process.delivery)
 
     def _deliver(self, process: "Process", delivery: Delivery) -> None:
         self.delivered += 1
         self._left -= delivery.function not in ASIDE
-        self.setting.say(f"{process.name} receives {delivery.function} (attempt {delivery.attempt})")
+        at = self.deployment.of(delivery).setting
+        at.say(f"{process.name} receives {delivery.function} (attempt {delivery.attempt})")
         process.receive(delivery)
 
     def _pass(self, seconds: Seconds) -> None:
         """Let time pass, no further than a worker may stand."""
-        to_s = self.setting.world.now_s + seconds
-        self.post.advance(min([to_s, *(max(w.until_s, w.since_s + STALL_S) for w in self._workers if w.busy)]))
+        to_s = self.deployment.now_s + seconds
+        self.deployment.advance(min([to_s, *(max(w.until_s, w.since_s + STALL_S) for w in self._workers if w.busy)]))
 
 
 class Process(Worker):
     """A worker with its app: after a death a new one is made."""
 
-    def __init__(self, setting: Setting, index: int) -> None:
-        self._setting, self._index = setting, index
+    def __init__(self, deployment: Deployment, index: int) -> None:
+        self._deployment, self._index = deployment, index
+        self.at_work_for = deployment.first
         self._app: App | None = None
         self.delivery: Delivery | None = None
         self.status = 0
@@ -162,11 +161,12 @@ class Process(Worker):
     def receive(self, delivery: Delivery) -> None:
         """Begin a delivery."""
         self.delivery, self.status = delivery, 0
-        self.since_s = self.began_s = self._setting.world.now_s
+        self.at_work_for = self._deployment.of(delivery).setting
+        self.since_s = self.began_s = self._deployment.now_s
         self.start(self._handle)
 
     def resume(self) -> None:
-        self.since_s = self._setting.world.now_s
+        self.since_s = self._deployment.now_s
         super().resume()
 
     def kill(self) -> None:
@@ -175,14 +175,14 @@ class Process(Worker):
 
     def _handle(self) -> None:
         if self._app is None:
-            self._app = self._setting.app(self._index, self.pause)
-        delivery = self.delivery
+            self._app = self._deployment.app(self._index, self.pause, lambda: self.delivery)
+        delivery, at = self.delivery, self.at_work_for
         assert delivery is not None
         answer = self._app.receive(delivery.function, delivery.body, HEADERS)
         self.pause("answer")
         self.status = answer.status
-        self._setting.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
+        at.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
         if answer.status == 200 and delivery.meters:
-            self._setting.invariants.spend.looked(self.began_s, self._setting.world.now_s)
+            at.invariants.spend.looked(self.began_s, at.world.now_s)
         if answer.status == 500:
-            self._setting.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")
+            at.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")

@@ -53,13 +53,22 @@ class SkewedClock:
 class Setting:
     """One world, one store file, its invariants with their books."""
 
-    def __init__(self, seed: int, scene: Scene, luck: Luck, file: Path, clock: WorldClock | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        scene: Scene,
+        luck: Luck,
+        file: Path,
+        clock: WorldClock | None = None,
+        cluster: str = EMBEDDED_CLUSTER,
+    ) -> None:
+        self.cluster = cluster
         self.scene = scene
         self.luck = luck
         books = Books(scene.policy)
         faults = _with_notice(scene.faults, seed)
         self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=self._log)
-        self.invariants = Invariants(self.world, scene.policy, books)
+        self.invariants = Invariants(self.world, scene.policy, books, cluster)
         self.lines: list[str] = []
         self.outages = luck.outages
         """While a port answers nothing, budgets may be passed by what is lit."""
@@ -118,7 +127,8 @@ class Setting:
 
     def say(self, line: str) -> None:
         """A line of the log."""
-        self.lines.append(f"{self.world.now_s:9.1f} {line}")
+        where = "" if self.cluster == EMBEDDED_CLUSTER else f"{self.cluster}: "
+        self.lines.append(f"{self.world.now_s:9.1f} {where}{line}")
 
     def submit(self, index: int) -> None:
         """Create the pods of one of the scene's jobs."""
@@ -131,7 +141,7 @@ class Setting:
         """The body of an event about a job's first pod."""
         demand = self.world.pending[job].demands[0]
         event = PodPending(
-            cluster=EMBEDDED_CLUSTER,
+            cluster=self.cluster,
             namespace=demand.namespace,
             name=demand.name,
             uid=demand.uid,
@@ -145,7 +155,7 @@ class Setting:
         doomed_s = self.world.nodes[instance].doomed_s
         deadline = None if doomed_s is None else self.world.moment(doomed_s)
         event = InterruptionNotice(
-            cluster=EMBEDDED_CLUSTER,
+            cluster=self.cluster,
             instance=instance,
             kind="rebalance" if deadline is None else "spot-interruption",
             cloud="world",
@@ -160,13 +170,13 @@ class Setting:
 
     def tick(self, what: What, identity: str) -> bytes:
         """The body of a schedule's tick."""
-        tick = Tick(cluster=EMBEDDED_CLUSTER, what=what, identity=identity, at=self.world.clock.now())
+        tick = Tick(cluster=self.cluster, what=what, identity=identity, at=self.world.clock.now())
         return encode(tick, id=f"{what}-{identity}")
 
     def refusal(self, pool: str, reason: Reason, identity: str) -> bytes:
         """The body of a cloud's word, later than its answer, that it could not launch what a pool asked for."""
         said = CapacityFailed(
-            cluster=EMBEDDED_CLUSTER,
+            cluster=self.cluster,
             group=pool,
             reason=reason,
             message="it could not be launched",
@@ -178,7 +188,7 @@ class Setting:
     def spending(self, threshold: float | None, identity: str) -> bytes:
         """The body of what a cloud says of its own budget."""
         said = BudgetNotice(
-            cluster=EMBEDDED_CLUSTER,
+            cluster=self.cluster,
             budget="cloud",
             cost="80.00",
             limit="100.00",
@@ -191,7 +201,7 @@ class Setting:
         return encode(said, id=identity)
 
 
-def drawn(seed: int, deliveries: int) -> tuple[Random, Scene, Luck]:
+def drawn(seed: int | str, deliveries: int) -> tuple[Random, Scene, Luck]:
     """A seed's generator, setting and faults."""
     rng = Random(seed)
     return rng, draw(rng, jobs=max(3, deliveries // 3), over_s=deliveries * 10.0), Luck(rng)

@@ -4,12 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.chaos.people import People
-from pilotlight.chaos.post import Post
+from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
 from pilotlight.ports import CALL_S, State
-from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
 
@@ -26,44 +24,68 @@ BOUND_S = 36 * HOUR
 """All must be quiet so long after the last fault; with budgets, a day later for each job: one may use up a day's."""
 
 
-def settle_down(setting: Setting, post: Post, state: State, people: People | None = None) -> None:
+def settle_down(deployment: Deployment) -> None:
     """Let time pass, with ticks a minute, until nothing is left to do and to tell; count what remains."""
+    for site in deployment.sites:
+        _begin(site)
+    end_s = deployment.now_s + BOUND_S + max(map(_bound_s, deployment.sites))
+    state, app = deployment.first.store(), deployment.app(0, _go_on, lambda: None)
+    n, slow_s = 0, SLOW_TICK_S
+    while deployment.now_s < end_s and not (n and all(_settled(site, state) for site in deployment.sites)):
+        n += 1
+        before, again = _done(deployment), []
+        for site in deployment.sites:
+            again.append(_ticks(site, app, state, n))
+        _advance(deployment, _next_s(deployment, min((when for when in again if when), default=None), slow_s))
+        slow_s = min(2 * slow_s, SLOWEST_TICK_S) if before == _done(deployment) else SLOW_TICK_S
+    for site in deployment.sites:
+        _count(site.setting, state)
+        site.setting.invariants.finish()
+
+
+def _begin(site: Site) -> None:
+    """Faults stop and people go home; what is on its way arrives."""
+    setting = site.setting
     setting.luck.calm()
     setting.say("the faults stop")
-    if people is not None:
-        people.go_home()
-    world, scene = setting.world, setting.scene
-    world.advance(world.now_s + CALL_S)
+    if site.people is not None:
+        site.people.go_home()
+    setting.world.advance(setting.world.now_s + CALL_S)
     setting.arrive()
-    end_s = world.now_s + BOUND_S + (len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0)
-    app = setting.app(0, _go_on)
-    n, slow_s = 0, SLOW_TICK_S
-    while world.now_s < end_s and not (n and _settled(setting, post, state)):
-        n += 1
-        if people is not None:
-            people.agree()
-        before = world.launches, world.terminations, len(world.finished)
-        world.advance(_next_s(setting, _ticks(setting, app, post, state, n), slow_s))
-        idle = before == (world.launches, world.terminations, len(world.finished))
-        slow_s = min(2 * slow_s, SLOWEST_TICK_S) if idle else SLOW_TICK_S
-    _count(setting, state)
-    setting.invariants.finish()
+
+
+def _bound_s(site: Site) -> Seconds:
+    scene = site.setting.scene
+    return len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0
+
+
+def _done(deployment: Deployment) -> list[tuple[int, int, int]]:
+    worlds = [site.setting.world for site in deployment.sites]
+    return [(world.launches, world.terminations, len(world.finished)) for world in worlds]
+
+
+def _advance(deployment: Deployment, to_s: Seconds) -> None:
+    for site in deployment.sites:
+        site.setting.world.advance(to_s)
 
 
 def _go_on(call: str) -> None:
     """Nobody waits and nobody dies any more."""
 
 
-def _ticks(setting: Setting, app: App, post: Post, state: State, n: int) -> datetime | None:
+def _ticks(site: Site, app: App, state: State, n: int) -> datetime | None:
     """Every schedule's tick, and what is to be told; when the soonest of them asks to look again."""
-    name, again = f"quiet{n}", []
+    setting, name = site.setting, f"quiet{n}"
+    again = []
+    if site.people is not None:
+        site.people.agree()
     for function, what in _SCHEDULES:
         again.append(_receive(setting, app, function, setting.tick(what, name)))
     setting.invariants.spend.looked(setting.world.now_s, setting.world.now_s)
-    for delivery in post.left():
+    for delivery in site.post.left():
         again.append(_receive(setting, app, delivery.function, delivery.body))
     again.append(_receive(setting, app, "alert_fanout", setting.tick("alerts", name)))
-    setting.invariants.look_around(_room(state, f"rescue/{EMBEDDED_CLUSTER}/"))
+    setting.invariants.look_around(_room(state, f"rescue/{setting.cluster}/"))
     return min((at for at in again if at), default=None)
 
 
@@ -78,21 +100,20 @@ def _receive(setting: Setting, app: App, function: Function, body: bytes) -> dat
     return datetime.fromisoformat(again) if again else None
 
 
-def _next_s(setting: Setting, again: datetime | None, slow_s: Seconds) -> Seconds:
+def _next_s(deployment: Deployment, again: datetime | None, slow_s: Seconds) -> Seconds:
     """The next minute at which something could be different, at the latest ``slow_s`` on."""
-    world = setting.world
-    soonest = [world.now_s + slow_s]
-    if (event_s := world.next_event_s()) is not None:
-        soonest.append(event_s)
+    now_s, start = deployment.now_s, deployment.first.world.clock.start
+    events = [site.setting.world.next_event_s() for site in deployment.sites]
+    soonest = [now_s + slow_s, *(event_s for event_s in events if event_s is not None)]
     if again is not None:
-        soonest.append((again - world.clock.start).total_seconds() + 1)
-    return max(world.now_s + TICK_S, min(soonest))
+        soonest.append((again - start).total_seconds() + 1)
+    return max(now_s + TICK_S, min(soonest))
 
 
-def _settled(setting: Setting, post: Post, state: State) -> bool:
-    world = setting.world
+def _settled(site: Site, state: State) -> bool:
+    setting, world = site.setting, site.setting.world
     served = not world.running and not _unserved(setting) and not world.nodes
-    return served and not post.tells and not _held(state) and not state.scan("waiting/").items
+    return served and not site.post.tells and not _held(setting, state) and not state.scan("waiting/").items
 
 
 def _unserved(setting: Setting) -> list[tuple[str, bool]]:
@@ -112,24 +133,24 @@ def _count(setting: Setting, state: State) -> None:
         for what in setting.invariants.books.passed(setting.world.now_s):
             broke("cap_overruns", what)
     for what in (
-        *_held(state),
-        *setting.invariants.books.settled_wrongly(_room(state, f"cap/{EMBEDDED_CLUSTER}/"), setting.world.now_s),
+        *_held(setting, state),
+        *setting.invariants.books.settled_wrongly(_room(state, f"cap/{setting.cluster}/"), setting.world.now_s),
     ):
         broke("leaked_holds", what)
-    parts, whole = (_room(state, f"{room}/{EMBEDDED_CLUSTER}/") for room in ("metering", "meter"))
+    parts, whole = (_room(state, f"{room}/{setting.cluster}/") for room in ("metering", "meter"))
     for what in setting.invariants.spend.miscounted(parts, whole, setting.world.now_s):
         broke("miscounted_dollars", what)
-    for key in _room(state, f"waiting/{EMBEDDED_CLUSTER}/"):
+    for key in _room(state, f"waiting/{setting.cluster}/"):
         broke("lost_alerts", f"{key} still waits when all is quiet")
 
 
-def _held(state: State) -> list[str]:
+def _held(setting: Setting, state: State) -> list[str]:
     """What the store still holds: capacity in flight, open records, dollars."""
-    out = [f"{key} is still in flight" for key, _ in state.scan(f"inflight/{EMBEDDED_CLUSTER}/").items]
-    out += [f"{key} is still open" for key, _ in state.scan(f"open/{EMBEDDED_CLUSTER}/").items]
-    out += [f"{key} is still at work" for key, _ in state.scan(f"rescue/{EMBEDDED_CLUSTER}/").items]
-    out += [f"{key} is still held" for key, _ in state.scan(f"hold/{EMBEDDED_CLUSTER}/").items]
-    for key, value in _room(state, f"cap/{EMBEDDED_CLUSTER}/").items():
+    out = [f"{key} is still in flight" for key, _ in state.scan(f"inflight/{setting.cluster}/").items]
+    out += [f"{key} is still open" for key, _ in state.scan(f"open/{setting.cluster}/").items]
+    out += [f"{key} is still at work" for key, _ in state.scan(f"rescue/{setting.cluster}/").items]
+    out += [f"{key} is still held" for key, _ in state.scan(f"hold/{setting.cluster}/").items]
+    for key, value in _room(state, f"cap/{setting.cluster}/").items():
         held = msgspec.json.decode(value, type=_Held).held
         if held:
             out.append(f"{key} still holds {held}")

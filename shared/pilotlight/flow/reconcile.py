@@ -58,7 +58,7 @@ def _answers_again(deps: Deps) -> None:
             resolved=True,
             at=now,
         )
-        send(deps, (alert_out(alert, f"silent-{since:.0f}.over"),))
+        send(deps, (alert_out(alert, f"{deps.name}-silent-{since:.0f}.over"),))
     SILENT.delete(deps.state, deps.name)
 
 
@@ -86,4 +86,4 @@ def _silence(deps: Deps, failed: Retry | Denied) -> None:
         how="check the API server, the cloud's API and their credentials",
         at=deps.now(),
     )
-    send(deps, (alert_out(alert, f"silent-{since:.0f}"),))
+    send(deps, (alert_out(alert, f"{deps.name}-silent-{since:.0f}"),))

@@ -4,7 +4,7 @@ import hashlib
 
 from pilotlight.errors import Corrupt
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.alerts.tell import alert_out, send
+from pilotlight.flow.alerts.tell import by_fingerprint, send
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
 
@@ -26,4 +26,4 @@ def tell_corrupt(deps: Deps, problem: Corrupt) -> None:
         how="pilotlight state export, mend the record, pilotlight state import --replace",
         at=deps.clock.now(),
     )
-    send(deps, (alert_out(alert, fingerprint.replace("/", "-")),))
+    send(deps, (by_fingerprint(alert),))

@@ -2,7 +2,7 @@
 
 from pilotlight.codec.records import Mark
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.alerts.tell import alert_out
+from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.units import Seconds
@@ -15,7 +15,7 @@ def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
     """
     if was_noticed(deps, alert.fingerprint):
         return False
-    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
+    deps.outbox.publish([by_fingerprint(alert)])
     NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
     return True
 

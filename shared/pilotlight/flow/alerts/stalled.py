@@ -3,7 +3,7 @@
 from pilotlight.errors import Corrupt
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.corrupt import tell_corrupt
-from pilotlight.flow.alerts.tell import alert_out, send
+from pilotlight.flow.alerts.tell import by_fingerprint, send
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
 
@@ -27,4 +27,4 @@ def tell_stalled(deps: Deps, tick: Tick, problem: Exception, why: str) -> None:
         how="the function's log; pilotlight check POLICY, pilotlight doctor",
         at=deps.clock.now(),
     )
-    send(deps, (alert_out(alert, fingerprint.replace("/", "-")),))
+    send(deps, (by_fingerprint(alert),))

@@ -9,6 +9,7 @@ import msgspec
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
+from pilotlight.flow.alerts.not_done import allowed, not_done
 from pilotlight.flow.alerts.unmet_demand import mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -41,14 +42,17 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
                 out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
         if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
             change = _change(deps, call, step.count, record)
-            alert = _not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
+            alert = not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
             out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
+    for n, alert in enumerate(allowed(record)):
+        if ledger.was_told(deps.state, deps.name, alert.fingerprint):
+            out.append(alert_out(alert, f"{record.id}.a{n}.over"))
     for n, held in enumerate(record.plan.held):
         if held.code != "settling":
             change = _change(deps, held.of, held.count, record)
             ended = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
-            alert = _not_done(change, ended, held.call, held.target, why, worth(deps, held.of, held.count))
+            alert = not_done(change, ended, held.call, held.target, why, worth(deps, held.of, held.count))
             out += _news(deps, alert, f"{record.id}.h{n}.{ended}")
     for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
         out += _news(deps, alert, f"{record.id}.w{n}")
@@ -161,6 +165,11 @@ def alert_out(alert: Alert, id: str) -> Outgoing:
     return _outgoing(alert, "alerts", alert.fingerprint, id)
 
 
+def by_fingerprint(alert: Alert, more: str = "") -> Outgoing:
+    """The same under an id of its cluster and fingerprint: two clusters may tell the same."""
+    return alert_out(alert, f"{alert.cluster}-{alert.fingerprint.replace('/', '-')}{more}")
+
+
 def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
     data = msgspec.Raw(msgspec.json.encode(message))
     return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
@@ -199,37 +208,7 @@ def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: "Worth")
     )
 
 
-def _not_done(
-    change: CapacityChanged, ended: str, call: Literal["grow", "release"], target: str, note: str, in_all: "Worth"
-) -> Alert:
-    """What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
-    said = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not", "kept": "could not"}
-    return Alert(
-        cluster=change.cluster,
-        kind=f"capacity-{ended}",
-        severity="info" if ended == "advised" else "warning",
-        fingerprint=f"{ended}/{call}/{change.pool}/{target}",
-        what=f"{said[ended]} {call} pool {change.pool} ({target})",
-        why=f"{change.why}; {note}",
-        next=_NEXT[ended],
-        how=f"pilotlight why {change.decision}",
-        usd_per_hour=change.usd_per_hour,
-        usd=in_all.usd if call == "grow" else "",
-        subject=f"pool {change.pool}",
-        decision=change.decision,
-        at=change.at,
-    )
-
-
-_NEXT = {
-    "grow": "the pods bind when the node is ready",
-    "release": "nothing to do",
-    "advised": "set the pool's mode to act",
-    "stopped": "tried again at every look, until the brake lets it through",
-    "kept": "tried again at every look; it is paid for meanwhile",
-    "denied": "another offering is tried",
-    "undone": "looked at again at once",
-}
+_NEXT = {"grow": "the pods bind when the node is ready", "release": "nothing to do"}
 
 
 def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) -> tuple[Outgoing, ...]:

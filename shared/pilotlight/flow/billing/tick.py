@@ -16,7 +16,7 @@ from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.once import tell_once, was_noticed
-from pilotlight.flow.alerts.tell import alert_out
+from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.billing import bill, meter
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.books import accounts, ladder
@@ -134,7 +134,7 @@ def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     if not new:
         return
     alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
-    deps.outbox.publish([alert_out(alert, alert.fingerprint.replace("/", "-"))])
+    deps.outbox.publish([by_fingerprint(alert)])
     for one in new:
         NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
 

@@ -17,7 +17,7 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
-from pilotlight.flow.alerts.tell import alert_out
+from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.billing import LADDER
@@ -44,7 +44,7 @@ def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
         told += _changes(deps, before, after, one, now)
         now_at[one.meter.budget.name] = after
     kept = {budget.name for budget in deps.policy.budgets}
-    alerts = tuple(alert_out(alert, _id(alert, now)) for alert in told)
+    alerts = tuple(by_fingerprint(alert, f"-{now:%Y%m%dT%H%M%S}") for alert in told)
     new = Ladder(rungs={n: r for n, r in now_at.items() if n in kept}, untold=(*standing.untold, *alerts))
     if new != standing:
         try:
@@ -53,10 +53,6 @@ def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
             return ()  # Another tick is at it; this one's figures are no newer.
     _send(deps, new, version)
     return tuple(alert.what for alert in told)
-
-
-def _id(alert: Alert, now: datetime) -> str:
-    return f"{alert.fingerprint.replace('/', '-')}-{now:%Y%m%dT%H%M%S}"
 
 
 def _send(deps: Deps, ladder: Ladder, version: int) -> None:

@@ -1,0 +1,64 @@
+"""What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from pilotlight.facts.decisions import Record
+from pilotlight.facts.messages import Alert, CapacityChanged
+
+if TYPE_CHECKING:
+    from pilotlight.flow.alerts.worth import Worth
+
+Call = Literal["grow", "release"]
+
+_SAID = {"advised": "would", "stopped": "may not", "denied": "could not", "undone": "did not", "kept": "could not"}
+_NEXT = {
+    "advised": "set the pool's mode to act",
+    "stopped": "tried again at every look, until the brake lets it through",
+    "kept": "tried again at every look; it is paid for meanwhile",
+    "denied": "another offering is tried",
+    "undone": "looked at again at once",
+}
+
+
+def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note: str, in_all: "Worth") -> Alert:
+    """The alert of a call that was not made, or not carried out; ``note`` says why not."""
+    return Alert(
+        cluster=change.cluster,
+        kind=f"capacity-{ended}",
+        severity="info" if ended == "advised" else "warning",
+        fingerprint=_cause(ended, call, change.pool, target),
+        what=f"{_SAID[ended]} {call} pool {change.pool} ({target})",
+        why=f"{change.why}; {note}",
+        next=_NEXT[ended],
+        how=f"pilotlight why {change.decision}",
+        usd_per_hour=change.usd_per_hour,
+        usd=in_all.usd if call == "grow" else "",
+        subject=f"pool {change.pool}",
+        decision=change.decision,
+        at=change.at,
+    )
+
+
+def allowed(record: Record) -> Iterator[Alert]:
+    """The end of what waited for an approval that is used up now: whatever waits for another is news again."""
+    for buy in record.plan.buys:
+        if buy.approval:
+            yield Alert(
+                cluster=record.cluster,
+                kind="capacity-stopped",
+                severity="warning",
+                fingerprint=_cause("stopped", "grow", buy.pool, buy.offering),
+                what=f"an approval let pool {buy.pool} ({buy.offering}) grow",
+                why=f"decision {buy.approval} was approved, and that is used up",
+                next="what needs an approval is asked for again",
+                how=f"pilotlight why {record.id}",
+                subject=f"pool {buy.pool}",
+                resolved=True,
+                decision=record.id,
+                at=record.at,
+            )
+
+
+def _cause(ended: str, call: Call, pool: str, target: str) -> str:
+    return f"{ended}/{call}/{pool}/{target}"
