@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.cli.main import build
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Failed
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 
@@ -55,6 +55,14 @@ def test_a_job_that_waits_days_for_stock_is_served_in_the_end(trace: str) -> Non
     result = json.loads(shown)
     assert code == 0
     assert (result["launches"], result["wait_s"]["max"] > 3600) == (1, True)
+
+
+def test_a_run_that_leaves_a_job_fails_and_says_why(trace: str, tmp_path: Path) -> None:
+    """A policy under which a job never gets a node fails the replay, after its figures are told."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\npools: {t4: {instance_type: g4dn.xlarge}}\ncaps: {usd_per_hour: 0.1}\n")
+    with pytest.raises(Failed, match=r"1 of 1 jobs did not finish \(1 of them: .*\$0.1"):
+        replay(trace, "--policy", str(policy), "--json")
 
 
 @pytest.mark.parametrize(

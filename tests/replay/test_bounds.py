@@ -33,6 +33,7 @@ def job(gpus: int, *models: str, hours: float = 1, start: float = 0, milli: int 
         ("openb_dev", "6109.41", "8074.39"),
         ("philly_small_dev", "37527.61", "38869.54"),
         ("philly_short_dev", "33253.37", "33253.37"),
+        ("dlrm_dev", "209801.88", "209801.88"),
     ],
 )
 def test_the_recorded_traces_have_their_golden_bounds(shelf: Path, trace: str, fluid: str, integral: str) -> None:
@@ -66,8 +67,9 @@ def test_small_traces_have_the_bounds_of_pencil_and_paper(jobs: list[Job], fluid
 
 
 def test_spot_has_its_own_bounds() -> None:
-    """The bound is in the prices of what is bought."""
-    assert bounds([job(1, "A10G")], CATALOG, "spot").integral == Decimal("0.35")
+    """The bound is in the prices of what is bought, with that at on-demand prices beside it."""
+    got = bounds([job(1, "A10G")], CATALOG, "spot")
+    assert (got.integral, got.on_demand) == (Decimal("0.35"), Decimal("1.01"))
 
 
 def test_a_job_that_no_type_holds_is_bad_input() -> None:

@@ -1,6 +1,7 @@
 """Pilotlight over a trace: figures that a stranger recomputes from the log, and the rules of a replay."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from log_audit import Books
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.policy import Caps, Policy, PoolPolicy
+from pilotlight.facts.policy import Budget, Caps, Policy, PoolPolicy
 from pilotlight.facts.trace import Job
 from pilotlight.replay import run as replay_run
 from pilotlight.replay.bounds import bounds
@@ -50,6 +51,11 @@ def day() -> tuple[Job, ...]:
 def default_policy() -> Policy:
     """The example policy as a replay without --policy takes it."""
     return msgspec.structs.replace(read_policy(EXAMPLE.read_text(), EXAMPLE.name), pools={}, schedules=(), caps=Caps())
+
+
+def with_pools(**pools: PoolPolicy) -> Policy:
+    """The default policy with these pools."""
+    return msgspec.structs.replace(default_policy(), pools=pools)
 
 
 def replayed(
@@ -167,17 +173,62 @@ def test_a_gang_starts_on_all_its_nodes_at_once(catalog: Catalog) -> None:
 
 
 def test_a_job_that_nothing_can_hold_is_left(catalog: Catalog) -> None:
-    """A job whose model no pool of the policy has never starts; the rest run, and the run ends."""
-    policy = msgspec.structs.replace(default_policy(), pools={"t4": PoolPolicy(instance_type="g4dn.xlarge")})
-    outcome = replayed([job(1, 0, models=("V100",)), job(2, 0)], catalog, policy=policy).outcome
-    assert outcome.left == ("j1",)
-    assert outcome.result.jobs_done == 1
+    """A job whose model no pool of the policy has never starts and is told with its reason; the rest run."""
+    policy = with_pools(t4=PoolPolicy(instance_type="g4dn.xlarge"))
+    result = replayed([job(1, 0, models=("V100",)), job(2, 0)], catalog, policy=policy).outcome.result
+    assert (result.jobs_done, result.finished) == (1, False)
+    (left,) = result.unfinished
+    assert left.jobs == 1
+    assert "no pool" in left.why
+
+
+def test_a_limit_that_keeps_a_job_from_ever_running_is_its_reason(catalog: Catalog) -> None:
+    """A cap that a gang can never fit ends the run, with every node it lit given back in the log."""
+    policy = msgspec.structs.replace(with_pools(big=PoolPolicy(instance_type="p4d.24xlarge")), caps=Caps(gpus=8))
+    log: list[dict[str, Any]] = []
+    result = replayed([job(1, 0, gpus=16), job(2, 0, gpus=8)], catalog, policy=policy, log=log).outcome.result
+    assert [(u.jobs, "GPUs" in u.why) for u in result.unfinished] == [(1, True)]
+    assert [r["node"] for r in log if r["event"] == "launch"] == [r["node"] for r in log if r["event"] == "terminate"]
+
+
+def test_a_budget_that_never_suffices_ends_the_run(catalog: Catalog) -> None:
+    """A daily budget smaller than any job is no reason to wait for ever for a better day."""
+    budget = Budget(name="tiny", usd=Decimal("0.01"), period="day")
+    policy = msgspec.structs.replace(default_policy(), budgets=(budget,))
+    result = replayed([job(1, 0)], catalog, policy=policy).outcome.result
+    assert [(u.jobs, "tiny" in u.why) for u in result.unfinished] == [(1, True)]
+
+
+@pytest.mark.parametrize("name", ["policies/cost", "policies/balanced", "policies/performance", "examples/policy"])
+def test_the_policies_that_are_shipped_serve_every_job(name: str, day: tuple[Job, ...], catalog: Catalog) -> None:
+    """The pods of a replay bear the taints of the policy's pools, as those of a cluster with such pools do."""
+    path = ROOT / f"{name}.yaml"
+    log: list[dict[str, Any]] = []
+    result = replayed(day[:300], catalog, policy=read_policy(path.read_text(), path.name), log=log).outcome.result
+    assert result.jobs_done == 300
+    assert result.terminations == result.launches == sum(r["event"] == "terminate" for r in log)
+
+
+def test_the_preset_for_cost_is_worth_its_name(shelf: Path, catalog: Catalog) -> None:
+    """On four days of openb it pays less than the balanced one and waits at most four times as long."""
+    jobs = window(read_trace(shelf / "traces" / "openb_dev.csv.gz"), 0, 4)
+    policies = (ROOT / "policies" / f"{name}.yaml" for name in ("cost", "balanced"))
+    cost, balanced = (
+        replayed(jobs, catalog, policy=read_policy(p.read_text(), p.name)).outcome.result for p in policies
+    )
+    assert cost.cost_usd <= balanced.cost_usd
+    assert cost.wait_s.mean <= 4 * balanced.wait_s.mean
+
+
+def test_a_job_is_narrowed_to_a_type_that_the_policy_has(catalog: Catalog) -> None:
+    """Where the cheapest type has no pool, the cheapest of those that have one is meant."""
+    policy = with_pools(v100=PoolPolicy(instance_type="p3.2xlarge"))
+    assert replayed([job(1, 0, models=("T4", "V100"))], catalog, policy=policy).outcome.result.finished
 
 
 def test_the_run_ends_a_day_after_the_last_job(catalog: Catalog) -> None:
     """A policy that keeps a node warm for ever is paid for 24 hours more, and no longer."""
-    pools = {"t4": PoolPolicy(instance_type="g4dn.xlarge", warm=1, max=9)}
-    policy = msgspec.structs.replace(default_policy(), pools=pools)
+    policy = with_pools(t4=PoolPolicy(instance_type="g4dn.xlarge", warm=1, max=9))
     log: list[dict[str, Any]] = []
     result = replayed([job(1, 0)], catalog, policy=policy, log=log).outcome.result
     done_s = next(r["t"] for r in log if r["event"] == "stop")
@@ -185,7 +236,8 @@ def test_the_run_ends_a_day_after_the_last_job(catalog: Catalog) -> None:
     assert result.gpu_hours_paid * 3600 == pytest.approx(
         done_s + 86_400 - min(paid_from), abs=86_400 * (len(paid_from) - 1)
     )
-    assert result.terminations < result.launches
+    assert log[-1]["event"] == "terminate"
+    assert log[-1]["t"] == done_s + 86_400
 
 
 def test_a_policys_own_pools_are_what_is_bought(catalog: Catalog) -> None:

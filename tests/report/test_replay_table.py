@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
-from pilotlight.facts.trace import Bounds, Result, Spread
-from pilotlight.report.replay_table import as_json, multiple, table, wait
+from pilotlight.facts.trace import Bounds, Result, Spread, Unfinished
+from pilotlight.report.replay_table import as_json, failure, multiple, table, wait
 
 Maker = Callable[..., Result]
 
@@ -20,6 +20,8 @@ def test_json_has_the_documented_shape_with_plain_numbers(result: Maker) -> None
     assert json.loads(json.dumps(as_json(result()))) == {
         "policy": "pilotlight",
         "trace": "openb_dev",
+        "jobs": 4,
+        "jobs_done": 4,
         "cost_usd": 120.0,
         "cost_per_gpu_hour_usd": 3.0,
         "gpu_hours": 40.0,
@@ -33,6 +35,26 @@ def test_json_has_the_documented_shape_with_plain_numbers(result: Maker) -> None
         "bound_usd": {"fluid": 80.5, "integral": 100.0},
         "x_integral": 1.2,
     }
+
+
+def test_a_run_on_spot_is_also_measured_by_on_demand_prices(result: Maker) -> None:
+    """JSON and table have the multiple of the on-demand bound where spot was bought."""
+    bound = Bounds(fluid=Decimal(80), integral=Decimal(100), on_demand=Decimal(300))
+    shown = as_json(result(bound_usd=bound))
+    assert (shown["x_on_demand"], shown["x_integral"]) == (0.4, 1.2)
+    assert "0.400x" in _printed(result(bound_usd=bound))
+
+
+def test_a_run_that_left_jobs_says_how_many_and_why(result: Maker) -> None:
+    """A failed run is told by policy, count and its most frequent reasons; one that finished is not."""
+    left = tuple(Unfinished(jobs=n, why=f"reason {n}") for n in (9, 5, 3, 2, 1))
+    failed = result(jobs=24, unfinished=left)
+    assert failure([result(), failed]) == (
+        "pilotlight: 20 of 24 jobs did not finish "
+        "(9 of them: reason 9, 5 of them: reason 5, 3 of them: reason 3, 3 for other reasons)"
+    )
+    assert as_json(failed)["unfinished"] == [{"jobs": some.jobs, "why": some.why} for some in left]
+    assert failure([result()]) == ""
 
 
 def test_json_of_an_empty_run_has_nulls_for_ratios_over_nothing(result: Maker) -> None:

@@ -16,7 +16,7 @@ from pilotlight.cli.printing import console
 from pilotlight.cli.waiting import ValueOfWait, priced
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Caps, Policy
 from pilotlight.facts.trace import Job
@@ -91,6 +91,8 @@ def replay(
 ) -> None:
     """Replay a trace under a policy, through the same doorway, flows and decisions that production runs.
 
+    A run that leaves a job unfinished has failed: it says how many and why, and the exit code is 1.
+
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
     scenario = Scenario(
@@ -117,6 +119,7 @@ def replay(
     show(outcomes, as_json=as_json, single=not against)
     if report:
         write_report(report, outcomes, f"{Path(trace).name}: {len(jobs):,} jobs", scenario)
+    fail_unfinished(outcomes)
 
 
 WEEK = (7.0, 14.0)
@@ -149,6 +152,7 @@ def week(
     outcomes = compare(jobs, load_catalog(None), policy, scenario, trace=name, against=WEEK_PEERS)
     show(outcomes, as_json=as_json, single=False)
     write_report(report, outcomes, note, scenario)
+    fail_unfinished(outcomes)
 
 
 def compare(
@@ -199,9 +203,14 @@ def show(outcomes: Sequence[Outcome], *, as_json: bool, single: bool) -> None:
         typer.echo(json.dumps(shapes[0] if single else shapes, indent=1))
         return
     console().print(replay_table.table(results))
-    for outcome in outcomes:
-        if outcome.left:
-            Console(stderr=True).print(f"{outcome.result.policy}: {len(outcome.left)} jobs never got a node")
+
+
+def fail_unfinished(outcomes: Sequence[Outcome]) -> None:
+    """Raise ``Failed`` where a run left jobs: how many, and why."""
+    from pilotlight.report import replay_table
+
+    if told := replay_table.failure([o.result for o in outcomes]):
+        raise Failed(told)
 
 
 def write_report(path: Path, outcomes: Sequence[Outcome], note: str, scenario: Scenario) -> None:

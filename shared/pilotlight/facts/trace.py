@@ -52,14 +52,25 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Lower bounds of what a trace costs, in dollars: shares of GPUs, and whole nodes at zero wait."""
+    """Lower bounds of what a trace costs, in dollars: shares of GPUs, and whole nodes at zero wait.
+
+    ``on_demand`` is the latter at on-demand prices, where the others are at spot prices.
+    """
 
     fluid: Decimal
     integral: Decimal
+    on_demand: Decimal | None = None
+
+
+class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that a run left undone, and why."""
+
+    jobs: int
+    why: str
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy did with one trace."""
+    """What one policy did with one trace. ``unfinished`` are the jobs that it left, the most frequent reason first."""
 
     policy: str
     trace: str
@@ -75,6 +86,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interruptions: int
     lost_gpu_hours: float
     bound_usd: Bounds
+    unfinished: tuple[Unfinished, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every job has come to its end."""
+        return self.jobs_done == self.jobs
+
+    @property
+    def x_on_demand(self) -> float | None:
+        """Dollars as a multiple of the bound at on-demand prices; None where all is bought at those."""
+        return float(self.cost_usd / self.bound_usd.on_demand) if self.bound_usd.on_demand else None
 
     @property
     def x_integral(self) -> float | None:

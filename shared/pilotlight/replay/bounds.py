@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+import msgspec
+
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
@@ -20,7 +22,14 @@ Groups = Mapping[int, Sequence[Job]]
 
 
 def bounds(jobs: Sequence[Job], catalog: Catalog, capacity_type: CapacityType = "on-demand") -> Bounds:
-    """Both bounds of a trace, exact to the microsecond. Raises ``BadInput`` for a job that no priced type can hold."""
+    """A trace's bounds, exact to the microsecond. Raises ``BadInput`` for a job that no priced type can hold."""
+    found = _bounds(jobs, catalog, capacity_type)
+    if capacity_type == "on-demand":
+        return found
+    return msgspec.structs.replace(found, on_demand=_bounds(jobs, catalog, "on-demand").integral)
+
+
+def _bounds(jobs: Sequence[Job], catalog: Catalog, capacity_type: CapacityType) -> Bounds:
     prices = {
         name: offered.prices[capacity_type].usd_per_hour + offered.extra_usd_per_hour
         for name, offered in catalog.instance_types.items()

@@ -11,7 +11,9 @@ from pilotlight.doorway import Function
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.trace import Job, Point
+from pilotlight.facts.workload import Toleration
 from pilotlight.replay.gate import Gate
+from pilotlight.replay.left import reasons
 from pilotlight.replay.measure import Sampler
 from pilotlight.replay.placement import Affinity, Placement
 from pilotlight.units import HOUR, Seconds
@@ -24,6 +26,9 @@ TICK_S = 60.0
 
 LAST_S = 24 * HOUR
 """A run ends at the latest so long after its last job."""
+
+STUCK_S = 32 * 24 * HOUR
+"""A run ends too when only waiting jobs are left and none has started for so long: a month's budget has come round."""
 
 HEADERS = {"content-type": "application/cloudevents+json"}
 
@@ -59,7 +64,8 @@ class Driver:
         # Where nodes are taken back pods tell that they save: without it long ones are refused spot.
         spot = any(pool.capacity_type == "spot" for pool in world.fleet.pools.values())
         self._saves_s = world.faults.checkpoint_s if spot else 0.0
-        self.unserved: list[str] = []
+        self._tolerations = _tolerations(world)
+        self.why: dict[str, str] = {}
         self.events = 0
         self.ticks = 0
         self._names = {j.job_id: j for j in jobs}
@@ -68,10 +74,14 @@ class Driver:
         self._stirred = False
         self._look_at_s = math.inf
         self._ticked_s = -TICK_S
+        self._moved_s = 0.0
         world.on_change.append(self._changed)
 
     def run(self) -> None:
-        """Until the last job is done and every idle node is released, at the latest a day after."""
+        """Until the last job is done and every idle node is released, at the latest a day after.
+
+        ``why`` then says of every job that is left what it waits for.
+        """
         last_s: Seconds | None = None
         while True:
             at_s = self._next_s()
@@ -79,11 +89,16 @@ class Driver:
                 last_s = self.world.now_s if last_s is None else last_s
                 if not self.world.nodes:
                     break
-            if at_s == math.inf or (last_s is not None and at_s > last_s + LAST_S):
+            if at_s == math.inf or self._stuck(at_s) or (last_s is not None and at_s > last_s + LAST_S):
                 break
             self._reach(at_s)
         if last_s is not None and self.world.nodes:
             self._reach(last_s + LAST_S)
+        self.why = reasons(self.app.deps, self.world.pending)
+        self.world.shut_down()
+
+    def _stuck(self, at_s: Seconds) -> bool:
+        return not self.jobs and not self.world.running and at_s > self._moved_s + STUCK_S
 
     def _next_s(self) -> Seconds:
         return min(
@@ -114,7 +129,10 @@ class Driver:
     def _submit(self, job: Job) -> None:
         chosen = self.affinity.type_for(job) if self.placement != "none" else None
         catalog, start = self.affinity.catalog, self.world.clock.start
-        demands = demands_of(job, catalog, pinned=chosen, start=start, checkpoint_s=self._saves_s)
+        demands = demands_of(
+            job, catalog, pinned=chosen, start=start, checkpoint_s=self._saves_s, tolerations=self._tolerations
+        )
+        self._moved_s = self.world.now_s
         if self.gate is not None:
             self.gate.hold(job, demands)
             self._wait(job.job_id)
@@ -127,6 +145,7 @@ class Driver:
         if change.what == "pending":
             self._wait(change.subject)
         elif change.what == "done":
+            self._moved_s = change.t
             self._stirred = self._stirred or bool(self.world.idle or self.world.pending)
             if self.on_progress is not None:
                 self.on_progress(len(self.world.finished))
@@ -171,3 +190,9 @@ class Driver:
     def points(self) -> list[Point]:
         """The samples taken."""
         return self.sampler.points if self.sampler is not None else []
+
+
+def _tolerations(world: World) -> tuple[Toleration, ...]:
+    """Those of the pods that a cluster with these pools would have: they bear the pools' own taints."""
+    keys = {taint.key for pool in world.fleet.pools.values() for taint in pool.taints}
+    return tuple(Toleration(key=key, operator="Exists") for key in sorted(keys))

@@ -1,27 +1,41 @@
 """What a run measured: its result, and samples over time for the charts."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
 import msgspec
 
-from pilotlight.facts.trace import Bounds, IdleHour, Job, Point, Result, Spread
+from pilotlight.facts.trace import Bounds, IdleHour, Job, Point, Result, Spread, Unfinished
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds
 from pilotlight.world.world import World
 
+UNSERVED = "no node came that holds them"
+NO_REASONS: Mapping[str, str] = {}
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to: its result, every finished job's wait, samples over time, and jobs left without a node."""
+    """What a run came to: its result, every finished job's wait, and samples over time."""
 
     result: Result
     waits: tuple[Seconds, ...] = ()
     points: tuple[Point, ...] = ()
-    left: tuple[str, ...] = ()
 
 
-def result_of(world: World, jobs: Sequence[Job], *, policy: str, trace: str, bound: Bounds) -> Result:
-    """The figures of a world whose run is over. Waits and delays are those of the jobs that have finished."""
+def result_of(
+    world: World,
+    jobs: Sequence[Job],
+    *,
+    policy: str,
+    trace: str,
+    bound: Bounds,
+    why: Mapping[str, str] = NO_REASONS,
+) -> Result:
+    """The figures of a world whose run is over. Waits and delays are those of the jobs that have finished.
+
+    ``why`` says of jobs that have not what kept them waiting.
+    """
     by_id = {job.job_id: job for job in jobs}
     return Result(
         policy=policy,
@@ -38,7 +52,14 @@ def result_of(world: World, jobs: Sequence[Job], *, policy: str, trace: str, bou
         interruptions=world.interruptions,
         lost_gpu_hours=world.lost_gpu_seconds / HOUR,
         bound_usd=bound,
+        unfinished=_unfinished(world, jobs, why),
     )
+
+
+def _unfinished(world: World, jobs: Sequence[Job], why: Mapping[str, str]) -> tuple[Unfinished, ...]:
+    done = {job.id for job in world.finished}
+    reasons = Counter(why.get(job.job_id, UNSERVED) for job in jobs if job.job_id not in done)
+    return tuple(Unfinished(jobs=count, why=reason) for reason, count in reasons.most_common())
 
 
 class Sampler:

@@ -125,7 +125,7 @@ def run(
             world,
             app,
             jobs,
-            affinity=Affinity(catalog, scenario.capacity_type),
+            affinity=Affinity(catalog, scenario.capacity_type, {p.instance_type for p in pools}),
             placement=scenario.placement,
             detect_s=scenario.detect_s,
             sampler=sampler,
@@ -134,10 +134,9 @@ def run(
         driver.run()
     return Run(
         outcome=Outcome(
-            result=result_of(world, jobs, policy="pilotlight", trace=trace, bound=bounds),
+            result=result_of(world, jobs, policy="pilotlight", trace=trace, bound=bounds, why=driver.why),
             waits=tuple(job.wait_s for job in world.finished),
             points=tuple(driver.points()),
-            left=tuple(world.pending),
         ),
         events=driver.events,
         ticks=driver.ticks,

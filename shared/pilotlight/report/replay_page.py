@@ -61,11 +61,11 @@ def style() -> Markup:
 
 def sentence(ours: Result) -> str:
     """What Pilotlight did, in one sentence."""
-    times = "" if ours.x_integral is None else f", {ours.x_integral:.2f} times the lower bound"
-    return (
-        f"Pilotlight paid {usd(ours.cost_usd)} for {ours.jobs_done:,} jobs{times}, "
-        f"at a mean wait of {wait(ours.wait_s.mean)}."
+    jobs = (
+        f"{ours.jobs_done:,} jobs" if ours.finished else f"{ours.jobs_done:,} of {ours.jobs:,} jobs, which is a failure"
     )
+    times = "" if ours.x_integral is None else f", {ours.x_integral:.2f} times the lower bound"
+    return f"Pilotlight paid {usd(ours.cost_usd)} for {jobs}{times}, at a mean wait of {wait(ours.wait_s.mean)}."
 
 
 def against(ours: Result, peers: Sequence[Result]) -> str:

@@ -12,15 +12,21 @@ from pilotlight.units import Seconds, Usd
 Column = tuple[str, Callable[[Result], str]]
 """A heading, and what stands below it."""
 
+REASONS = 3
+"""So many of a run's reasons for unfinished jobs are told in a line; JSON has them all."""
+
 DIGITS = 6
 """After the point, of every figure in JSON: a millionth of a dollar, of a second, of a share."""
 
 
 def as_json(result: Result) -> dict[str, object]:
     """One result as plain JSON values: numbers to six digits after the point, a ratio over nothing as null."""
-    return {
+    bounds = {"fluid": _dollars(result.bound_usd.fluid), "integral": _dollars(result.bound_usd.integral)}
+    shape: dict[str, object] = {
         "policy": result.policy,
         "trace": result.trace,
+        "jobs": result.jobs,
+        "jobs_done": result.jobs_done,
         "cost_usd": _dollars(result.cost_usd),
         "cost_per_gpu_hour_usd": _rounded(result.usd_per_gpu_hour),
         "gpu_hours": _rounded(result.gpu_hours),
@@ -31,9 +37,27 @@ def as_json(result: Result) -> dict[str, object]:
         "terminations": result.terminations,
         "interruptions": result.interruptions,
         "lost_gpu_hours": _rounded(result.lost_gpu_hours),
-        "bound_usd": {"fluid": _dollars(result.bound_usd.fluid), "integral": _dollars(result.bound_usd.integral)},
+        "bound_usd": bounds,
         "x_integral": _rounded(result.x_integral),
     }
+    if result.bound_usd.on_demand is not None:
+        bounds["on_demand"] = _dollars(result.bound_usd.on_demand)
+        shape["x_on_demand"] = _rounded(result.x_on_demand)
+    if not result.finished:
+        shape["unfinished"] = [{"jobs": some.jobs, "why": some.why} for some in result.unfinished]
+    return shape
+
+
+def failure(results: Sequence[Result]) -> str:
+    """Which runs did not serve every job, how many they left, and why; nothing where none did."""
+    return "; ".join(f"{r.policy}: {_left(r)}" for r in results if not r.finished)
+
+
+def _left(result: Result) -> str:
+    shown = [f"{some.jobs:,} of them: {some.why}" for some in result.unfinished[:REASONS]]
+    more = sum(some.jobs for some in result.unfinished[REASONS:])
+    shown += [f"{more:,} for other reasons"] if more else []
+    return f"{result.jobs - result.jobs_done:,} of {result.jobs:,} jobs did not finish ({', '.join(shown)})"
 
 
 def table(results: Sequence[Result]) -> Sheet:
@@ -48,10 +72,12 @@ def table(results: Sequence[Result]) -> Sheet:
 
 def columns_for(results: Sequence[Result]) -> list[Column]:
     """The columns that these results need: one list for the terminal and the page."""
+    spot = any(r.bound_usd.on_demand for r in results)
     columns: list[Column] = [
         ("policy", lambda r: r.policy),
         ("dollars", lambda r: usd(r.cost_usd)),
         ("x bound", lambda r: multiple(r.x_integral)),
+        *([("x on-demand", lambda r: multiple(r.x_on_demand))] if spot else []),
         ("GPUs used", lambda r: "-" if r.utilization is None else f"{r.utilization:.1%}"),
         ("mean wait", lambda r: wait(r.wait_s.mean)),
         ("P95 wait", lambda r: wait(r.wait_s.p95)),
@@ -60,7 +86,7 @@ def columns_for(results: Sequence[Result]) -> list[Column]:
     ]
     if any(r.interruptions for r in results):
         columns.append(("interruptions", lambda r: f"{r.interruptions:,}"))
-    if any(r.jobs_done < r.jobs for r in results):
+    if not all(r.finished for r in results):
         columns.append(("jobs done", lambda r: f"{r.jobs_done:,} of {r.jobs:,}"))
     return columns
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE
 from pilotlight.facts.trace import Job
-from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, Requirement, shape
+from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, Requirement, Toleration, shape
 from pilotlight.units import Seconds
 
 GANG_NODE_GPUS = 8
@@ -20,12 +20,13 @@ def demands_of(
     pinned: str | tuple[str, ...] | None = None,
     start: datetime | None = None,
     checkpoint_s: Seconds = 0.0,
+    tolerations: tuple[Toleration, ...] = (),
 ) -> tuple[PodDemand, ...]:
     """The job's pods, created at its submit: one, or a gang of whole 8-GPU nodes.
 
     They may run on types with min(gpus, 8) GPUs of an allowed model, narrowed to the ``pinned`` ones.
     ``start`` is the trace's second 0: the catalogue's date where it is not given. ``checkpoint_s`` is what they tell of
-    their checkpoints.
+    their checkpoints, ``tolerations`` are theirs.
     """
     created = (start or catalog.as_of) + timedelta(seconds=job.submit_s)
     nodes = -(-job.gpus // GANG_NODE_GPUS)
@@ -34,7 +35,7 @@ def demands_of(
     chosen = (pinned,) if isinstance(pinned, str) else pinned
     able = tuple(name for name, kind in catalog.instance_types.items() if kind.gpus >= each.count)
     types = able if chosen is None else tuple(t for t in able if t in chosen)
-    made = _shape(each, types, job.models, job.team, gang, checkpoint_s)
+    made = _shape(each, types, job.models, job.team, gang, checkpoint_s, tolerations)
     names = (job.job_id,) if gang is None else tuple(f"{job.job_id}-{n}" for n in range(nodes))
     return tuple(_pod(job, name, made, created) for name in names)
 
@@ -47,6 +48,7 @@ def _shape(
     team: str,
     gang: Gang | None,
     checkpoint_s: Seconds,
+    tolerations: tuple[Toleration, ...],
 ) -> PodShape:
     by_model = (Requirement(key=GPU_MODEL, operator="In", values=models),) if models else ()
     return shape(
@@ -56,6 +58,7 @@ def _shape(
         team=team,
         gang=gang,
         checkpoint_s=checkpoint_s,
+        tolerations=tolerations,
     )
 
 

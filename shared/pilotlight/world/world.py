@@ -130,6 +130,12 @@ class World:
             self._end(node, "evicted", reason)
             self._workload.bind(self.now_s)
 
+    def shut_down(self) -> None:
+        """Give every node back, whatever runs there: a run is over."""
+        with self._lock:
+            for node_id in list(self.nodes):
+                self.terminate(node_id, "the run is over", evict=True)
+
     def finish(self, job: str) -> None:
         """A running job is done, sooner than it said."""
         with self._lock:

@@ -50,7 +50,6 @@ def run_peer(
         result=result_of(world, jobs, policy=name, trace=trace, bound=bound),
         waits=tuple(job.wait_s for job in world.finished),
         points=tuple(sampler.points) if sampler else (),
-        left=tuple(world.pending),
     )
 
 
@@ -77,6 +76,7 @@ def drive(world: World, policy: Peer, jobs: Sequence[Job], catalog: Catalog, sam
             policy.act(world)
     if world.nodes and arrivals.over():
         _pass(world, arrivals.last_done_s() + LINGER_S, sampler)
+    world.shut_down()
 
 
 def _pass(world: World, to_s: Seconds, sampler: Sampler | None) -> None:

@@ -1,0 +1,16 @@
+"""What the jobs wait for that a run leaves undone."""
+
+from collections.abc import Mapping
+
+from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.deps import Deps
+from pilotlight.world.nodes import WorldJob
+
+
+def reasons(deps: Deps, jobs: Mapping[str, WorldJob]) -> dict[str, str]:
+    """Why each waiting job has no node, as one more look would decide; by the job's id."""
+    plan = dry_run(deps, releases=False).plan if jobs else None
+    if plan is None:
+        return {}
+    why = {uid: group.why for group in plan.pods for uid in group.uids}
+    return {name: why[uid] for name, job in jobs.items() if (uid := job.demands[0].uid) in why}
