@@ -42,6 +42,14 @@ class Cluster(Protocol):
         """Take our taint off. Somebody's cordon stays."""
         ...
 
+    def close(self, node: str) -> None:
+        """Put our placement taint on: pods that do not tolerate it bind elsewhere. Repeating it is harmless."""
+        ...
+
+    def open(self, node: str) -> None:
+        """Take our placement taint off. What else keeps pods off stays."""
+        ...
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         """The pods bound to a node now, read from the quorum, after a cordon."""
         ...

@@ -75,6 +75,23 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     assert [p.name for p in here.cluster.bound("n1")] == ["a"]
 
 
+def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
+    """Our placement taint keeps pods off and leaves the node schedulable; it may be repeated, and comes off."""
+    here.world.launch("one")
+    here.world.advance(100)
+    here.cluster.close("n1")
+    here.cluster.close("n1")
+    here.world.submit(pod("a"), 60)
+    (closed,) = here.cluster.observe().nodes
+    assert (closed.schedulable, closed.marked, closed.closed, closed.taints) == (True, False, True, ())
+    assert here.cluster.bound("n1") == ()
+    here.cluster.open("n1")
+    here.cluster.open("n1")
+    (opened,) = here.cluster.observe().nodes
+    assert not opened.closed
+    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
+
+
 def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     """A drain is refused without a cordon, is Busy while a GPU pod is bound, and passes after it."""
     here.world.launch("one")
@@ -89,7 +106,7 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     here.cluster.drain("n1")
 
 
-@pytest.mark.parametrize("method", ["cordon", "uncordon", "bound", "drain"])
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain"])
 def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
     """Each call about one node refuses a stranger by its name."""
     with pytest.raises(BadRequest, match="n9"):

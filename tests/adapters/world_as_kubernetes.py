@@ -39,8 +39,9 @@ class WorldApi(ApiServer):
         self.mirror()
         status, value = super().answer(asked)
         if asked.method == "PATCH" and "/nodes/" in asked.path:
-            closed = value["spec"].get("unschedulable", False) or _marked(value)
+            closed = value["spec"].get("unschedulable", False) or _carries(value, labels.DRAINING)
             self.world.cordon(value["metadata"]["name"], on=closed)
+            self.world.steer(value["metadata"]["name"], on=_carries(value, labels.PLACEMENT))
         if asked.method == "POST" and asked.path.endswith("/eviction"):
             uid = asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
             with self.world.lock:
@@ -71,7 +72,7 @@ class WorldApi(ApiServer):
             old = self.store.read(resource, key) if self.store.has(resource, key) else {}
             if old.get("kind") == "Node":
                 new["spec"]["taints"] = old["spec"].get("taints", [])
-                if _marked(old) and not old["spec"].get("unschedulable"):
+                if _carries(old, labels.DRAINING) and not old["spec"].get("unschedulable"):
                     new["spec"].pop("unschedulable", None)
             if not _same(old, new):
                 self.store.write(resource, new)
@@ -213,8 +214,8 @@ def _same(old: Json, new: Json) -> bool:
     )
 
 
-def _marked(node: Json) -> bool:
-    return any(taint["key"] == labels.DRAINING for taint in node["spec"].get("taints") or ())
+def _carries(node: Json, key: str) -> bool:
+    return any(taint["key"] == key for taint in node["spec"].get("taints") or ())
 
 
 def _space(value: Json) -> str:

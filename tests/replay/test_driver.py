@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "policy.yaml"
 SCENARIOS = {
     "on-demand, affinity": Scenario(),
+    "on-demand, taint": Scenario(placement="taint"),
     "on-demand, no placement": Scenario(placement="none"),
     "on-demand, gated": Scenario(placement="gated"),
     "spot": Scenario(capacity_type="spot", seed=4),

@@ -233,6 +233,12 @@ class HazardCluster:
 
         self._call("cluster", f"uncordon {node}", uncordon)
 
+    def close(self, node: str) -> None:
+        self._call("cluster", f"close {node}", lambda: self._cluster.close(node))
+
+    def open(self, node: str) -> None:
+        self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return self._call("cluster", f"bound {node}", lambda: self._cluster.bound(node))
 

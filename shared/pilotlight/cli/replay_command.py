@@ -48,6 +48,7 @@ class Placement(StrEnum):
     """How Pilotlight shapes where jobs run."""
 
     NONE = "none"
+    TAINT = "taint"
     AFFINITY = "affinity"
     GATED = "gated"
 

@@ -108,6 +108,8 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/observe": Nothing,
     "cluster/cordon": OfNode,
     "cluster/uncordon": OfNode,
+    "cluster/close": OfNode,
+    "cluster/open": OfNode,
     "cluster/bound": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,

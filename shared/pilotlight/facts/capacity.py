@@ -111,6 +111,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
     when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
     that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
+    ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
+    select it and have no pod on it yet.
     """
 
     name: str
@@ -135,6 +137,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     gpu_model: str = ""
     conditions: tuple[str, ...] = ()
     attachable: dict[str, int] = {}
+    closed: bool = False
+    unserved: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:

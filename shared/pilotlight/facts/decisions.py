@@ -9,10 +9,14 @@ import msgspec
 
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.placement import NOTHING_PLACED, Placement
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
 Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
+
+NOT_HELPED: tuple[Verdict, ...] = ("waiting", "refused", "finding")
+"""The verdicts of pods that have no room and for which nothing is bought."""
 
 Code = Literal[
     "",
@@ -222,6 +226,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour_after: UsdPerHour = Decimal(0)
     look_again_at: datetime | None = None
     held: tuple[Held, ...] = ()
+    placement: Placement = NOTHING_PLACED
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:

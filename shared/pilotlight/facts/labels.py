@@ -47,6 +47,8 @@ GANG_SIZE = "pilotlight.dev/gang-size"
 
 DRAINING = "pilotlight.dev/draining"
 """The key of our taint on a node that takes no new pods for our sake; its effect is NoSchedule."""
+PLACEMENT = "pilotlight.dev/placement"
+"""The key of our taint on a node that is kept for pods that belong there; its effect is NoSchedule."""
 ANNOTATE = "pilotlight.dev/annotate"
 """On a pod, "true": what its owner is told is put in ``STATUS`` too."""
 STATUS = "pilotlight.dev/status"

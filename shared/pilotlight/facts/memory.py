@@ -6,6 +6,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.placement import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
@@ -80,6 +81,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are pools whose cloud keeps
     their last node, and until when that is believed. ``believing``: there are pods that should fit where they are not
     bound. ``rests`` are nodes that a person opened while they were given back, and until when they stay.
+    ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it, ``strays``
+    says by pool when a pod was last seen that may run there and belongs elsewhere.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -98,6 +101,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     overdue: tuple[InFlight, ...] = ()
     floors: dict[str, datetime] = {}
     rests: dict[str, datetime] = {}
+    openings: dict[str, Opening] = {}
+    lost: dict[str, int] = {}
+    strays: dict[str, datetime] = {}
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""

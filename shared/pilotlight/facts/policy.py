@@ -14,6 +14,8 @@ from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
 Cloud = Literal["civo", "gke", "eks", "aks", "world"]
+Placement = Literal["none", "taint"]
+"""Who keeps small work off dear nodes: nobody, or a taint of ours on the nodes that are meant for other pods."""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
 
@@ -278,6 +280,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     cost and the dollars paid are together what decisions make least. 0 puts no price on waiting.
     Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
     another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
+    ``placement`` "taint": ready nodes are closed to pods that belong on a cheaper type.
     """
 
     version: Literal[1]
@@ -294,6 +297,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     cooldown: Duration = 0
     gpu_ready_deadline: Duration = 900
     max_event_age: Duration = 600
+    placement: Placement = "none"
     limits: Limits = Limits()
     approve_over: ApproveOver = ApproveOver()
 

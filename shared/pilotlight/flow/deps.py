@@ -107,7 +107,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a function answers: the decision's id (empty when none was needed), what it did, and why in one line.
 
     ``outcome`` is for code, ``why`` for people. ``released`` are the nodes that were given back. ``plan`` is there on a
-    dry run. ``look_again_at`` is when a look could change something without a new event.
+    dry run. ``look_again_at`` is when a look could change something without a new event, ``open_until`` when the first
+    node that is open for a pod is to close.
     """
 
     decision: str
@@ -116,4 +117,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "done"
     released: tuple[str, ...] = ()
     look_again_at: datetime | None = None
+    open_until: datetime | None = None
     plan: Plan | None = None

@@ -75,6 +75,7 @@ class Driver:
         self._look_at_s = math.inf
         self._ticked_s = -TICK_S
         self._moved_s = 0.0
+        self._looks: list[Seconds] = []
         world.on_change.append(self._changed)
 
     def run(self) -> None:
@@ -104,6 +105,7 @@ class Driver:
         return min(
             self.jobs[0].submit_s if self.jobs else math.inf,
             self._waits[0][0] if self._waits else math.inf,
+            self._looks[0] if self._looks else math.inf,
             self._tick_due_s(),
             self.world.next_event_s() or math.inf,
         )
@@ -123,11 +125,19 @@ class Driver:
             self._submit(self.jobs.popleft())
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
-        if self._tick_due_s() <= at_s:
+        if self._doors_due(at_s) or self._tick_due_s() <= at_s:
             self._tick(at_s)
 
+    def _doors_due(self, at_s: Seconds) -> bool:
+        """Whether a node's door may have to turn now."""
+        due = False
+        while self._looks and self._looks[0] <= at_s:
+            heapq.heappop(self._looks)
+            due = True
+        return due
+
     def _submit(self, job: Job) -> None:
-        chosen = self.affinity.type_for(job) if self.placement != "none" else None
+        chosen = self.affinity.type_for(job) if self.placement in ("affinity", "gated") else None
         catalog, start = self.affinity.catalog, self.world.clock.start
         demands = demands_of(
             job, catalog, pinned=chosen, start=start, checkpoint_s=self._saves_s, tolerations=self._tolerations
@@ -151,6 +161,8 @@ class Driver:
                 self.on_progress(len(self.world.finished))
         elif change.what in ("ready", "lost"):
             self._stirred = True
+        if self.placement == "taint" and (change.what == "ready" or (change.what == "done" and self.world.pending)):
+            heapq.heappush(self._looks, self.world.now_s + self.detect_s)
 
     def _wait(self, job: str) -> None:
         self._order += 1
@@ -184,8 +196,13 @@ class Driver:
             self._stirred = True
         again = answer.body.get("look_again_at")
         if again is not None:
-            again_s = (datetime.fromisoformat(again) - self.world.clock.start).total_seconds()
-            self._look_at_s = min(self._look_at_s, max(again_s, self.world.now_s + 1))
+            self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))
+        until = answer.body.get("open_until")
+        if until is not None:
+            heapq.heappush(self._looks, max(self._second(until), self.world.now_s + 1))
+
+    def _second(self, moment: str) -> Seconds:
+        return (datetime.fromisoformat(moment) - self.world.clock.start).total_seconds()
 
     def points(self) -> list[Point]:
         """The samples taken."""

@@ -35,6 +35,12 @@ class GatedCluster:
     def uncordon(self, node: str) -> None:
         self._cluster.uncordon(node)
 
+    def close(self, node: str) -> None:
+        self._cluster.close(node)
+
+    def open(self, node: str) -> None:
+        self._cluster.open(node)
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return self._cluster.bound(node)
 

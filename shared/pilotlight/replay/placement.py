@@ -9,7 +9,7 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Job
 from pilotlight.replay.trace import types_for
 
-Placement = Literal["none", "affinity", "gated"]
+Placement = Literal["none", "taint", "affinity", "gated"]
 
 
 class Affinity:

@@ -78,6 +78,7 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
         pools={n: replace(p, capacity_type=ct, mode="act") for n, p in pools.items()},
         classes={c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any") for c in CLASSES},
         require_label=False,
+        placement="taint" if scenario.placement == "taint" else "none",
         prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
     )
 

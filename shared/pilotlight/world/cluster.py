@@ -38,6 +38,14 @@ class WorldCluster:
         with self._world.call("uncordon"):
             self._world.cordon(self._node(node).id, on=False)
 
+    def close(self, node: str) -> None:
+        with self._world.call("close"):
+            self._world.steer(self._node(node).id)
+
+    def open(self, node: str) -> None:
+        with self._world.call("open"):
+            self._world.steer(self._node(node).id, on=False)
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound"):
             return tuple(self._bound(self._node(node)))
@@ -106,6 +114,7 @@ class WorldCluster:
             marked=node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
+            closed=node.steered,
         )
 
     def _bound(self, node: WorldNode) -> Iterator[BoundPod]:

@@ -138,8 +138,9 @@ class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
-    ``doomed_s`` is when the cloud takes it, once it has said so. ``cordoned`` by us or ``shut`` by a person it is
-    ``closed`` to pods but those that tolerate everything; binds that were on their way then still land.
+    ``doomed_s`` is when the cloud takes it, once it has said so. ``cordoned`` by us, ``steered`` by our placement taint
+    or ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then
+    still land.
     """
 
     __slots__ = (
@@ -160,6 +161,7 @@ class WorldNode:
         "seq",
         "shut",
         "slices",
+        "steered",
         "value",
     )
 
@@ -171,7 +173,7 @@ class WorldNode:
         self.ready_s = ready_s
         self.joined = False
         self.ready = False
-        self.cordoned = self.shut = self.closed = False
+        self.cordoned = self.steered = self.shut = self.closed = False
         self.doomed_s: Seconds | None = None
         self.idle_since_s: Seconds | None = None
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus
@@ -222,6 +224,11 @@ class WorldNode:
     def labels(self) -> dict[str, str]:
         """Its labels: its machine's, and its name."""
         return {**self.machine.labels, HOSTNAME: self.id, NODE_NAME: self.id}
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is to be closed."""
+        return self.cordoned or self.steered or self.shut
 
     @property
     def used_milli(self) -> int:

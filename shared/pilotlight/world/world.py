@@ -171,6 +171,13 @@ class World:
             node.shut = on
             self._turn(node)
 
+    def steer(self, node_id: str, on: bool = True) -> None:
+        """The same by our placement taint."""
+        with self._lock:
+            node = self._node(node_id)
+            node.steered = on
+            self._turn(node)
+
     def need(self, shape: PodShape) -> Need:
         """What a shape needs, to ask machines and rooms with."""
         return self._workload.scheduler.need(shape)
@@ -271,13 +278,13 @@ class World:
     def _turn(self, node: WorldNode) -> None:
         """Open or close it as it says. Binds that are on their way to it may still land."""
         node.value = None
-        if (node.cordoned or node.shut) and self.faults.bind_s:
+        if node.kept and self.faults.bind_s:
             self._agenda.add(self.now_s + self.faults.bind_s, _Event("close", node))
         else:
             self._close(node)
 
     def _close(self, node: WorldNode) -> None:
-        node.closed = node.cordoned or node.shut
+        node.closed = node.kept
         self._workload.open(node)
         self._workload.bind(self.now_s)
 

@@ -49,6 +49,12 @@ class FileCluster:
     def uncordon(self, node: str) -> None:
         raise _untouchable("uncordon", node)
 
+    def close(self, node: str) -> None:
+        raise _untouchable("close", node)
+
+    def open(self, node: str) -> None:
+        raise _untouchable("open", node)
+
     def drain(self, node: str) -> None:
         raise _untouchable("drain", node)
 

@@ -28,6 +28,12 @@ class ServedCluster:
     def uncordon(self, node: str) -> None:
         self._client.call("cluster/uncordon", OfNode(node=node))
 
+    def close(self, node: str) -> None:
+        self._client.call("cluster/close", OfNode(node=node))
+
+    def open(self, node: str) -> None:
+        self._client.call("cluster/open", OfNode(node=node))
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return _bound.decode(self._client.call("cluster/bound", OfNode(node=node)))
 

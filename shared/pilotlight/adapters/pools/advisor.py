@@ -31,6 +31,12 @@ class AdvisedCluster:
     def uncordon(self, node: str) -> None:
         _refuse(f"uncordon {node}")
 
+    def close(self, node: str) -> None:
+        _refuse(f"close {node}")
+
+    def open(self, node: str) -> None:
+        _refuse(f"open {node}")
+
     def drain(self, node: str) -> None:
         _refuse(f"drain {node}")
 

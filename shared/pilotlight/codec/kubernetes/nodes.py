@@ -59,7 +59,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         free=_free(room, [a.request for a in onboard.live], _attachable(limits, onboard, objects)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
-        taints=node.spec.taints,
+        taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
         pods=tuple(
             bound_pod(a, objects, classify, blocks_drain(a.pod, objects), elsewhere=kind == "spot")
             for a in onboard.live
@@ -71,6 +71,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         marked=is_marked(node),
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
+        closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
         conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
     )
 

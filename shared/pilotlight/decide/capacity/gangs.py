@@ -11,7 +11,6 @@ from decimal import Decimal
 
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Group, by_age
-from pilotlight.decide.capacity.selection import eligible
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.workload import PodDemand
 
@@ -45,16 +44,20 @@ def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mappi
 
 
 def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | None]:
-    """The single offerings that can hold the whole gang, by the dollars an hour they add; then any mix."""
+    """The single offerings that can hold the whole gang: where it belongs first, then by the dollars an hour they add;
+    then any mix.
+    """
     shape = groups[0].shape
-    able = eligible(shape, run.offerings, run.policy, run.throughput, run.memory, run.now, run.steps)
-    added: list[tuple[Decimal, str, Offering]] = []
+    able, homes = run.able(run.offerings, shape), run.homes.of(shape)
+    added: list[tuple[bool, Decimal, str, Offering]] = []
     for candidate in able.candidates:
         undo, before = Savepoint(run), run.headroom.usd_per_hour
         if _placed(run, groups, candidate.offering):
-            added.append((run.headroom.usd_per_hour - before, candidate.offering.name, candidate.offering))
+            offering = candidate.offering
+            away = homes is not None and offering.pool not in homes
+            added.append((away, run.headroom.usd_per_hour - before, offering.name, offering))
             undo.restore(run)
-    return [*(offering for _, _, offering in sorted(added, key=lambda a: a[:2])), None]
+    return [*(offering for *_, offering in sorted(added, key=lambda a: a[:3])), None]
 
 
 def _placed(run: Provisioner, groups: list[Group], only: Offering | None) -> bool:

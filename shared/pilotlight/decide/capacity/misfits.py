@@ -41,7 +41,7 @@ def beliefs(plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime) -> d
     """What a plan believes, each since when."""
     names = [f"{uid}@{g.where}" for g in plan.pods if g.verdict == "fits" for uid in g.uids][:MOST]
     marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
-    marked |= {f"@{node.name}": now for node in nodes if node.marked}
+    marked |= {f"@{node.name}": now for node in nodes if node.marked or node.closed}
     for name in names:
         since = was.get(name)
         if since is None:

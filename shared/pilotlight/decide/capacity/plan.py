@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.brakes import braked
+from pilotlight.decide.capacity.closed_nodes import closed, placement, steered, strays
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.headroom import Headroom
@@ -53,6 +54,7 @@ def plan_cluster(
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
     policy = effective(policy, now)
+    shut = steered(policy, brakes)
     offerings = _with_attach_limits(offerings, view.nodes)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
@@ -72,6 +74,8 @@ def plan_cluster(
         booting=booting,
         now=now,
         steps=money.steps,
+        steered=shut,
+        closed=closed(standing) if shut else (),
     )
     before = headroom.usd_per_hour
     headroom.purse = Purse(money, now) if money.balances else None
@@ -101,7 +105,10 @@ def plan_cluster(
             (t for t in (look_again, money.look_again_at, *_rests(run, memory)) if t is not None), default=None
         ),
     )
-    return braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
+    plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
+    seen = strays(run.homes, view, memory, shut, now) if shut else {}
+    placed = placement(view, plan, shut, seen, memory, now)
+    return replace(plan, placement=placed) if placed != plan.placement else plan
 
 
 def _with_attach_limits(offerings: Sequence[Offering], nodes: Sequence[Node]) -> Sequence[Offering]:

@@ -5,11 +5,13 @@ or not at all. Nothing here takes the plan over a cap.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from pilotlight.decide.capacity.headroom import Headroom, covers
+from pilotlight.decide.capacity.homes import MOST_LOST, Homes, Pools
 from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
@@ -26,7 +28,8 @@ from pilotlight.units import cents
 class Provisioner:
     """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``.
 
-    While ``only`` is set, room and purchases are of that one offering: its pool, in its zone.
+    While ``only`` is set, room and purchases are of that one offering: its pool, in its zone. Nodes of pools
+    ``steered`` are kept for pods that belong there (``homes``); those that are ``closed`` now are room for them too.
     """
 
     def __init__(
@@ -41,6 +44,8 @@ class Provisioner:
         booting: list[Bin],
         now: datetime,
         steps: Sequence[StepInForce] = (),
+        steered: Collection[str] = (),
+        closed: Collection[str] = (),
     ) -> None:
         self.offerings = offerings
         self.policy = policy
@@ -57,6 +62,11 @@ class Provisioner:
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.only: Offering | None = None
+        self.homes = Homes(policy, partial(self.able, offerings), steered, closed)
+
+    def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
+        """What of some offerings a shape may be bought now."""
+        return eligible(shape, offerings, self.policy, self.throughput, self.memory, self.now, self.steps)
 
     def not_in_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
         """Pods whose capacity is on its way take their room in it; the rest are returned."""
@@ -84,21 +94,41 @@ class Provisioner:
         return rest
 
     def place(self, group: Group) -> int:
-        """Free room, then room on its way, then purchases. Returns how many pods found a place."""
+        """Free room, then room on its way, then purchases. Returns how many pods found a place.
+
+        Where pods belong comes first, and any other room or purchase only where that is not to be had.
+        """
+        shape, homes = group.shape, self.homes.of(group.shape)
+        lost = {p.uid for p in group.pods if self.memory.lost.get(p.uid, 0) >= MOST_LOST} if homes else set()
+        if homes and 0 < len(lost) < len(group.pods):
+            first = Group(shape, [p for p in group.pods if p.uid not in lost])
+            return self.place(first) + self.place(Group(shape, [p for p in group.pods if p.uid in lost]))
+        placed = self._put(group, homes, lost=bool(lost))
+        left = self._without_unbound(Group(shape, group.pods[placed:]))
+        if left and homes is not None:
+            bought = self._buy(Group(shape, left), homes)
+            rest = Group(shape, left[bought:])
+            elsewhere = self._put(rest, None)
+            placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
+        return placed + (self._buy(Group(shape, left), None) if left else 0)
+
+    def _put(self, group: Group, homes: Pools | None, *, lost: bool = False) -> int:
+        """Into room that there is, or will be; of ``homes``, where they are given."""
         shape, placed = group.shape, 0
         for bins, verdict, why in (
             (self._usable(shape, self.ready), "fits", "a ready node has room; the scheduler will bind it"),
             (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
             (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
         ):
+            if homes is not None:
+                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
                 self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
                     self.purchases[bin_.where].charge(shape, pods)
-        left = self._without_unbound(Group(shape, group.pods[placed:]))
-        return placed + (self._buy(Group(shape, left)) if left else 0)
+        return placed
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
@@ -132,34 +162,29 @@ class Provisioner:
             and covers(held, self.headroom.terms(purchase.offering, shape))
         ]
 
-    def _buy(self, group: Group) -> int:
-        shape = group.shape
-        able = eligible(
-            shape,
-            self.offerings if self.only is None else (self.only,),
-            self.policy,
-            self.throughput,
-            self.memory,
-            self.now,
-            self.steps,
-        )
+    def _buy(self, group: Group, homes: Pools | None) -> int:
+        """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
+        able = self.able(self.offerings if self.only is None else (self.only,), group.shape)
         if not able.candidates:
-            self._cannot(group, able)
+            if homes is None:
+                self._cannot(group, able)
             return 0
         done = 0
         while done < len(group.pods):
-            left = Group(shape, group.pods[done:])
-            count = self._buy_best(left, able)
+            left = Group(group.shape, group.pods[done:])
+            count = self._buy_best(left, able, homes)
             if not count:
                 break
             done += count
         return done
 
-    def _buy_best(self, group: Group, able: Eligible) -> int:
+    def _buy_best(self, group: Group, able: Eligible, homes: Pools | None) -> int:
         """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
         order = ranked(able, group.shape, len(group.pods), self.policy)
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
+            if homes is not None and candidate.offering.pool not in homes:
+                continue
             together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
             terms = self.headroom.terms(candidate.offering, group.shape, together)
             room, figures, code = self.headroom.room(candidate.offering, terms)
@@ -174,9 +199,10 @@ class Provisioner:
             rejected = (*blocked, *dearer(order[index:]), *self._not_bought(group, able))
             self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
             return len(pods)
-        stranded = "every offering would strand more GPUs than max_stranded_gpus allows"
-        code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
-        self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
+        if homes is None:
+            stranded = "every offering would strand more GPUs than max_stranded_gpus allows"
+            code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
+            self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
         return 0
 
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:

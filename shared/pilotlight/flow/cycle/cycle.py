@@ -7,13 +7,16 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.decide.capacity.closed_nodes import OPEN_S, counted
 from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.errors import Retry
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
+from pilotlight.facts.placement import Opening
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, keeper
+from pilotlight.flow.cycle import doors
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.leftovers import Left, carry_on, settle_left, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome
@@ -56,8 +59,17 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """Look under the cluster's lease, and again for as long as that is asked for.
 
+    What it opened it closes behind those that it was opened for; where they still wait it looks once more.
     Raises what the ports raise; what was done so far stays recorded.
     """
+    opened: dict[str, Opening] = {}
+    answer = _look(deps, flow, trigger, aim, opened)
+    if opened and doors.tend(deps, opened, OPEN_S):
+        answer = _joined(answer, _look(deps, flow, f"{trigger} again", aim, {}))
+    return answer
+
+
+def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Opening]) -> Answer:
     answer: Answer | None = None
     looks = 0
     while looks < MOST_LOOKS:
@@ -68,6 +80,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
             while looks < MOST_LOOKS:
                 cycle = Cycle(deps, held, flow, trigger, aim, looks)
                 answer = _joined(answer, cycle.run())
+                opened |= cycle.opened
                 looks += 1
                 if not (cycle.unfinished or lease.asked_again(deps.state, deps.name)):
                     break
@@ -81,11 +94,15 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
 
 
 class Cycle:
-    """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look."""
+    """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look.
+
+    ``opened`` are nodes that it opened for a while.
+    """
 
     def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
         self.unfinished = False
+        self.opened: dict[str, Opening] = {}
 
     def run(self) -> Answer:
         """Observe, decide, record, act, tell."""
@@ -94,12 +111,20 @@ class Cycle:
         if snapshot.memory.believing or any(group.verdict == "fits" for group in plan.pods):
             snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
             plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
+        snapshot = doors.turn(self.deps, snapshot, plan, self.held.keep)
+        self.opened |= doors.opened(plan.placement)
+        open_until = doors.open_until(plan.placement)
         again = carry_on(self.deps, snapshot, left, self.held)
         record = self.record(snapshot, plan)
         if record is None:
             why = summary(plan, ())
             return Answer(
-                decision="", did=again, why=why, outcome=_without_record(plan), look_again_at=plan.look_again_at
+                decision="",
+                did=again,
+                why=why,
+                outcome=_without_record(plan),
+                look_again_at=plan.look_again_at,
+                open_until=open_until,
             )
         done = self.act(snapshot, record)
         return Answer(
@@ -109,6 +134,7 @@ class Cycle:
             outcome="done",
             released=released(done),
             look_again_at=plan.look_again_at,
+            open_until=open_until,
         )
 
     def observe(self) -> tuple[Snapshot, Money, list[Left]]:
@@ -116,6 +142,7 @@ class Cycle:
         left = take_over(self.deps, self.held)
         snapshot, left = settle_left(self.deps, look(self.deps), left)
         snapshot = with_flights(self.deps, snapshot)
+        snapshot = replace(snapshot, memory=counted(snapshot.memory, snapshot.view, snapshot.now))
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
         if not self.deps.policy.budgets:
@@ -224,5 +251,6 @@ def _joined(first: Answer | None, second: Answer) -> Answer:
     if first is None or first.outcome != "done":
         return second
     if second.outcome != "done":
-        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
+        again, until = second.look_again_at, second.open_until
+        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=again, open_until=until)
     return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

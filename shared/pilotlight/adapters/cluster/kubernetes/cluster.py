@@ -53,6 +53,12 @@ class KubernetesCluster:
     def uncordon(self, node: str) -> None:
         writes.uncordon(self._api, node)
 
+    def close(self, node: str) -> None:
+        writes.close(self._api, node)
+
+    def open(self, node: str) -> None:
+        writes.open(self._api, node)
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)
         return tuple(bound_pod(asked, Objects(), classify, "") for asked in self._live(node))

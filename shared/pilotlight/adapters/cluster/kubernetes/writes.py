@@ -17,7 +17,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, OBJE
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, STATUS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, PLACEMENT, STATUS
 from pilotlight.units import Seconds
 
 TRIES = 5
@@ -58,6 +58,21 @@ def cordon(api: Api, node: str) -> None:
 def uncordon(api: Api, node: str) -> None:
     """Take our taint off; a node without it is left as it is, and so is a cordon, unless an earlier version's."""
     _mark(api, node, _without_ours)
+
+
+def close(api: Api, node: str) -> None:
+    """Put our placement taint on. Raises ``Missing``."""
+    taint = {"key": PLACEMENT, "value": MARKED, "effect": "NoSchedule"}
+    _mark(api, node, lambda m: m.spec if _placed(m) else _Spec([*m.spec.taints, taint], m.spec.unschedulable))
+
+
+def open(api: Api, node: str) -> None:
+    """Take our placement taint off; a node without it is left as it is. Raises ``Missing``."""
+    _mark(api, node, lambda m: _Spec([t for t in m.spec.taints if t.get("key") != PLACEMENT], m.spec.unschedulable))
+
+
+def _placed(marks: Marks) -> bool:
+    return any(taint.get("key") == PLACEMENT for taint in marks.spec.taints)
 
 
 def with_ours(marks: Marks) -> list[Taint]:

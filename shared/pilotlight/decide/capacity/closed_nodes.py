@@ -1,0 +1,159 @@
+"""Which ready nodes are closed to pods that belong on a cheaper type, and which are opened for whom.
+
+A node is closed by a NoSchedule taint of ours where pods were seen that may use it and belong elsewhere. It is opened
+for a pod that waits, belongs there and fits: until it is bound, ``OPEN_S`` at most; whoever takes the room first has
+it. A pod for which nothing is bought opens whatever it fits, for as long as it waits.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.homes import Homes
+from pilotlight.decide.capacity.planned_nodes import model_allowed
+from pilotlight.facts.brakes import ALL, Brakes
+from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.decisions import NOT_HELPED, Plan
+from pilotlight.facts.labels import GPU_MODEL
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.placement import Opening, Placement
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.units import Seconds
+
+OPEN_S: Seconds = 15.0
+"""The scheduler binds a pod to a node that was opened for it within this."""
+
+STRAY = timedelta(days=7)
+"""A pool's nodes are closed for so long after a pod was seen that may use them and belongs elsewhere."""
+SEEN = timedelta(hours=1)
+"""A pool of which that is known so freshly is not asked about again."""
+STARTED = timedelta(minutes=5)
+"""Pods that started within this are looked at, beside those that wait."""
+
+
+def steered(policy: Policy, brakes: Brakes) -> set[str]:
+    """The pools whose nodes may be closed: those that we alone scale, in ``act``, and that nobody paused."""
+    if policy.placement != "taint" or ALL in brakes.paused:
+        return set()
+    modes = {name: brakes.modes.get(name) or rules.mode or "act" for name, rules in policy.pools.items()}
+    return {name for name, mode in modes.items() if mode == "act" and name not in brakes.paused}
+
+
+def closed(nodes: Collection[Node]) -> set[str]:
+    """The nodes that carry our placement taint."""
+    return {node.name for node in nodes if node.closed}
+
+
+def counted(memory: Memory, view: ClusterView, now: datetime) -> Memory:
+    """The memory with openings that are over taken off, and those that others took counted by pod."""
+    if not memory.openings and not memory.lost:
+        return memory
+    nodes = {node.name: node for node in view.nodes}
+    waiting = {pod.uid: pod for pod in view.pending}
+    lost = {uid: times for uid, times in memory.lost.items() if uid in waiting}
+    openings: dict[str, Opening] = {}
+    for name, opening in memory.openings.items():
+        here = [waiting[uid] for uid in opening.pods if uid in waiting]
+        failed = [pod for pod in here if _failed(opening, nodes.get(name), pod, now)]
+        for pod in failed:
+            lost[pod.uid] = lost.get(pod.uid, 0) + 1
+        if len(failed) < len(here):
+            openings[name] = opening
+    return msgspec.structs.replace(memory, openings=openings, lost=lost)
+
+
+def strays(
+    homes: Homes, view: ClusterView, memory: Memory, pools: Collection[str], now: datetime
+) -> dict[str, datetime]:
+    """By pool, when a pod was last seen that may run there and belongs elsewhere."""
+    unsure = {pool for pool in pools if pool not in memory.strays or now - memory.strays[pool] > SEEN}
+    found = {pool: at for pool, at in memory.strays.items() if now - at <= STRAY}
+    if unsure:
+        for shape in {shape.key: shape for shape in _lately(view, now)}.values():
+            found |= dict.fromkeys(homes.stray_in(shape) & unsure, now)
+    return found
+
+
+def placement(
+    view: ClusterView, plan: Plan, pools: Collection[str], seen: Mapping[str, datetime], memory: Memory, now: datetime
+) -> Placement:
+    """What a look does. ``plan`` says who fits where, ``pools`` are steered, ``seen`` are the strays."""
+    shut = {pool for pool in pools if pool in seen}
+    if not shut and not any(node.closed for node in view.nodes):
+        return Placement(strays=dict(seen))
+    openings = _openings(view, plan, memory, now)
+    close, open_ = [], []
+    for node in sorted(view.nodes, key=lambda n: n.name):
+        kept = node.pool not in shut or node.name in openings or bool(node.unserved)
+        if kept and node.closed:
+            open_.append(node.name)
+        elif not kept and not node.closed and node.ready and node.schedulable:
+            close.append(node.name)
+    held = {name: opening for name, opening in openings.items() if name not in close}
+    return Placement(close=tuple(close), open=tuple(open_), openings=held, strays=dict(seen))
+
+
+def _openings(view: ClusterView, plan: Plan, memory: Memory, now: datetime) -> dict[str, Opening]:
+    """By node, whom it is to be open for: pods planned on it, and pods that nothing is bought for."""
+    pods = {pod.uid: pod for pod in view.pending}
+    broken = {
+        gang
+        for group in plan.pods
+        if group.verdict != "fits"
+        for uid in group.uids
+        if uid in pods and (gang := pods[uid].shape.gang)
+    }
+    planned: dict[str, list[str]] = {}
+    for group in plan.pods:
+        if group.verdict == "fits":
+            here = [uid for uid in group.uids if uid in pods and pods[uid].shape.gang not in broken]
+            planned.setdefault(group.where, []).extend(here)
+    out = {name: _opening(tuple(uids), memory.openings.get(name), now) for name, uids in planned.items() if uids}
+    return out | _for_the_unhelped(view, plan, pods)
+
+
+def _opening(uids: tuple[str, ...], was: Opening | None, now: datetime) -> Opening:
+    """For the same pods it goes on until it was to end; for others it begins anew."""
+    if was is not None and was.until is not None and was.until > now and set(uids) <= set(was.pods):
+        return Opening(pods=uids, until=was.until)
+    return Opening(pods=uids, until=now + timedelta(seconds=OPEN_S))
+
+
+def _for_the_unhelped(view: ClusterView, plan: Plan, pods: Mapping[str, PodDemand]) -> dict[str, Opening]:
+    """Nodes that pods fit for which nothing is bought: open to them as long as they wait."""
+    unhelped = [pods[uid] for group in plan.pods if group.verdict in NOT_HELPED for uid in group.uids if uid in pods]
+    by_shape = {pod.shape.key: pod for pod in reversed(unhelped)}
+    return {
+        node.name: Opening(pods=(pod.uid,))
+        for node in view.nodes
+        for pod in by_shape.values()
+        if node.ready and _fits(node, pod.shape)
+    }
+
+
+def _fits(node: Node, shape: PodShape) -> bool:
+    """Whether the scheduler would bind such a pod to a node, our placement taint ignored."""
+    return (
+        bool(pods_that_fit(shape, node.resource, node.devices, node.slices, node.free))
+        and selects(node.labels, shape.terms)
+        and untolerated(node.taints, shape.tolerations) is None
+        and model_allowed(shape, node.labels.get(GPU_MODEL, ""))
+    )
+
+
+def _failed(opening: Opening, node: Node | None, pod: PodDemand, now: datetime) -> bool:
+    """Whether an opening is over and the pod that it was for still waits. One without an end is nobody's to lose."""
+    if opening.until is None:
+        return False
+    return now >= opening.until or node is None or not _fits(node, pod.shape)
+
+
+def _lately(view: ClusterView, now: datetime) -> Iterator[PodShape]:
+    """The shapes of pods that wait or started lately."""
+    yield from (pod.shape for pod in view.pending)
+    for pod in (pod for node in view.nodes for pod in node.gpu_pods):
+        if pod.shape is not None and (pod.started_at is None or now - pod.started_at <= STARTED):
+            yield pod.shape
