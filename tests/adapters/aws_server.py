@@ -203,7 +203,7 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
     """The account over HTTP: the environment that leads to it, with a role's keys."""
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

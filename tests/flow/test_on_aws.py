@@ -1,0 +1,113 @@
+"""The flows with AWS as the cloud: what a lost answer, a part that came, a shortage or a kept node leads to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from aws_server import EKS, REGION, Aws, serving
+from civo_server import Fault
+from stage import Stage
+
+from pilotlight.adapters.pools import asg
+from pilotlight.adapters.pools.asg import pools as asg_pools
+from pilotlight.errors import Retry
+from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.ports import Account
+from pilotlight.state_schema.books import HOLD
+from pilotlight.units import HOUR
+from pilotlight.world.faults import Faults
+
+
+@contextmanager
+def on_aws(*, at_once: bool = True, **options: Any) -> Iterator[tuple[Stage, Aws]]:
+    """A stage whose nodes are those of EKS node groups."""
+    stage = Stage(**options)
+    aws = Aws(stage.world, at_once=at_once)
+    with serving(aws) as environ:
+        pools = asg.open_pools(f"{REGION}/{EKS}", Account(aws.names(), stage.world.clock, lambda: "", environ))
+        assert pools is not None
+        stage.deps = replace(stage.deps, pools=pools)
+        yield stage, aws
+
+
+CALLS = {True: "LaunchInstances", False: "SetDesiredCapacity"}
+WAYS = pytest.mark.parametrize("at_once", [True, False], ids=["launching at once", "by a size"])
+
+
+@WAYS
+def test_a_pod_gets_its_node_and_the_node_goes_when_it_ends(at_once: bool) -> None:
+    """One pod: one call for one node; after its run and its idle time that very instance ends, and no other."""
+    with on_aws(at_once=at_once) as (stage, aws):
+        stage.event(stage.submit("a", run_s=600))
+        stage.minutes(25)
+        (bought, _), (released, asked) = aws.changes()
+        assert (bought, released) == (CALLS[at_once], "TerminateInstanceInAutoScalingGroup")
+        assert asked == {"InstanceId": "n1", "ShouldDecrementDesiredCapacity": True}
+        assert (stage.world.launches, stage.nodes("one"), len(stage.world.finished)) == (1, 0, 1)
+
+
+def test_a_purchase_holds_exactly_what_it_may_cost() -> None:
+    """Boot, idle time and the class's longest run at the node's price, to the cent; given back when it is settled."""
+    batch = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
+    budget = Budget(name="all", usd=Decimal(100), period="day")
+    with on_aws(budgets=(budget,), classes={"batch": batch}) as (stage, _):
+        stage.event(stage.submit("a", run_s=600))
+        (entry,) = HOLD.scan(stage.deps.state, "")
+        assert entry.value.terms.run_s == 2 * HOUR
+        stage.minutes(25)
+        assert list(HOLD.scan(stage.deps.state, "")) == []
+
+
+@WAYS
+@pytest.mark.parametrize("what", ["hang", "reset", "cut", (500, "<p>"), (200, "<x/>")], ids=str)
+def test_an_answer_that_is_lost_buys_nothing_twice(what: Any, at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS acted and its answer was lost: a second delivery and the ticks after it find the node on its way."""
+    monkeypatch.setattr(asg_pools, "WRITE_S", 0.2)
+    with on_aws(at_once=at_once) as (stage, aws):
+        pod = stage.submit("a", run_s=3600)
+        aws.faults = [Fault(what, when="after", method=CALLS[at_once])]
+        with pytest.raises(Retry):
+            stage.event(pod)
+        stage.event(pod)
+        stage.minutes(10)
+        assert (stage.world.launches, stage.nodes("one")) == (1, 1)
+
+
+def test_a_gang_that_gets_a_part_gives_it_back() -> None:
+    """The quota ends after two of three nodes: none is kept, and the account is told of."""
+    pools = {"eight": PoolPolicy(instance_type="eight", max=20)}
+    with on_aws(pools=pools, faults=Faults(quota_nodes=2)) as (stage, aws):
+        pods = stage.submit_gang("g", 3)
+        stage.event(pods[0])
+        stage.minutes(10)
+        released = [asked["InstanceId"] for name, asked in aws.changes() if name.startswith("Terminate")]
+        assert (stage.nodes("eight"), sorted(released)[:2]) == (0, ["n1", "n2"])
+        assert any("VcpuLimitExceeded" in alert.why for alert in stage.alerts)
+
+
+def test_a_shortage_that_is_told_later_sends_the_next_pod_elsewhere() -> None:
+    """A group by its size takes the request on; its failed activity rests the pool as an answer would."""
+    with on_aws(at_once=False) as (stage, aws):
+        stage.world.set_faults(Faults(shortage=1.0))
+        stage.event(stage.submit("a"))
+        stage.world.set_faults(Faults())
+        assert aws.failed
+        stage.wait(30)
+        stage.tick()
+        stage.event(stage.submit("b", workload_class="batch"))
+        assert stage.nodes("eight") == 1
+
+
+def test_a_node_that_its_group_keeps_is_told_of_with_its_price_and_not_asked_for_every_minute() -> None:
+    """The group's min is one: the node takes pods again, one alert names its dollars, and AWS is never asked."""
+    with on_aws() as (stage, aws):
+        stage.event(stage.submit("a", run_s=300))
+        aws.extra["one"] = {"MinSize": 1}
+        stage.minutes(60)
+        (alert,) = [a for a in stage.alerts if a.kind == "capacity-denied"]
+        assert ("set its min to 0" in alert.why, "$1.00/h" in alert.why) == (True, True)
+        assert [name for name, _ in aws.changes()] == ["LaunchInstances"]
+        assert stage.deps.cluster.observe().nodes[0].schedulable
