@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import Annotated
 
 import msgspec
 import typer
@@ -21,7 +21,7 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Caps, Policy
 from pilotlight.facts.trace import Job
 from pilotlight.replay.bounds import bounds
-from pilotlight.replay.compare import run_peers
+from pilotlight.replay.compare import log_to, run_peers
 from pilotlight.replay.measure import Outcome, idle_hours
 from pilotlight.replay.peers.names import check_peer
 from pilotlight.replay.run import Scenario, run
@@ -169,7 +169,7 @@ def compare(
     """Run Pilotlight and the peers, with a progress bar on stderr."""
     names = [check_peer(name) for name in against]
     bound = bounds(jobs, catalog, scenario.capacity_type)
-    with _progress(len(jobs), len(names)) as (on_job, on_peer), _log_to(log) as write:
+    with _progress(len(jobs), len(names)) as (on_job, on_peer), log_to(log) as write:
 
         def ours() -> Outcome:
             return run(
@@ -254,16 +254,3 @@ def _progress(jobs: int, peers: int) -> Iterator[tuple[Callable[[int], None], Ca
                 bar.update(ours, completed=done)
 
         yield on_job, lambda name: bar.update(others, advance=1, description=f"peers ({name} done)")
-
-
-@contextmanager
-def _log_to(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None] | None]:
-    if path is None:
-        yield None
-        return
-    try:
-        file: IO[str] = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
-    with file:
-        yield lambda entry: cast("None", file.write(json.dumps(entry, separators=(",", ":")) + "\n"))

@@ -1,18 +1,27 @@
 """Pilotlight beside its peers on one trace: each policy in a process of its own, results in the order asked for."""
 
+import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import TypeVar, cast
 
+from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Bounds, Job
 from pilotlight.replay.measure import Outcome
 from pilotlight.replay.peers.run import run_peer
 from pilotlight.replay.run import Scenario
+from pilotlight.world.journal import Log
+
+M = TypeVar("M")
+T = TypeVar("T")
 
 ENDS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,24 +41,35 @@ def run_peers(
     on_done: Done,
 ) -> list[Outcome]:
     """What ``meanwhile`` (Pilotlight, in this process) and every peer came to, Pilotlight first."""
-    if not names:
-        return [meanwhile()]
+    tasks = {name: partial(one_peer, name, jobs, catalog, scenario, trace, bound) for name in names}
+    ours, others = apart(tasks, meanwhile=meanwhile, on_done=on_done)
+    return [ours, *others]
+
+
+def apart(
+    tasks: Mapping[str, Callable[[], T]], *, meanwhile: Callable[[], M], on_done: Done, processes: int | None = None
+) -> tuple[M, list[T]]:
+    """What ``meanwhile`` gave in this process, and each task in one of its own, in their order.
+
+    At most so many ``processes`` at once: one for each processor where it is not said.
+    """
+    if not tasks:
+        return meanwhile(), []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=min(len(names), os.cpu_count() or 1), mp_context=context) as pool:
+    workers = min(len(tasks), processes or os.cpu_count() or 1)
+    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
         # The tracker unblocks signals when it begins, so it begins before.
         resource_tracker.ensure_running()
         with _signals_wait():
-            futures: dict[Future[Outcome], str] = {
-                pool.submit(_one, name, jobs, catalog, scenario, trace, bound): name for name in names
-            }
-        ours = meanwhile()
+            futures: dict[Future[T], str] = {pool.submit(task): name for name, task in tasks.items()}
+        own = meanwhile()
         left = set(futures)
         while left:
             finished, left = wait(left, return_when=FIRST_COMPLETED)
             for future in finished:
                 future.result()
                 on_done(futures[future])
-        return [ours, *(future.result() for future in futures)]
+        return own, [future.result() for future in futures]
 
 
 @contextmanager
@@ -72,7 +92,29 @@ def _signals_wait() -> Iterator[None]:
             signal.raise_signal(each)
 
 
-def _one(name: str, jobs: Sequence[Job], catalog: Catalog, scenario: Scenario, trace: str, bound: Bounds) -> Outcome:
+def one_peer(
+    name: str,
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario,
+    trace: str,
+    bound: Bounds,
+    log: Path | None = None,
+) -> Outcome:
+    """One peer's run; its log is written to ``log``, where that is given."""
+    with log_to(log) as write:
+        return _peer(name, jobs, catalog, scenario, trace, bound, write)
+
+
+def _peer(
+    name: str,
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario,
+    trace: str,
+    bound: Bounds,
+    write: Log | None,
+) -> Outcome:
     return run_peer(
         name,
         jobs,
@@ -83,4 +125,19 @@ def _one(name: str, jobs: Sequence[Job], catalog: Catalog, scenario: Scenario, t
         faults=scenario.faults(),
         bound=bound,
         sample_s=scenario.sample_s or None,
+        log=write,
     )
+
+
+@contextmanager
+def log_to(path: Path | None) -> Iterator[Log | None]:
+    """What writes a run's records to a file as JSON lines; nothing where no file is named."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
+    with file:
+        yield lambda entry: cast("None", file.write(json.dumps(entry, separators=(",", ":")) + "\n"))

@@ -14,6 +14,7 @@ from pilotlight.replay.peers.names import ALWAYS_ON, peer
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.jobs import demands_of
+from pilotlight.world.journal import Log
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
@@ -32,18 +33,19 @@ def run_peer(
     faults: Faults | None = None,
     bound: Bounds | None = None,
     sample_s: Seconds | None = None,
+    log: Log | None = None,
 ) -> Outcome:
     """What a peer makes of a trace, whose jobs are in the order of their submits.
 
     ``bound`` is worked out where it is not given; ``sample_s`` is the time between two samples, None for none.
-    Raises ``BadInput`` for a name that is no peer.
+    ``log`` receives the records of the run's log. Raises ``BadInput`` for a name that is no peer.
     """
     policy = None if name == ALWAYS_ON else peer(name, seed)
     pools = pools_of(catalog, capacity_type)
     bound = bound or bounds(jobs, catalog, capacity_type)
     if policy is None:
         return always_on(jobs, catalog, pools, trace=trace, bound=bound, sample_s=sample_s)
-    world = World(catalog, pools, seed=seed, faults=faults, spread=policy.spread)
+    world = World(catalog, pools, seed=seed, faults=faults, spread=policy.spread, log=log)
     sampler = Sampler(world, sample_s) if sample_s else None
     drive(world, policy, jobs, catalog, sampler)
     return Outcome(
