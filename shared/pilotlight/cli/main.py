@@ -37,6 +37,7 @@ COMMANDS = {
     "brake_commands": ("pause", "resume", "approve"),
     "why_command": ("why",),
     "report_command": ("report",),
+    "pools_command": ("pools",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
     "state_commands": ("state",),
@@ -53,7 +54,7 @@ COMMANDS = {
 PANELS = {
     "Before it acts": "plan doctor check schema demo",
     "Running it": "serve world send reconcile connect pause resume approve",
-    "What it did, and what it cost": "why report budget alerts state",
+    "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
     "Proof": "replay week synth stats trace chaos interruptions drill",
 }

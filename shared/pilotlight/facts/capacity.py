@@ -173,11 +173,27 @@ class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
+class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
+
+    ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
+    ``protects``: a lower size of another hand's ends none of its new nodes.
+    """
+
+    group: str
+    least: int = 0
+    most: int | None = None
+    zones: tuple[str, ...] = ()
+    rebalances: bool = False
+    protects: bool = True
+
+
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
 
     ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
-    size. ``refusal`` is why it is smaller than its desired size, where the cloud's last launch failed.
+    size. ``refusal`` is why it is smaller than its desired size, where the cloud's last launch failed. ``rules`` are
+    None where the cloud tells none.
     """
 
     name: str
@@ -185,6 +201,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     booting: tuple[Booting, ...] = ()
     standby: int = 0
     refusal: LateRefusal | None = None
+    rules: PoolRules | None = None
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):

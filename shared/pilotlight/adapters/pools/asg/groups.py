@@ -8,6 +8,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.facts.capacity import PoolRules
 
 CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """EKS puts them on the group of each of its node groups."""
@@ -107,6 +108,18 @@ class Group(msgspec.Struct, frozen=True):
         one_zone = bool(zone) or len(self.AvailabilityZones) == 1
         warm = self.WarmPoolConfiguration is not None
         return not self.LaunchConfigurationName and pure and one_zone and not warm and count <= AT_ONCE
+
+    @property
+    def rules(self) -> PoolRules:
+        """What it does by itself."""
+        return PoolRules(
+            group=self.AutoScalingGroupName,
+            least=self.MinSize,
+            most=self.MaxSize,
+            zones=self.AvailabilityZones,
+            rebalances="AZRebalance" not in self.suspended,
+            protects=self.NewInstancesProtectedFromScaleIn,
+        )
 
     def tag(self, key: str) -> str:
         """The value of a tag, or empty."""

@@ -138,6 +138,7 @@ class AsgPools:
             booting=booting,
             standby=group.WarmPoolSize,
             refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
+            rules=group.rules,
         )
 
 

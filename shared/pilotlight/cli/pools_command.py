@@ -1,0 +1,69 @@
+"""``pilotlight pools``: every pool with its size, what is on its way, its price, who scales it, and its last error."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.errors import BadInput
+from pilotlight.facts.pool_rows import PoolRow
+from pilotlight.settings import Settings, deployed
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(pools)
+
+
+def pools(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
+) -> None:
+    """Show of every pool its size, what is on its way or stands by, its price, mode, max, owner and last error.
+
+    Asks the cloud and the state of the deployment, or of the cluster that is named; changes nothing.
+
+    Example: [bold]pilotlight pools --json[/bold]
+    """
+    from pilotlight.flow.abreast import abreast
+    from pilotlight.wiring import App
+
+    app = App(_settings(context, kubeconfig))
+    found = abreast({name: partial(_rows, app.at(name)) for name in app.clusters}, app.settings.wait_s)
+    for each in found.values():
+        if isinstance(each, Exception):
+            raise each
+    rows = {name: each for name, each in found.items() if not isinstance(each, Exception)}
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
+        return
+    from pilotlight.cli.printing import console
+    from pilotlight.report.pools_table import table
+
+    for name, each in rows.items():
+        console().print(table(name, each))
+
+
+def _settings(context: str, kubeconfig: str) -> Settings:
+    """The deployment's, as the environment says it; or those of a cluster that is named here."""
+    return settings_for(context, kubeconfig) if context or kubeconfig else deployed()
+
+
+def _rows(site: "App") -> tuple[PoolRow, ...]:
+    from pilotlight.decide.pool_rows import pool_rows
+    from pilotlight.flow.memory import ledger
+
+    deps = site.deps
+    if not deps.policy.pools:
+        raise BadInput("the policy has no pools: write one under pools, as examples/policy.yaml shows")
+    name, state = site.settings.cluster_name, site.state
+    flights = [entry for _, entry in ledger.in_flight(state, name)]
+    memory = ledger.recall(state, name).memory
+    clouds = deps.pools.describe()
+    return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, {}, mode=deps.mode, now=state.now())

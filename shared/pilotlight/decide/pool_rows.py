@@ -1,0 +1,55 @@
+"""The policy's pools with what their cloud, the memory and the evidence of other owners say of each."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pilotlight.facts.capacity import InFlight, Mode, Offering, PoolState
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.pool_rows import PoolRow
+
+OURS = "pilotlight"
+
+
+def pool_rows(
+    policy: Policy,
+    offered: Sequence[Offering],
+    clouds: Iterable[PoolState],
+    memory: Memory,
+    flights: Iterable[InFlight],
+    rivals: Mapping[str, str],
+    *,
+    mode: Mode,
+    now: datetime,
+) -> tuple[PoolRow, ...]:
+    """A row a pool, in the policy's order. ``mode`` is the deployment's; ``rivals`` who else scales a pool."""
+    states = {state.name: state for state in clouds}
+    coming: Counter[str] = Counter()
+    for flight in flights:
+        coming[flight.pool] += flight.count
+    errors = {b.offering: b.why for b in memory.backoffs if b.until > now}
+    rows = []
+    for name, pool in policy.pools.items():
+        mine = [offering for offering in offered if offering.pool == name]
+        price = min((offering.usd_per_hour for offering in mine), default=None)
+        state = states.get(name)
+        late = state.refusal.message if state and state.refusal else ""
+        refused = next((errors[o.name] for o in mine if o.name in errors), "")
+        rows.append(
+            PoolRow(
+                pool=name,
+                size=state.desired if state else None,
+                on_the_way=coming[name],
+                standby=state.standby if state else 0,
+                instance_type=pool.instance_type,
+                capacity_type=pool.capacity_type,
+                usd_per_hour=price,
+                paid=None if price is None or state is None else price * state.desired,
+                mode=pool.mode or mode,
+                most=pool.max,
+                owner=rivals.get(name, OURS),
+                last_error=refused or late,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,27 @@
+"""A pool as people look it up: one row of ``pilotlight pools``."""
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType, Mode
+from pilotlight.units import UsdPerHour
+
+
+class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
+    """``size`` is None where its cloud has no such pool. ``on_the_way`` were asked for and are no ready nodes yet.
+
+    ``usd_per_hour`` is one node's, the cheapest offering's; None where no price is known. ``paid`` is what the size
+    costs by it. ``last_error`` is the cloud's last refusal that still holds a purchase back.
+    """
+
+    pool: str
+    size: int | None
+    on_the_way: int
+    standby: int
+    instance_type: str
+    capacity_type: CapacityType
+    usd_per_hour: UsdPerHour | None
+    paid: UsdPerHour | None
+    mode: Mode
+    most: int
+    owner: str
+    last_error: str = ""

@@ -1,0 +1,34 @@
+"""The pools of a cluster as a table."""
+
+from collections.abc import Sequence
+
+from pilotlight.facts.pool_rows import PoolRow
+from pilotlight.report.sheet import Column, Sheet
+from pilotlight.units import an_hour
+
+
+def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
+    """A row a pool."""
+    figures = ("size", "on its way", "stand by", "max")
+    sheet = Sheet(
+        Column("pool", "name"),
+        *(Column(head, "figure") for head in figures),
+        Column("instance type", "words"),
+        Column("a node", "figure"),
+        Column("now", "figure"),
+        *(Column(head, "words") for head in ("mode", "scaled by", "last error")),
+        title=f"Pools of {cluster}",
+    )
+    for row in rows:
+        counts = (row.size, row.on_the_way, row.standby, row.most)
+        prices = (row.usd_per_hour, row.paid)
+        sheet.add(
+            row.pool,
+            *("not there" if count is None else f"{count:,}" for count in counts),
+            f"{row.instance_type} {row.capacity_type}",
+            *(an_hour(price) for price in prices),
+            row.mode,
+            row.owner,
+            row.last_error,
+        )
+    return sheet

@@ -1,0 +1,82 @@
+"""What the check-up says of what a cloud does to a pool by itself."""
+
+from typing import Any
+
+import pytest
+
+from pilotlight.decide.checkup.pool_rules import rule_checks
+from pilotlight.facts.capacity import PoolRules, PoolState
+from pilotlight.facts.policy import Policy, PoolPolicy
+
+
+def said(
+    rules: dict[str, Any] | None = None, *, standby: int = 0, zones: tuple[str, ...] = (), most: int = 4
+) -> list[tuple[str, str, str]]:
+    """Code, verdict and fix of each check of one pool whose group is well but for these rules."""
+    made = PoolRules(**{"group": "gpu-asg", "most": 4, "zones": ("a",), **(rules or {})})
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="g5.xlarge", max=most, zones=zones)})
+    state = PoolState(name="gpu", desired=0, standby=standby, rules=made)
+    return [(c.code, c.verdict, c.fix) for c in rule_checks(policy, {"gpu": state})]
+
+
+def test_a_group_that_leaves_all_to_us_is_well() -> None:
+    """One line says so; a cloud that tells no rules is not asked for any."""
+    assert said() == [("pool-rules", "ok", "")]
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x")})
+    assert list(rule_checks(policy, {"gpu": PoolState(name="gpu", desired=0)})) == []
+
+
+WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "ends nodes to spread them": (
+        {"rebalances": True, "zones": ("a", "b"), "most": 4},
+        "pool-rebalance",
+        "fault",
+        "aws autoscaling suspend-processes --auto-scaling-group-name gpu-asg --scaling-processes AZRebalance",
+    ),
+    "does not protect what is new": (
+        {"protects": False},
+        "pool-protection",
+        "warning",
+        "aws autoscaling update-auto-scaling-group --auto-scaling-group-name gpu-asg "
+        "--new-instances-protected-from-scale-in",
+    ),
+    "keeps one lit": ({"least": 1}, "pool-least", "fault", "set its min size to 0"),
+    "has no max": ({"most": None}, "pool-most", "warning", "set its max size to 4"),
+    "has a max above the policy's": ({"most": 100}, "pool-most", "warning", "set its max size to 4"),
+    "has a max below the policy's": (
+        {"most": 2},
+        "pool-most",
+        "warning",
+        "set one to the other: pools.gpu.max, or its max size",
+    ),
+    "launches anywhere": (
+        {"zones": ("a", "b")},
+        "pool-zones",
+        "warning",
+        "name them in pools.gpu.zones, so that each purchase names its own; or one group a zone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "code", "verdict", "fix"), WRONG.values(), ids=WRONG)
+def test_a_group_that_acts_by_itself_is_told_with_the_fix(
+    rules: dict[str, Any], code: str, verdict: str, fix: str
+) -> None:
+    """What ends jobs, keeps nodes lit or lets others grow it."""
+    assert (code, verdict, fix) in said(rules)
+
+
+def test_one_zone_has_nothing_to_rebalance() -> None:
+    """The process may run there."""
+    assert said({"rebalances": True}) == [("pool-rules", "ok", "")]
+
+
+def test_zones_that_are_named_are_the_groups_own() -> None:
+    """Then each purchase names one of them; another is a fault."""
+    assert said({"zones": ("a", "b")}, zones=("a", "b")) == [("pool-rules", "ok", "")]
+    assert said({"zones": ("a", "b")}, zones=("a", "c")) == [("pool-zones", "fault", "mend pools.gpu.zones")]
+
+
+def test_a_warm_pool_that_nobody_asked_for_is_told() -> None:
+    """Its disks cost."""
+    assert said(standby=2) == [("pool-standby", "warning", "remove the warm pool of gpu-asg")]
