@@ -16,7 +16,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package tf checkov deploy destroy clean
+.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package tf checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f infra/terraform/environments/$(ENV).tfvars || { echo "error: infra/terraform/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -83,13 +83,14 @@ bench: $(STAMP) ## The measurements of bench/, printed
 bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
 	$(BIN)/python scripts/bundle.py
 
-package: bundle ## The bundles, with the hashes that a rollback names
+package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the hashes that a rollback names
+	$(BIN)/python scripts/bundle.py --release
 	@cd build && sha256sum *.zip
 
 tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
 	@$(need_terraform)
 	$(TF) fmt -check -recursive
-	@for dir in infra/terraform infra/terraform/modules/*/; do echo "== $$dir"; \
+	@for dir in infra/terraform infra/terraform/google infra/terraform/modules/*/; do echo "== $$dir"; \
 		terraform -chdir=$$dir init -backend=false -input=false >/dev/null && \
 		terraform -chdir=$$dir validate && terraform -chdir=$$dir test || exit 1; done
 
@@ -111,7 +112,19 @@ deploy: package ## Show the plan of infra/terraform/environments/ENV.tfvars, ask
 	$(TF) workspace select -or-create $(ENV)
 	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
-destroy: ## Show what would go of ENV, ask, and destroy it; state that is protected stays
+drift: package ## Say what of ENV is no more as it was deployed: exit code 2 where something is not
+	@$(need_terraform); $(need_env)
+	$(TF) init -input=false
+	$(TF) workspace select $(ENV)
+	$(TF) plan -input=false -detailed-exitcode -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
+
+unprotect: package ## Let the state of ENV be destroyed: shows the plan, asks; nothing is destroyed yet
+	@$(need_terraform); $(need_env)
+	$(TF) init -input=false
+	$(TF) workspace select $(ENV)
+	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV) -var=protected=false
+
+destroy: package ## Show what would go of ENV, ask, and destroy it; state that was not unprotected stays in the cloud
 	@$(need_terraform); $(need_env)
 	$(TF) init -input=false
 	$(TF) workspace select $(ENV)

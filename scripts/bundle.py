@@ -1,18 +1,20 @@
 """build/<function>.zip for every function: what a cloud needs to run it, byte for byte the same each time.
 
 Side by side lie the function's ``main.py``, the package without its command line and replay, the default policy and
-catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs. Beside each file of Python
-lies its bytecode, as the Python that runs this compiles it: a cold start compiles nothing, and another Python passes
-it by.
+catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs, with the hashes of their
+files. Beside each file of Python lies its bytecode, compiled by the Python that functions run on, whichever runs this:
+a cold start compiles nothing. Where that Python is not at hand the bytecode is left out, and ``--release`` refuses.
 """
 
-import py_compile
 import re
+import subprocess
 import sys
 import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -35,6 +37,11 @@ NEEDS = {
 """The extras of pyproject.toml that a function needs where infra/terraform runs it, beside what every function does."""
 LAMBDAS = {"aws_bridge": ("__init__.py", "errors.py", "adapters/__init__.py", "adapters/bridge.py")}
 """Functions of AWS: the few files of the package that they need. Lambda's Python brings botocore and urllib3."""
+RUNTIME = (3, 11)
+"""The Python that functions run on (runtime in infra/terraform): bytecode of another one is passed by."""
+VERSION = ".".join(map(str, RUNTIME))
+ON = {"python_version": VERSION, "python_full_version": f"{VERSION}.0", "sys_platform": "linux"}
+"""What requirements' markers are asked about."""
 LARGEST = 2_000_000
 """Bytes that a zip may have."""
 
@@ -43,11 +50,26 @@ TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 MODE = 0o100644 << 16
 
 
+COMPILE = """
+import py_compile, sys
+for name in sys.stdin.read().splitlines():
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(name, name + "c", dfile=name, doraise=True, invalidation_mode=mode)
+"""
+
+
 def main() -> None:
     """Write every function's zip into build/, or into the folder named on the command line."""
-    build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"
+    words = [word for word in sys.argv[1:] if word != "--release"]
+    build = Path(words[0]) if words else ROOT / "build"
     build.mkdir(parents=True, exist_ok=True)
-    print(f"bytecode of {sys.implementation.cache_tag}")
+    name = f"Python {VERSION}"
+    if runtime():
+        print(f"bytecode of {name}")
+    elif "--release" in sys.argv:
+        raise SystemExit(f"error: functions run on {name}, which is not here to compile for; install it")
+    else:
+        print(f"no bytecode: functions run on {name}, which is not here")
     for folder in sorted((ROOT / "functions").iterdir()):
         if (folder / "main.py").exists():
             target = build / f"{folder.name}.zip"
@@ -72,20 +94,34 @@ def contents(function: Path) -> dict[str, bytes]:
     return files | compiled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
 
 
+@cache
+def runtime() -> str:
+    """A Python of the runtime's version: the one that runs this, or one in PATH; empty where there is none."""
+    name = f"python{VERSION}"
+    tried = f"import sys; sys.exit(sys.version_info[:2] != {RUNTIME})"
+    for python in (sys.executable, name, f"/usr/bin/{name}"):
+        with suppress(OSError):
+            if subprocess.run([python, "-c", tried], capture_output=True).returncode == 0:
+                return python
+    return ""
+
+
 def compiled(files: dict[str, bytes]) -> dict[str, bytes]:
     """The bytecode of each file of Python, that Python takes as it is without a look at the source's time or hash."""
-    found = {}
+    sources = [name for name in files if name.endswith(".py")]
+    if not runtime():
+        return {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, source in files.items():
-            path = Path(name)
-            if path.suffix == ".py":
-                written, pyc = Path(folder, "source.py"), Path(folder, "source.pyc")
-                written.write_bytes(source)
-                mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-                py_compile.compile(str(written), str(pyc), dfile=name, doraise=True, invalidation_mode=mode)
-                cache = path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc"
-                found[cache.as_posix()] = pyc.read_bytes()
-    return found
+        for name in sources:
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(files[name])
+        subprocess.run([runtime(), "-c", COMPILE], cwd=folder, input="\n".join(sources), text=True, check=True)
+        return {_cached(Path(name)): Path(folder, f"{name}c").read_bytes() for name in sources}
+
+
+def _cached(path: Path) -> str:
+    return (path.parent / "__pycache__" / f"{path.stem}.cpython-{VERSION.replace('.', '')}.pyc").as_posix()
 
 
 def write(target: Path, files: dict[str, bytes]) -> None:
@@ -99,18 +135,19 @@ def write(target: Path, files: dict[str, bytes]) -> None:
 
 
 def requirements(extras: Iterable[str]) -> str:
-    """The locked versions of what the package with these extras needs to run, and of what those need."""
-    locked = dict(_locked((ROOT / "requirements.lock").read_text().splitlines()))
+    """The locked versions, with their files' hashes, of what the package with these extras needs to run."""
+    locked = dict(_locked((ROOT / "requirements.lock").read_text()))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *(line for name in extras for line in project["optional-dependencies"][name])]
     needed = _closure(map(Requirement, lines))
     return "".join(f"{locked[name]}\n" for name in sorted(needed) if name in locked)
 
 
-def _locked(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        if match := re.match(r"([A-Za-z0-9._-]+)==\S+", line):
-            yield canonicalize_name(match[1]), match[0]
+def _locked(text: str) -> Iterator[tuple[str, str]]:
+    """Each package's name, and its lines: version and hashes."""
+    for entry in re.split(r"\n(?=\S)", text.strip()):
+        if match := re.match(r"([A-Za-z0-9._-]+)(==[^\s;]+)[^\n]*(.*)", entry, re.DOTALL):
+            yield canonicalize_name(match[1]), f"{match[1]}{match[2]} \\{match[3]}"
 
 
 def _closure(first: Iterable[Requirement]) -> set[str]:
@@ -119,7 +156,7 @@ def _closure(first: Iterable[Requirement]) -> set[str]:
     todo = [(need, "") for need in first]
     while todo:
         need, extra = todo.pop()
-        if need.marker and not need.marker.evaluate({"extra": extra}):
+        if need.marker and not need.marker.evaluate({"extra": extra, **ON}):
             continue
         for wanted in ("", *need.extras):
             name = canonicalize_name(need.name)

@@ -1,44 +1,51 @@
+# The same as the module's: `terraform output -raw state` and the guides read them here.
+
 output "allow_list" {
   description = "Let these addresses through the firewall of every cluster's API server. Empty where none is needed."
-  value       = try(module.network[0].addresses, [])
+  value       = module.pilotlight.allow_list
 }
 
 output "secrets_to_make" {
   description = "Secrets that must exist before deploying: gcloud secrets create NAME --data-file=FILE"
-  value       = sort(distinct(flatten([for function in values(local.functions) : values(function.secrets)])))
+  value       = module.pilotlight.secrets_to_make
 }
 
 output "bundles" {
   description = "What is deployed, by function: the SHA-256 that functions.rollback_to takes."
-  value       = { for function, made in module.function : function => made.bundle }
+  value       = module.pilotlight.bundles
 }
 
 output "state" {
   description = "PILOTLIGHT_STATE: for `pilotlight state export` and `why` from a laptop."
-  value       = module.state.uri
+  value       = module.pilotlight.state
+}
+
+output "alerts" {
+  description = "PILOTLIGHT_ALERTS: for `pilotlight alerts list` and `redeliver` from a laptop."
+  value       = module.pilotlight.alerts
 }
 
 output "policy" {
   description = "PILOTLIGHT_POLICY: where functions read the policy."
-  value       = local.hosted ? local.policy_uri : null
+  value       = module.pilotlight.policy
 }
 
 output "outbox" {
   description = "PILOTLIGHT_OUTBOX."
-  value       = local.hosted ? "pubsub:${var.project}/${module.plan.prefix}" : null
+  value       = module.pilotlight.outbox
 }
 
 output "topics" {
   description = "Where events may be published by hand: gcloud pubsub topics publish NAME --message=..."
-  value       = { for name, topic in local.topics : name => topic.name }
+  value       = module.pilotlight.topics
 }
 
 output "accounts" {
-  description = "The account each function runs as: a GKE cluster's RBAC binds these."
-  value       = { for function, made in module.function : function => made.runtime }
+  description = "The account each function runs as."
+  value       = module.pilotlight.accounts
 }
 
 output "dynamodb_policy" {
   description = "The AWS policy that lets a role use the table, where state is one."
-  value       = module.state.aws_policy_arn
+  value       = module.pilotlight.dynamodb_policy
 }

@@ -14,6 +14,7 @@ PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: 
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
+PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE; written in the same way
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER`` or ``pubsub:PROJECT/PREFIX``
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
@@ -93,8 +94,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the environment says. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
-    empty ``policy`` or ``catalog`` is the one that comes with the package. ``environ`` holds the secrets that others
-    name: the policy by ``url_env``, ``api`` and ``pools`` by a variable of their own."""
+    empty ``policy`` or ``catalog`` is the one that comes with the package, empty ``alerts`` the state. ``environ``
+    holds the secrets that others name: the policy by ``url_env``, ``api`` and ``pools`` by a variable of their own."""
 
     policy: str = ""
     catalog: str = ""
@@ -106,6 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wait_s: Seconds = WAIT_S
     world: str = ""
     state: str = "sqlite:.pilotlight/state.db"
+    alerts: str = ""
     outbox: str = "local:.pilotlight/outbox"
     bills: str = ""
     mode: Mode = "act"
@@ -131,6 +133,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             wait_s=_wait_s(environ.get("PILOTLIGHT_WAIT_S", "")),
             world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
+            alerts=environ.get("PILOTLIGHT_ALERTS", ""),
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
             bills=environ.get("PILOTLIGHT_BILLS", ""),
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),

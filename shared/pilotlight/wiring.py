@@ -40,6 +40,7 @@ class Seams(TypedDict, total=False):
     cluster: Cluster
     pools: Pools
     state: State
+    alerts: State
     outbox: Outbox
     channels: Mapping[str, Channel]
     clock: Clock
@@ -89,6 +90,8 @@ class App:
         with self._lock:
             if cluster not in self._sites:
                 seams: Seams = {**self._seams, "state": self.state, "outbox": self.outbox, "clock": self.clock}
+                if self.settings.alerts:
+                    seams["alerts"] = self.alerts
                 seams.update(seams.pop("sites", {}).get(cluster, {}))
                 self._sites[cluster] = App(self.settings.at(cluster), **seams)
             return self._sites[cluster]
@@ -152,6 +155,7 @@ class App:
             mode=mode,
             advice=advice,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
+            alerts=self.alerts,
             credential=self._credential,
             pause=self._pause,
         )
@@ -208,6 +212,18 @@ class App:
         return state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ)
 
     @cached_property
+    def alerts(self) -> State:
+        """What is known of alerts on their way: the state, or one of their own, whose rights are others."""
+        if "alerts" in self._seams:
+            return self._seams["alerts"]
+        if not self.settings.alerts:
+            return self.state
+        from pilotlight.connections import state_at
+
+        of_a_world = "clock" in self._seams or self.served_world is not None
+        return state_at(self.settings.alerts, self.clock if of_a_world else None, self.settings.environ)
+
+    @cached_property
     def outbox(self) -> Outbox:
         """Where messages go out."""
         if "outbox" in self._seams:
@@ -224,7 +240,7 @@ class App:
         from pilotlight.adapters.channels import channel_of
 
         return {
-            name: channel_of(rules, self.settings.secret, self.clock, self.state)
+            name: channel_of(rules, self.settings.secret, self.clock, self.alerts)
             for name, rules in self.policy.alerts.channels.items()
         }
 

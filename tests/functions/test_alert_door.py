@@ -13,6 +13,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import Alerts, Channel, Policy, QuietHours
+from pilotlight.flow.delivery.flush import wake
 from pilotlight.settings import Settings
 from pilotlight.wiring import app
 from pilotlight.world.clock import VirtualClock
@@ -34,6 +35,24 @@ def test_a_tick_for_alerts_tells_what_waited(clock: VirtualClock) -> None:
     assert house.receive("alert_fanout", tick, {}, dryrun=True).body["why"] == "dry run: would tell 1 to console"
     assert house.receive("alert_fanout", tick, {}).body["did"] == ["console: told"]
     assert house.receive("alert_fanout", tick, {}).body["did"] == []
+
+
+def test_alerts_on_their_way_may_have_a_state_of_their_own(clock: VirtualClock) -> None:
+    """Whoever tells alerts writes there and nowhere else, and a look wakes it by what waits there."""
+    quiet = QuietHours(start="11:00", end="13:00")
+    policy = Policy(version=1, alerts=Alerts(channels={"console": Channel(kind="console", quiet_hours=quiet)}))
+    state, alerts, outbox = MemoryState(clock), MemoryState(clock), MemoryOutbox()
+    fanout = app(Settings(), policy=policy, state=alerts, alerts=alerts, outbox=outbox, clock=clock)
+    looks = app(Settings(), policy=policy, state=state, alerts=alerts, outbox=outbox, clock=clock)
+    alert = Alert(cluster="local", kind="k", severity="warning", fingerprint="f", what="w", why="y")
+    fanout.receive("alert_fanout", encode(alert, id="1"), {})
+    assert list(state.scan("").items) == []
+    clock.advance(3600)
+    wake(looks.deps)
+    assert [(sent.topic, sent.id.rpartition("-")[0]) for sent in outbox.sent] == [("alerts", "alerts-local")]
+    assert fanout.receive("alert_fanout", encode(Tick(cluster="local", what="alerts"), id="t"), {}).body["did"] == [
+        "console: told"
+    ]
 
 
 def test_a_start_imports_no_client_that_is_not_used(tmp_path: Path) -> None:

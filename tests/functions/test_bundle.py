@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -53,9 +54,22 @@ def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None
         requirements = archive.read("requirements.txt").decode().splitlines()
     assert {"main.py", "pilotlight/wiring.py", "pilotlight/_defaults/examples/policy.yaml"} <= names
     assert not [name for name in names if name.startswith(("pilotlight/cli", "pilotlight/replay", "pilotlight/chaos"))]
-    assert all("==" in line for line in requirements)
+    pins = [line for line in requirements if not line.startswith(" ")]
+    assert all(re.fullmatch(r"[\w.-]+==\S+ \\", line) for line in pins)
     assert {"functions-framework", "msgspec", "urllib3"} <= {line.partition("==")[0] for line in requirements}
     assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_zips_requirements_are_held_to_the_hashes_of_the_lock(build: Path, function: str) -> None:
+    """The cloud installs the files that the lock was made with, or nothing."""
+    with zipfile.ZipFile(build / f"{function}.zip") as archive:
+        entries = re.split(r"\n(?=\S)", archive.read("requirements.txt").decode().strip())
+    locked = (ROOT / "requirements.lock").read_text()
+    for entry in entries:
+        hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}", entry)
+        assert hashes
+        assert all(one in locked for one in hashes)
 
 
 def test_every_locked_package_is_held_to_its_hashes() -> None:
@@ -92,6 +106,18 @@ def test_a_zip_is_small_and_compiled(build: Path, function: str) -> None:
             # PEP 552: the flags after the magic number say that there is a hash, and that nobody compares it.
             assert archive.read(cache)[4:8] == b"\x01\x00\x00\x00"
     assert "main.py" in sources
+
+
+def test_bytecode_is_taken_for_what_it_is(build: Path, tmp_path: Path) -> None:
+    """The runtime's Python imports the bytecode of a bundle, and looks at no source for it."""
+    runtime = next((found for name in ("python3.11", "/usr/bin/python3.11") if (found := shutil.which(name))), "")
+    if subprocess.run([runtime or "false", "-c", ""], capture_output=True).returncode:
+        pytest.skip("needs Python 3.11")
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "pilotlight" / "errors.py").write_text("raise SystemExit('the source was read')\n")
+    run = subprocess.run([runtime, "-c", "import pilotlight.errors"], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_lambda_brings_nothing_but_its_own_files(build: Path) -> None:

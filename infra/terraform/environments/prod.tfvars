@@ -1,9 +1,10 @@
-# As dev.tfvars, which explains the values; production is a deployment of its own, with accounts and state of its own.
+# Production is a deployment of its own: a project, a policy, a cluster and accounts of its own, and state that nothing
+# else writes. dev.tfvars explains the values.
 environment = "prod"
-project     = "my-pilotlight-project"
+project     = "my-pilotlight-prod"
 region      = "europe-west1"
-policy_file = "examples/civo/policy.yaml"
+policy_file = "../../my-civo/prod.yaml"
 clusters = {
-  ml = { civo = { region = "LON1", cluster_id = "00000000-0000-0000-0000-000000000000" } }
+  prod = { civo = { region = "LON1", cluster_id = "11111111-1111-1111-1111-111111111111" } }
 }
-alerts = { email = "you@example.com" }
+alerts = { email = "oncall@example.com" }

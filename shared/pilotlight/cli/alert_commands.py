@@ -64,7 +64,7 @@ def list_(
     wired = _wired()
     if channel:
         _known(wired, channel)
-    kept = [entry.value for table in (PROOF, WAITING) for entry in table.scan(wired.state)]
+    kept = [entry.value for table in (PROOF, WAITING) for entry in table.scan(wired.alerts)]
     found = [telling for last in kept for telling in (last.began, last) if telling is not None]
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
@@ -124,7 +124,7 @@ def _desk(wired: "App") -> "Desk":
     return Desk(
         channels=wired.channels,
         policy=wired.policy.alerts,
-        state=wired.state,
+        state=wired.alerts,
         outbox=wired.outbox,
     )
 

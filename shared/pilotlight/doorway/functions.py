@@ -59,6 +59,11 @@ class House(Protocol):
         ...
 
     @property
+    def alerts(self) -> State:
+        """What is known of alerts on their way: the state, or one of their own."""
+        ...
+
+    @property
     def outbox(self) -> Outbox:
         """Where messages go out."""
         ...
@@ -157,13 +162,13 @@ def run(request: Request, message: Message) -> Answer:
 def _alert(request: Request, alert: Alert) -> Answer:
     from pilotlight.flow.delivery.alert_dedup import hear, heard
 
-    if heard(request.house.state, alert):
+    if heard(request.house.alerts, alert):
         return Answer(decision="", did=(), why="this alert was taken in before")
     from pilotlight.flow.delivery.fan_out import fan_out
 
     answer = fan_out(_desk(request.house), alert, dry_run=request.dryrun)
     if not request.dryrun:
-        hear(request.house.state, alert)
+        hear(request.house.alerts, alert)
     return answer
 
 
@@ -175,7 +180,7 @@ def _desk(house: House) -> "Desk":
         channels, policy = house.channels, house.policy.alerts
     except Reject as error:
         raise Failed(f"not set up: {error}") from error
-    return Desk(channels=channels, policy=policy, state=house.state, outbox=house.outbox)
+    return Desk(channels=channels, policy=policy, state=house.alerts, outbox=house.outbox)
 
 
 def _misrouted(function: Function, message: Message) -> str:

@@ -43,8 +43,8 @@ class Deps:
 
     ``mode`` holds where a pool names none; ``advice`` says why it is less than was asked for.
     ``throughput[class][model]`` is relative speed. ``bills`` is what the cloud has billed, where a bill is set up.
-    ``credential`` is what the token for the cluster says of itself. ``pause`` lets a burst gather; where time is led by
-    hand nobody waits.
+    ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
+    says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Deps:
     mode: Mode = "advise"
     advice: str = ""
     bills: Bills | None = None
+    alerts: State | None = None
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None
 

@@ -3,7 +3,7 @@
 resource "google_logging_project_sink" "this" {
   for_each = var.sinks
 
-  project                = var.project
+  project                = each.value.project
   name                   = each.value.name
   description            = "Pilotlight: ${each.key}"
   destination            = "pubsub.googleapis.com/${var.topics[each.value.topic].id}"

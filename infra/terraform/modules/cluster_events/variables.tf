@@ -1,11 +1,11 @@
 variable "project" {
-  description = "The Google Cloud project of the clusters and topics."
+  description = "The Google Cloud project of the topics."
   type        = string
 }
 
 variable "sinks" {
-  description = "Log sinks by any name: their own name, filter, and the short name of the topic they feed."
-  type        = map(object({ name = string, filter = string, topic = string }))
+  description = "Log sinks by any name: the project of the clusters, their own name, filter, and the short name of the topic they feed."
+  type        = map(object({ project = string, name = string, filter = string, topic = string }))
 }
 
 variable "topics" {

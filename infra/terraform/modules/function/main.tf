@@ -34,10 +34,14 @@ resource "google_cloudfunctions2_function" "this" {
   location = var.region
   name     = var.plan.name
 
+  kms_key_name = try(var.encryption.key, null)
+
   build_config {
-    runtime         = "python311"
-    entry_point     = var.function
-    service_account = var.builder
+    # The Python that scripts/bundle.py compiles for.
+    runtime           = "python311"
+    entry_point       = var.function
+    service_account   = var.builder
+    docker_repository = try(var.encryption.repository, null)
 
     source {
       storage_source {
@@ -49,7 +53,7 @@ resource "google_cloudfunctions2_function" "this" {
 
   service_config {
     service_account_email            = google_service_account.runtime.email
-    ingress_settings                 = "ALLOW_INTERNAL_ONLY"
+    ingress_settings                 = var.ingress
     available_memory                 = var.size.memory
     available_cpu                    = "1"
     timeout_seconds                  = var.plan.timeout_s
@@ -89,6 +93,13 @@ resource "google_cloud_run_v2_service_iam_member" "invoker" {
   name     = google_cloudfunctions2_function.this.name
   role     = "roles/run.invoker"
   member   = "serviceAccount:${google_service_account.invoker.email}"
+}
+
+# Pushes show a token of the invoker's, which Pub/Sub's agent makes.
+resource "google_service_account_iam_member" "tokens" {
+  service_account_id = google_service_account.invoker.name
+  role               = "roles/iam.serviceAccountOpenIdTokenCreator"
+  member             = var.agent
 }
 
 resource "google_pubsub_subscription" "push" {
@@ -155,9 +166,13 @@ resource "google_secret_manager_secret_iam_member" "reads" {
   member    = "serviceAccount:${google_service_account.runtime.email}"
 }
 
-# The policy lies in the bucket; bundles beside it hold no secrets.
 resource "google_storage_bucket_iam_member" "policy" {
   bucket = var.bucket
   role   = "roles/storage.objectViewer"
   member = "serviceAccount:${google_service_account.runtime.email}"
+
+  condition {
+    title      = "policies-only"
+    expression = "resource.name.startsWith(\"projects/_/buckets/${var.bucket}/objects/policy/\")"
+  }
 }

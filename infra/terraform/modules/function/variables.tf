@@ -97,3 +97,20 @@ variable "subnetwork" {
   type        = object({ network = string, subnetwork = string })
   default     = null
 }
+
+variable "ingress" {
+  description = "Who may reach it: ALLOW_INTERNAL_ONLY (Pub/Sub of this project or perimeter), or also a load balancer: ALLOW_INTERNAL_AND_GCLB."
+  type        = string
+  default     = "ALLOW_INTERNAL_ONLY"
+
+  validation {
+    condition     = contains(["ALLOW_INTERNAL_ONLY", "ALLOW_INTERNAL_AND_GCLB"], var.ingress)
+    error_message = "functions.ingress is ALLOW_INTERNAL_ONLY or ALLOW_INTERNAL_AND_GCLB: nothing outside Google calls a function."
+  }
+}
+
+variable "encryption" {
+  description = "A key of one's own in Cloud KMS and the repository of images that it encrypts, or null: Google's."
+  type        = object({ key = string, repository = string })
+  default     = null
+}

@@ -16,33 +16,34 @@ locals {
     dead-letter       = { dead_letters = false, kept = true }
   }
 
-  # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters.
+  # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters; `role`
+  # is what it may do in clusters and at clouds: act, read, or nothing.
   # A tick that is late is worth nothing, for the next one comes; an interruption is over in minutes.
   routes = {
     pod_pending = {
-      slug    = "pending", reaches_clusters = true
+      slug    = "pending", role = "act"
       listens = { pod-events = { filter = "", tries_for_s = 3600 } }
     }
     capacity_reconcile = {
-      slug = "reconcile", reaches_clusters = true
+      slug = "reconcile", role = "act"
       listens = {
         ticks             = { filter = "attributes.tick = \"reconcile\"", tries_for_s = 300 }
         capacity-failures = { filter = "", tries_for_s = 3600 }
       }
     }
     billing_tick = {
-      slug = "billing", reaches_clusters = true
+      slug = "billing", role = "read"
       listens = {
         ticks   = { filter = "attributes.tick = \"billing\"", tries_for_s = 300 }
         billing = { filter = "", tries_for_s = 21600 }
       }
     }
     spot_interruption = {
-      slug    = "spot", reaches_clusters = true
+      slug    = "spot", role = "act"
       listens = { interruptions = { filter = "", tries_for_s = 600 } }
     }
     alert_fanout = {
-      slug    = "alerts", reaches_clusters = false
+      slug    = "alerts", role = "none"
       listens = { alerts = { filter = "", tries_for_s = 21600 } }
     }
   }
@@ -63,11 +64,13 @@ locals {
 locals {
   upper = { for name in keys(var.clusters) : name => upper(replace(name, "-", "_")) }
 
+  gke_project = { for name, c in var.clusters : name => coalesce(c.gke.project, var.project) if c.gke != null }
+
   # A GKE cluster is reached by the function's own account; any other by a kubeconfig that a secret holds.
   api = {
     for name, c in var.clusters : name => (
       c.gke == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" :
-      "gke:projects/${var.project}/locations/${c.gke.location}/clusters/${c.gke.cluster}${c.gke.dns ? "?dns" : ""}"
+      "gke:projects/${local.gke_project[name]}/locations/${c.gke.location}/clusters/${c.gke.cluster}${c.gke.dns ? "?dns" : ""}"
     )
   }
 
@@ -81,12 +84,15 @@ locals {
     )
   }
 
-  # Each cluster's own secrets: the variable that holds one, to the secret's name.
+  # The clusters' secrets by role: the variable that holds one, to the secret's name. What only reads holds credentials
+  # that can only read.
   cluster_secrets = {
-    for name, c in var.clusters : name => merge(
-      c.gke != null ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig" },
-      c.civo == null ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token" },
-    )
+    for role, suffix in { act = "", read = "-read" } : role => merge([
+      for name, c in var.clusters : merge(
+        c.gke != null ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig${suffix}" },
+        c.civo == null ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token${suffix}" },
+      )
+    ]...)
   }
 
   # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
@@ -94,12 +100,13 @@ locals {
     PILOTLIGHT_POLICY   = var.policy_uri
     PILOTLIGHT_CLUSTERS = jsonencode({ for name, c in local.clusters : name => { for key, value in c : key => value if value != null } })
     PILOTLIGHT_STATE    = var.state_uri
+    PILOTLIGHT_ALERTS   = var.alerts_uri
+    PILOTLIGHT_BILLS    = var.bills
     PILOTLIGHT_OUTBOX   = "pubsub:${var.project}/${local.prefix}"
     PILOTLIGHT_MODE     = "advise"
   }
   left_out = {
     PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_BILLS   = "no billing export is wired here: budgets count by the meter"
     PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
     PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
     PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
@@ -112,14 +119,22 @@ locals {
 }
 
 locals {
+  # alert_fanout's state is the alerts' own; the bill is billing_tick's.
+  environments = {
+    for function, route in local.routes : function => {
+      for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = var.alerts_uri } : {}) :
+      name => value if value != null && (name != "PILOTLIGHT_BILLS" || function == "billing_tick")
+    }
+  }
+
   functions = {
     for function, route in local.routes : function => {
       name        = "${local.prefix}-${replace(function, "_", "-")}"
       account     = "${local.prefix}-${route.slug}"
       invoker     = "${local.prefix}-${route.slug}-push"
       timeout_s   = var.timeout_s
-      environment = local.environment
-      secrets     = route.reaches_clusters ? merge(values(local.cluster_secrets)...) : var.channel_secrets
+      environment = local.environments[function]
+      secrets     = route.role == "none" ? var.channel_secrets : local.cluster_secrets[route.role]
       publishes   = ["alerts", "capacity", "dead-letter"]
       subscriptions = {
         for topic, to in route.listens : topic => {
@@ -153,22 +168,22 @@ locals {
   sinks = merge(
     {
       for name, place in local.where : "${name}-failed-scheduling" => {
-        name   = "${local.prefix}-${name}-failed-scheduling", topic = "pod-events"
-        filter = "log_id(\"events\") AND jsonPayload.reason=\"FailedScheduling\" AND ${place}"
+        project = local.gke_project[name], name = "${local.prefix}-${name}-failed-scheduling", topic = "pod-events"
+        filter  = "log_id(\"events\") AND jsonPayload.reason=\"FailedScheduling\" AND ${place}"
       }
     },
     {
       for name, place in local.where : "${name}-scale-up-errors" => {
-        name = "${local.prefix}-${name}-scale-up-errors", topic = "capacity-failures"
+        project = local.gke_project[name], name = "${local.prefix}-${name}-scale-up-errors", topic = "capacity-failures"
         filter = join(" AND ", [
           "log_id(\"container.googleapis.com/cluster-autoscaler-visibility\")",
           "jsonPayload.resultInfo.results.errorMsg.messageId=~\"^scale\\.up\\.error\\.\"", place,
         ])
       }
     },
-    length(local.gke) == 0 ? {} : {
-      preemptions = {
-        name = "${local.prefix}-preemptions", topic = "interruptions"
+    {
+      for project in distinct(values(local.gke_project)) : "${project}-preemptions" => {
+        project = project, name = "${local.prefix}-preemptions", topic = "interruptions"
         filter = join(" ", [
           "log_id(\"cloudaudit.googleapis.com/system_event\") AND protoPayload.methodName=(\"compute.instances.preempted\"",
           "OR \"compute.instances.terminateOnHostMaintenance\" OR \"compute.instances.hostError\")",
@@ -176,4 +191,11 @@ locals {
       }
     },
   )
+
+  # Who asks GKE where its clusters are: each function that reaches clusters, in each of their projects.
+  reaches_gke = merge([
+    for function, route in local.routes : {
+      for project in distinct(values(local.gke_project)) : "${function}-${project}" => { function = function, project = project }
+    } if route.role != "none"
+  ]...)
 }

@@ -24,13 +24,23 @@ output "sinks" {
 }
 
 output "cluster_secrets" {
-  description = "Per cluster: environment variable to the name of the secret that must exist before deploying."
+  description = "Per role (act, read): environment variable to the name of the secret that must exist before deploying."
   value       = local.cluster_secrets
 }
 
 output "reaches_gke" {
-  description = "The functions that talk to GKE clusters; none where there are no such clusters."
-  value       = length(local.gke) == 0 ? [] : [for function, route in local.routes : function if route.reaches_clusters]
+  description = "Each function that talks to GKE clusters, and the project of some; none where there are no such clusters."
+  value       = local.reaches_gke
+}
+
+output "roles" {
+  description = "Per function: what it may do in clusters and at clouds: act, read, none."
+  value       = { for function, route in local.routes : function => route.role }
+}
+
+output "gke_clusters" {
+  description = "The names of the GKE clusters, where RBAC has to know the functions' accounts."
+  value       = keys(local.gke)
 }
 
 output "left_out" {

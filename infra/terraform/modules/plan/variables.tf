@@ -17,7 +17,7 @@ variable "clusters" {
   description = "Clusters by the name that keys, messages and alerts use. See the root's variable of the same name."
   type = map(object({
     civo      = optional(object({ region = string, cluster_id = string }))
-    gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true) }))
+    gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true), project = optional(string) }))
     mode      = optional(string, "advise")
     reconcile = optional(string, "* * * * *")
     billing   = optional(string, "* * * * *")
@@ -57,6 +57,23 @@ variable "policy_uri" {
 variable "state_uri" {
   description = "PILOTLIGHT_STATE: firestore:PROJECT/DATABASE/COLLECTION."
   type        = string
+}
+
+variable "alerts_uri" {
+  description = "PILOTLIGHT_ALERTS: where alerts on their way lie, which is alert_fanout's state; null: with the rest."
+  type        = string
+  default     = null
+}
+
+variable "bills" {
+  description = "PILOTLIGHT_BILLS of billing_tick: civo:REGION, focus:URI, or null."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.bills == null || can(regex("^(civo:[A-Z0-9]+|focus:gs://[^/]+/.+)$", var.bills))
+    error_message = "bills is civo:REGION, as in civo:LON1, or focus:gs://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read."
+  }
 }
 
 variable "channel_secrets" {

@@ -15,6 +15,13 @@ resource "google_firestore_database" "this" {
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
   delete_protection_state           = var.protected ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
   deletion_policy                   = var.protected ? "ABANDON" : "DELETE"
+
+  dynamic "cmek_config" {
+    for_each = var.kms_key == null ? [] : [var.kms_key]
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
 }
 
 resource "google_firestore_field" "expires" {
@@ -43,10 +50,23 @@ resource "google_firestore_field" "value" {
 
 # The role exists for projects only, so the condition names the one database.
 resource "google_project_iam_member" "writes" {
-  for_each = var.firestore == null ? {} : var.accounts
+  for_each = var.firestore == null ? {} : var.writers
 
   project = var.project
   role    = "roles/datastore.user"
+  member  = "serviceAccount:${each.value}"
+
+  condition {
+    title      = "${var.name}-only"
+    expression = "resource.name == \"projects/${var.project}/databases/${var.name}\""
+  }
+}
+
+resource "google_project_iam_member" "reads" {
+  for_each = var.firestore == null ? {} : var.readers
+
+  project = var.project
+  role    = "roles/datastore.viewer"
   member  = "serviceAccount:${each.value}"
 
   condition {

@@ -13,5 +13,5 @@ output "aws_policy_arn" {
 
 output "accounts" {
   description = "Who may use the Firestore database: the given name of each account, and its role there."
-  value       = tomap({ for name, made in google_project_iam_member.writes : name => made.role })
+  value       = tomap({ for name, made in merge(google_project_iam_member.reads, google_project_iam_member.writes) : name => made.role })
 }

@@ -25,10 +25,22 @@ variable "dynamodb" {
   }
 }
 
-variable "accounts" {
+variable "writers" {
   description = "E-mails of the accounts that read and write, by any name."
   type        = map(string)
   default     = {}
+}
+
+variable "readers" {
+  description = "E-mails of the accounts that only read, by any name."
+  type        = map(string)
+  default     = {}
+}
+
+variable "kms_key" {
+  description = "A key of one's own in Cloud KMS, which Firestore's agent may use, or null: Google's."
+  type        = string
+  default     = null
 }
 
 variable "protected" {

@@ -10,9 +10,10 @@ resource "google_pubsub_schema" "this" {
 }
 
 resource "google_pubsub_topic" "this" {
-  #checkov:skip=CKV_GCP_83:Google's own keys encrypt it; messages are hints that hold names and prices, no secrets
-  project = var.project
-  name    = var.name
+  #checkov:skip=CKV_GCP_83:a key of one's own is an input; messages are hints that hold names and prices, no secrets
+  project      = var.project
+  name         = var.name
+  kms_key_name = var.kms_key
 
   dynamic "schema_settings" {
     for_each = google_pubsub_schema.this
@@ -27,8 +28,9 @@ resource "google_pubsub_topic" "dead" {
   #checkov:skip=CKV_GCP_83:as the topic above
   count = var.dead_letters ? 1 : 0
 
-  project = var.project
-  name    = "${var.name}-dead"
+  project      = var.project
+  name         = "${var.name}-dead"
+  kms_key_name = var.kms_key
 }
 
 # Pub/Sub's agent is exactly publisher here; it is subscriber on the subscription that gives up (modules/function).

@@ -40,3 +40,9 @@ variable "schema" {
   type        = object({ name = string, avro = string })
   default     = null
 }
+
+variable "kms_key" {
+  description = "A key of one's own in Cloud KMS, which Pub/Sub's agent may use, or null: Google's."
+  type        = string
+  default     = null
+}

@@ -78,7 +78,7 @@ def wake(deps: Deps) -> None:
     """Send alert_fanout a tick where something is due: so it needs no schedule of its own. Best effort."""
     now = deps.state.now().replace(microsecond=0)  # One id has one content.
     with suppress(Retry):
-        if anything_due(deps.state, now):
+        if anything_due(deps.alerts or deps.state, now):
             data = msgspec.Raw(msgspec.json.encode(Tick(cluster=deps.name, what="alerts", at=now)))
             id = f"alerts-{deps.name}-{clock_seconds(now):.0f}"
             deps.outbox.publish([Outgoing(id=id, topic="alerts", type=_TICK, key=deps.name, data=data)])

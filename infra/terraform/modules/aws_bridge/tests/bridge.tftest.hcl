@@ -25,7 +25,7 @@ variables {
   project    = "acme-pilotlight"
   name       = "pilotlight-dev"
   account_id = "123456789012"
-  bundle     = "../../tests/bundles/aws_bridge.zip"
+  bundle     = "../../google/tests/bundles/aws_bridge.zip"
   topics = {
     interruptions     = { id = "projects/acme-pilotlight/topics/interruptions", name = "interruptions" }
     capacity-failures = { id = "projects/acme-pilotlight/topics/capacity-failures", name = "capacity-failures" }

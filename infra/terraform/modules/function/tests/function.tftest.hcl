@@ -18,7 +18,7 @@ variables {
   project   = "acme-pilotlight"
   region    = "europe-west1"
   function  = "pod_pending"
-  bundle    = { file = "../../tests/bundles/pod_pending.zip" }
+  bundle    = { file = "../../google/tests/bundles/pod_pending.zip" }
   bucket    = "acme-bundles"
   builder   = "projects/acme-pilotlight/serviceAccounts/build@acme.iam.gserviceaccount.com"
   agent     = "serviceAccount:service-1@gcp-sa-pubsub.iam.gserviceaccount.com"
@@ -66,6 +66,10 @@ run "a_push_shows_who_it_is_is_tried_again_and_is_never_lost" {
     error_message = "pushes carry the invoker's token"
   }
   assert {
+    condition     = google_service_account_iam_member.tokens.role == "roles/iam.serviceAccountOpenIdTokenCreator" && google_service_account_iam_member.tokens.member == var.agent
+    error_message = "Pub/Sub's agent may make that token, and no other"
+  }
+  assert {
     condition     = google_pubsub_subscription.push["pod-events"].retry_policy[0].minimum_backoff == "10s" && google_pubsub_subscription.push["pod-events"].retry_policy[0].maximum_backoff == "600s"
     error_message = "attempts wait longer and longer"
   }
@@ -97,6 +101,10 @@ run "rights_are_on_the_resource_they_are_for" {
     condition     = google_storage_bucket_iam_member.policy.role == "roles/storage.objectViewer"
     error_message = "it reads the policy's bucket"
   }
+  assert {
+    condition     = google_storage_bucket_iam_member.policy.condition[0].expression == "resource.name.startsWith(\"projects/_/buckets/acme-bundles/objects/policy/\")"
+    error_message = "of that bucket it reads policies"
+  }
 }
 
 run "a_secret_is_named_never_given" {
@@ -114,7 +122,7 @@ run "a_secret_is_named_never_given" {
 run "the_bundle_is_named_by_its_hash" {
   command = apply
   assert {
-    condition     = google_storage_bucket_object.bundle[0].name == "bundles/pod_pending/${filesha256("../../tests/bundles/pod_pending.zip")}.zip"
+    condition     = google_storage_bucket_object.bundle[0].name == "bundles/pod_pending/${filesha256("../../google/tests/bundles/pod_pending.zip")}.zip"
     error_message = "same bytes, same name"
   }
   assert {
@@ -154,6 +162,21 @@ run "refuses_memory_without_a_unit" {
 
 run "refuses_a_rollback_to_no_hash" {
   command = plan
-  variables { bundle = { file = "../../tests/bundles/pod_pending.zip", rollback_to = "v1.2" } }
+  variables { bundle = { file = "../../google/tests/bundles/pod_pending.zip", rollback_to = "v1.2" } }
   expect_failures = [var.bundle]
+}
+
+run "refuses_a_function_that_the_internet_reaches" {
+  command = plan
+  variables { ingress = "ALLOW_ALL" }
+  expect_failures = [var.ingress]
+}
+
+run "a_key_of_ones_own_encrypts_image_and_source" {
+  command = apply
+  variables { encryption = { key = "k", repository = "projects/p/locations/l/repositories/r" } }
+  assert {
+    condition     = google_cloudfunctions2_function.this.kms_key_name == "k" && google_cloudfunctions2_function.this.build_config[0].docker_repository == "projects/p/locations/l/repositories/r"
+    error_message = "the key, and a repository that has it"
+  }
 }

@@ -6,6 +6,7 @@ variables {
   name      = "pilotlight-dev"
   cidr      = "10.8.0.0/26"
   addresses = 2
+  instances = 15
 }
 
 run "requests_leave_from_fixed_addresses_only" {
@@ -23,6 +24,12 @@ run "requests_leave_from_fixed_addresses_only" {
 run "refuses_a_range_too_small" {
   command = plan
   variables { cidr = "10.8.0.0/28" }
+  expect_failures = [var.cidr]
+}
+
+run "refuses_more_instances_than_the_range_has_addresses_for" {
+  command = plan
+  variables { instances = 16 }
   expect_failures = [var.cidr]
 }
 

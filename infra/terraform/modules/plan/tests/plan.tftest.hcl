@@ -6,7 +6,7 @@ variables {
   state_uri   = "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
   clusters = {
     ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
-    batch = { gke = { location = "europe-west1", cluster = "batch" }, mode = "act", reconcile = "*/2 * * * *" }
+    batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, mode = "act", reconcile = "*/2 * * * *" }
     edge  = {}
   }
   channel_secrets = { SLACK_URL = "pilotlight-slack" }
@@ -17,18 +17,18 @@ run "a_cluster_has_its_own_credential_mode_and_address" {
   assert {
     condition = jsondecode(output.functions["pod_pending"].environment.PILOTLIGHT_CLUSTERS) == {
       ml    = { api = "kubeconfig-env:KUBECONFIG_ML", mode = "advise", pools = "civo:LON1/c-1", token_env = "CIVO_TOKEN_ML" }
-      batch = { api = "gke:projects/acme-pilotlight/locations/europe-west1/clusters/batch?dns", mode = "act", pools = "advisor" }
+      batch = { api = "gke:projects/acme-clusters/locations/europe-west1/clusters/batch?dns", mode = "act", pools = "advisor" }
       edge  = { api = "kubeconfig-env:KUBECONFIG_EDGE", mode = "advise", pools = "advisor" }
     }
     error_message = "PILOTLIGHT_CLUSTERS must say of each cluster how it is reached, who sells nodes, and its mode"
   }
   assert {
-    condition     = output.cluster_secrets["ml"] == tomap({ KUBECONFIG_ML = "pilotlight-dev-ml-kubeconfig", CIVO_TOKEN_ML = "pilotlight-dev-ml-civo-token" })
-    error_message = "a Civo cluster has a secret for its kubeconfig and one for its token"
+    condition     = output.cluster_secrets["act"] == tomap({ KUBECONFIG_ML = "pilotlight-dev-ml-kubeconfig", CIVO_TOKEN_ML = "pilotlight-dev-ml-civo-token", KUBECONFIG_EDGE = "pilotlight-dev-edge-kubeconfig" })
+    error_message = "a Civo cluster has a secret for its kubeconfig and one for its token; a GKE cluster needs none: the function's own account is let in"
   }
   assert {
-    condition     = length(output.cluster_secrets["batch"]) == 0
-    error_message = "a GKE cluster needs no secret: the function's own account is let in"
+    condition     = output.cluster_secrets["read"] == tomap({ for name, secret in output.cluster_secrets["act"] : name => "${secret}-read" })
+    error_message = "what only reads has credentials of its own"
   }
 }
 
@@ -42,6 +42,36 @@ run "each_function_gets_the_secrets_it_uses" {
     condition     = toset(keys(output.functions["pod_pending"].secrets)) == toset(["CIVO_TOKEN_ML", "KUBECONFIG_EDGE", "KUBECONFIG_ML"])
     error_message = "pod_pending gets the clusters' secrets and no channel's"
   }
+  assert {
+    condition     = alltrue([for secret in values(output.functions["billing_tick"].secrets) : endswith(secret, "-read")])
+    error_message = "billing_tick counts, and holds nothing that could act"
+  }
+}
+
+run "what_faces_outward_has_a_state_of_its_own" {
+  command = plan
+  variables {
+    alerts_uri = "firestore:acme-pilotlight/pilotlight-dev-alerts/pilotlight"
+    bills      = "focus:gs://acme-bills/export/*.parquet"
+  }
+  assert {
+    condition     = output.functions["alert_fanout"].environment.PILOTLIGHT_STATE == var.alerts_uri && output.functions["capacity_reconcile"].environment.PILOTLIGHT_STATE == var.state_uri
+    error_message = "alert_fanout's state is the alerts' own"
+  }
+  assert {
+    condition     = output.functions["capacity_reconcile"].environment.PILOTLIGHT_ALERTS == var.alerts_uri
+    error_message = "who wakes alert_fanout knows where alerts wait"
+  }
+  assert {
+    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_BILLS == var.bills
+    error_message = "the bill is read by billing_tick alone"
+  }
+}
+
+run "refuses_a_bill_from_nowhere" {
+  command = plan
+  variables { bills = "s3://acme" }
+  expect_failures = [var.bills]
 }
 
 run "an_event_is_tried_for_as_long_as_it_is_worth" {
@@ -105,15 +135,15 @@ run "ticks_go_to_who_wants_them" {
 run "only_gke_has_log_sinks" {
   command = plan
   assert {
-    condition     = toset(keys(output.sinks)) == toset(["batch-failed-scheduling", "batch-scale-up-errors", "preemptions"])
-    error_message = "one sink of each kind for a GKE cluster, one for preemptions, none for others"
+    condition     = toset(keys(output.sinks)) == toset(["batch-failed-scheduling", "batch-scale-up-errors", "acme-clusters-preemptions"]) && alltrue([for sink in values(output.sinks) : sink.project == "acme-clusters"])
+    error_message = "one sink of each kind for a GKE cluster, one for its project's preemptions, none for others"
   }
   assert {
     condition     = strcontains(output.sinks["batch-failed-scheduling"].filter, "jsonPayload.reason=\"FailedScheduling\"") && !strcontains(output.sinks["batch-failed-scheduling"].filter, "resource.type")
     error_message = "the filter asks for the reason, and for no resource type"
   }
   assert {
-    condition     = output.sinks["preemptions"].topic == "interruptions"
+    condition     = output.sinks["acme-clusters-preemptions"].topic == "interruptions"
     error_message = "preemptions are interruptions"
   }
 }

@@ -9,7 +9,7 @@ variables {
   project   = "acme-pilotlight"
   name      = "pilotlight-dev"
   firestore = { location = "europe-west1" }
-  accounts  = { pod_pending = "a@acme.iam.gserviceaccount.com" }
+  writers   = { pod_pending = "a@acme.iam.gserviceaccount.com" }
 }
 
 run "firestore_forgets_what_expired_and_can_be_wound_back" {
@@ -36,12 +36,30 @@ run "accounts_reach_this_database_alone" {
   }
 }
 
+run "who_only_reads_may_only_read" {
+  command = apply
+  variables { readers = { capacity_reconcile = "r@acme.iam.gserviceaccount.com" } }
+  assert {
+    condition     = google_project_iam_member.reads["capacity_reconcile"].role == "roles/datastore.viewer" && google_project_iam_member.reads["capacity_reconcile"].condition[0].expression == google_project_iam_member.writes["pod_pending"].condition[0].expression
+    error_message = "the same database, to look at"
+  }
+}
+
+run "a_key_of_ones_own_encrypts_it" {
+  command = apply
+  variables { kms_key = "projects/acme-pilotlight/locations/europe-west1/keyRings/r/cryptoKeys/k" }
+  assert {
+    condition     = google_firestore_database.this[0].cmek_config[0].kms_key_name == "projects/acme-pilotlight/locations/europe-west1/keyRings/r/cryptoKeys/k"
+    error_message = "the database has the key"
+  }
+}
+
 run "a_table_expires_recovers_and_is_encrypted" {
   command = apply
   variables {
     firestore = null
     dynamodb  = {}
-    accounts  = {}
+    writers   = {}
   }
   assert {
     condition     = aws_dynamodb_table.this[0].hash_key == "room" && aws_dynamodb_table.this[0].range_key == "key" && aws_dynamodb_table.this[0].ttl[0].attribute_name == "expires"

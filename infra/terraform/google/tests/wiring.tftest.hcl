@@ -11,6 +11,11 @@ mock_provider "google" {
     defaults = { writer_identity = "serviceAccount:sink@logging.example" }
   }
 }
+mock_provider "google-beta" {
+  mock_resource "google_project_service_identity" {
+    defaults = { member = "serviceAccount:service-123456789@agent.example" }
+  }
+}
 mock_provider "aws" {
   mock_resource "aws_lambda_function" {
     defaults = { arn = "arn:aws:lambda:eu-west-1:123456789012:function:bridge" }
@@ -23,10 +28,12 @@ mock_provider "aws" {
 variables {
   project     = "acme-pilotlight"
   region      = "europe-west1"
-  policy_file = "./examples/civo/policy.yaml"
+  policy_file = "../examples/civo/policy.yaml"
   clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
   alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
   functions   = { bundles = "./tests/bundles" }
+  # Nothing has to be waited for here.
+  wait_s = { apis = 0, rights = 0 }
 }
 
 run "seven_values_deploy_all_of_it" {
@@ -36,7 +43,7 @@ run "seven_values_deploy_all_of_it" {
     error_message = "five functions"
   }
   assert {
-    condition     = output.secrets_to_make == tolist(["pilotlight-dev-ml-civo-token", "pilotlight-dev-ml-kubeconfig", "pilotlight-slack"])
+    condition     = output.secrets_to_make == tolist(["pilotlight-dev-ml-civo-token", "pilotlight-dev-ml-civo-token-read", "pilotlight-dev-ml-kubeconfig", "pilotlight-dev-ml-kubeconfig-read", "pilotlight-slack"])
     error_message = "the secrets that must exist are named"
   }
   assert {
@@ -46,6 +53,14 @@ run "seven_values_deploy_all_of_it" {
   assert {
     condition     = output.state == "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
     error_message = "state is a database of its own"
+  }
+  assert {
+    condition     = output.alerts == "firestore:acme-pilotlight/pilotlight-dev-alerts/pilotlight" && module.alerts_state[0].accounts == tomap({ alert_fanout = "roles/datastore.user", capacity_reconcile = "roles/datastore.viewer" })
+    error_message = "alerts on their way have one too, which alert_fanout writes"
+  }
+  assert {
+    condition     = !contains(keys(module.state.accounts), "alert_fanout") && length(module.state.accounts) == 4
+    error_message = "alert_fanout has no right to what decides about money"
   }
   assert {
     condition     = toset(keys(google_storage_bucket_object.policy)) == toset(["policy.yaml", "prices.yaml"]) && google_storage_bucket.this[0].public_access_prevention == "enforced"
@@ -149,7 +164,7 @@ run "failure_and_silence_are_told" {
     error_message = "failing functions are watched"
   }
   assert {
-    condition     = strcontains(google_monitoring_alert_policy.silent[0].conditions[0].condition_absent[0].filter, "pilotlight-dev-capacity-reconcile")
+    condition     = strcontains(google_monitoring_alert_policy.silent[0].conditions[0].condition_prometheus_query_language[0].query, "service_name=\"pilotlight-dev-capacity-reconcile\"")
     error_message = "the heartbeat is watched"
   }
 }

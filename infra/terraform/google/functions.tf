@@ -1,7 +1,7 @@
 # Bundles and the policy, named by what is in them, and the functions made of them.
 
 resource "google_storage_bucket" "this" {
-  #checkov:skip=CKV_GCP_62:reads of bundles and policy are in Cloud Audit Logs; a bucket of access logs adds nothing
+  #checkov:skip=CKV_GCP_62:it holds bundles and policies, which are in version control; who reads them tells nothing
   count = local.hosted ? 1 : 0
 
   project                     = var.project
@@ -9,13 +9,22 @@ resource "google_storage_bucket" "this" {
   location                    = var.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
-  force_destroy               = !var.state.protected
+
+  # Older bundles and policies outlive their objects here, for a rollback, and go with the bucket.
+  force_destroy = true
 
   versioning {
     enabled = true
   }
 
-  depends_on = [google_project_service.this]
+  dynamic "encryption" {
+    for_each = local.key == null ? [] : [local.key]
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
+
+  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
 }
 
 resource "google_storage_bucket_object" "policy" {
@@ -31,20 +40,21 @@ resource "google_storage_bucket_object" "policy" {
 }
 
 module "network" {
-  source = "./modules/network"
-  count  = var.network.path == "static-addresses" ? 1 : 0
+  source = "../modules/network"
+  count  = var.network.path == "static-addresses" && var.network.existing == null ? 1 : 0
 
   project   = var.project
   region    = var.region
   name      = module.plan.prefix
   addresses = var.network.addresses
   cidr      = var.network.cidr
+  instances = length(local.functions) * var.functions.max_instances
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.apis]
 }
 
 module "function" {
-  source   = "./modules/function"
+  source   = "../modules/function"
   for_each = local.functions
 
   project    = var.project
@@ -56,7 +66,9 @@ module "function" {
   agent      = local.pubsub_agent
   topics     = local.topics
   backoff_s  = var.functions.backoff_s
-  subnetwork = one(module.network[*].subnetwork)
+  ingress    = var.functions.ingress
+  subnetwork = var.network.path != "static-addresses" ? null : var.network.existing != null ? var.network.existing : one(module.network[*].subnetwork)
+  encryption = local.key == null ? null : { key = local.key, repository = google_artifact_registry_repository.images[0].id }
 
   bundle = {
     file        = "${var.functions.bundles}/${each.key}.zip"
@@ -72,7 +84,6 @@ module "function" {
   depends_on = [
     google_storage_bucket_object.policy,
     data.google_secret_manager_secret.needed,
-    google_project_iam_member.builder,
-    google_storage_bucket_iam_member.builder,
+    terraform_data.builder,
   ]
 }

@@ -7,5 +7,5 @@ data "google_secret_manager_secret" "needed" {
   project   = var.project
   secret_id = each.key
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.apis]
 }

@@ -5,6 +5,11 @@ locals {
   cloud_run = join(" AND ", [
     "resource.type = \"cloud_run_revision\"", "metric.type = \"run.googleapis.com/request_count\""
   ])
+  silent = join("", [
+    "absent(sum(increase(run_googleapis_com:request_count{",
+    "monitored_resource=\"cloud_run_revision\",response_code_class=\"2xx\",",
+    "service_name=\"${module.plan.functions["capacity_reconcile"].name}\"}[5m])) > 0)",
+  ])
   runbook = "docs/guides/runbook.md in Pilotlight's repository says what to do."
 }
 
@@ -16,7 +21,7 @@ resource "google_monitoring_notification_channel" "email" {
   type         = "email"
   labels       = { email_address = var.alerts.email }
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.apis]
 }
 
 resource "google_monitoring_alert_policy" "dead_letters" {
@@ -102,18 +107,12 @@ resource "google_monitoring_alert_policy" "silent" {
   conditions {
     display_name = "No tick was answered for ten minutes"
 
-    condition_absent {
-      filter = join(" AND ", [
-        local.cloud_run, "metric.label.response_code_class = \"2xx\"",
-        "resource.label.service_name = \"${module.plan.functions["capacity_reconcile"].name}\"",
-      ])
-      duration = "600s"
-
-      aggregations {
-        alignment_period     = "60s"
-        per_series_aligner   = "ALIGN_DELTA"
-        cross_series_reducer = "REDUCE_SUM"
-      }
+    # Nothing is there to compare where no tick was ever answered: absent() tells of that too.
+    condition_prometheus_query_language {
+      query                     = local.silent
+      duration                  = "300s"
+      evaluation_interval       = "60s"
+      disable_metric_validation = true
     }
   }
 
@@ -152,4 +151,6 @@ resource "google_billing_budget" "own" {
     pubsub_topic                     = module.topic["billing"].id
     monitoring_notification_channels = google_monitoring_notification_channel.email[*].id
   }
+
+  depends_on = [terraform_data.apis]
 }

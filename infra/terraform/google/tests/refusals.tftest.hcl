@@ -1,12 +1,13 @@
 # What is refused, before anything is asked of a cloud.
 
 mock_provider "google" {}
+mock_provider "google-beta" {}
 mock_provider "aws" {}
 
 variables {
   project     = "acme-pilotlight"
   region      = "europe-west1"
-  policy_file = "./examples/civo/policy.yaml"
+  policy_file = "../examples/civo/policy.yaml"
   clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
   alerts      = { email = "ops@example.com" }
   functions   = { bundles = "./tests/bundles" }

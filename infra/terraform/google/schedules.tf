@@ -19,5 +19,5 @@ resource "google_cloud_scheduler_job" "tick" {
     retry_count = 1
   }
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.apis]
 }

@@ -1,5 +1,5 @@
 module "topic" {
-  source   = "./modules/topic"
+  source   = "../modules/topic"
   for_each = local.hosted ? module.plan.topics : {}
 
   project      = var.project
@@ -8,8 +8,9 @@ module "topic" {
   dead_letters = each.value.dead_letters
   kept         = each.value.kept
   schema       = each.key == "ticks" ? local.tick_schema : null
+  kms_key      = local.key
 
-  depends_on = [google_project_service.this]
+  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
 }
 
 locals {
@@ -28,7 +29,7 @@ locals {
 }
 
 module "cluster_events" {
-  source = "./modules/cluster_events"
+  source = "../modules/cluster_events"
   count  = local.hosted ? 1 : 0
 
   project = var.project

@@ -1,0 +1,38 @@
+# With a key of one's own: who of Google's agents may use it, and the images' repository, which the functions' own lacks.
+
+locals {
+  encrypting = local.key == null ? {} : merge(
+    { for api, agent in google_project_service_identity.this : api => agent.member },
+    local.hosted ? { "storage.googleapis.com" = data.google_storage_project_service_account.this[0].member } : {},
+  )
+}
+
+data "google_storage_project_service_account" "this" {
+  count = local.hosted && local.key != null ? 1 : 0
+
+  project = var.project
+
+  depends_on = [terraform_data.apis]
+}
+
+resource "google_kms_crypto_key_iam_member" "agent" {
+  for_each = local.encrypting
+
+  crypto_key_id = local.key
+  role          = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+  member        = each.value
+
+  depends_on = [terraform_data.apis]
+}
+
+resource "google_artifact_registry_repository" "images" {
+  count = local.hosted && local.key != null ? 1 : 0
+
+  project       = var.project
+  location      = var.region
+  repository_id = module.plan.prefix
+  format        = "DOCKER"
+  kms_key_name  = local.key
+
+  depends_on = [google_kms_crypto_key_iam_member.agent]
+}

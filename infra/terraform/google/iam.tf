@@ -1,0 +1,75 @@
+# Rights that are nobody's function's own. Each function's are in modules/function, on the resource they are for.
+
+resource "google_service_account" "builder" {
+  count = local.hosted ? 1 : 0
+
+  project      = var.project
+  account_id   = "${module.plan.prefix}-build"
+  display_name = "Pilotlight: bundles are built into images as this"
+
+  depends_on = [terraform_data.apis]
+}
+
+# Building needs to log and to push images; neither role can be given on less than the project before the first build.
+resource "google_project_iam_member" "builder" {
+  for_each = toset(local.hosted ? ["roles/artifactregistry.writer", "roles/logging.logWriter"] : [])
+
+  project = var.project
+  role    = each.key
+  member  = "serviceAccount:${google_service_account.builder[0].email}"
+}
+
+resource "google_storage_bucket_iam_member" "builder" {
+  count = local.hosted ? 1 : 0
+
+  bucket = google_storage_bucket.this[0].name
+  role   = "roles/storage.objectViewer"
+  member = "serviceAccount:${google_service_account.builder[0].email}"
+}
+
+# A build reads not our bundle but Google's copy of it, in a bucket that Google makes at the first build: it can only be
+# named by a condition. With a key of one's own the bucket's name has the key's hash behind it.
+resource "google_project_iam_member" "builder_sources" {
+  count = local.hosted ? 1 : 0
+
+  project = var.project
+  role    = "roles/storage.objectViewer"
+  member  = "serviceAccount:${google_service_account.builder[0].email}"
+
+  condition {
+    title      = "sources-of-functions"
+    expression = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-${data.google_project.this.number}-${var.region}\")"
+  }
+}
+
+# New rights reach all of Google's servers within about two minutes; a build before that is refused, and is not tried again.
+resource "terraform_data" "builder" {
+  count = local.hosted ? 1 : 0
+
+  triggers_replace = concat(
+    [for right in google_project_iam_member.builder : right.id],
+    [google_storage_bucket_iam_member.builder[0].id, google_project_iam_member.builder_sources[0].id],
+  )
+
+  provisioner "local-exec" {
+    command = "sleep ${var.wait_s.rights}"
+  }
+}
+
+# GKE lets an account in by this role, which shows clusters and no more; what it may do inside is RBAC's.
+resource "google_project_iam_member" "gke" {
+  for_each = local.hosted ? module.plan.reaches_gke : {}
+
+  project = each.value.project
+  role    = "roles/container.clusterViewer"
+  member  = "serviceAccount:${module.function[each.value.function].runtime}"
+}
+
+# The bill, where it lies in a bucket.
+resource "google_storage_bucket_iam_member" "bills" {
+  count = local.hosted && startswith(coalesce(var.bills, "none"), "focus:gs://") ? 1 : 0
+
+  bucket = split("/", trimprefix(var.bills, "focus:gs://"))[0]
+  role   = "roles/storage.objectViewer"
+  member = "serviceAccount:${module.function["billing_tick"].runtime}"
+}

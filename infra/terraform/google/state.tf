@@ -1,0 +1,38 @@
+# What alert_fanout needs is a database of its own: it faces outward, and may not touch what decides about money.
+
+module "state" {
+  source = "../modules/state"
+
+  project   = var.project
+  name      = "${var.name}-${var.environment}"
+  protected = var.protected
+  kms_key   = local.key
+  writers = merge(
+    { for function, made in module.function : function => made.runtime if function != "alert_fanout" },
+    { for email in var.state.accounts : email => email },
+  )
+  dynamodb  = var.state.dynamodb
+  firestore = local.firestore ? { location = local.location } : null
+
+  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
+}
+
+module "alerts_state" {
+  source = "../modules/state"
+  count  = local.hosted ? 1 : 0
+
+  project   = var.project
+  name      = "${var.name}-${var.environment}-alerts"
+  protected = var.protected
+  kms_key   = local.key
+  writers   = { alert_fanout = module.function["alert_fanout"].runtime }
+  # It looks whether an alert waits, and wakes alert_fanout.
+  readers   = { capacity_reconcile = module.function["capacity_reconcile"].runtime }
+  firestore = { location = local.location }
+
+  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
+}
+
+locals {
+  location = coalesce(try(var.state.firestore.location, null), var.region)
+}

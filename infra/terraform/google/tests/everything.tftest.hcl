@@ -1,0 +1,59 @@
+# One deployment with all that can be asked for at once; tests/infra/terraform_rules.py reads the state that it leads to.
+
+mock_provider "google" {
+  mock_data "google_project" {
+    defaults = { number = "123456789" }
+  }
+  mock_data "google_storage_project_service_account" {
+    defaults = { member = "serviceAccount:service-123456789@gs-project-accounts.iam.gserviceaccount.com" }
+  }
+  mock_resource "google_logging_project_sink" {
+    defaults = { writer_identity = "serviceAccount:sink@logging.example" }
+  }
+}
+mock_provider "google-beta" {
+  mock_resource "google_project_service_identity" {
+    defaults = { member = "serviceAccount:service-123456789@agent.example" }
+  }
+}
+mock_provider "aws" {
+  mock_resource "aws_lambda_function" {
+    defaults = { arn = "arn:aws:lambda:eu-west-1:123456789012:function:bridge" }
+  }
+  mock_resource "aws_sqs_queue" {
+    defaults = { arn = "arn:aws:sqs:eu-west-1:123456789012:dead", url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead" }
+  }
+}
+
+variables {
+  project     = "acme-pilotlight"
+  region      = "europe-west1"
+  policy_file = "../examples/civo/policy.yaml"
+  clusters = {
+    ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
+    batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" } }
+  }
+  alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+  functions  = { bundles = "./tests/bundles" }
+  aws        = { account_id = "123456789012", region = "eu-west-1" }
+  budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
+  bills      = "focus:gs://acme-bills/export/*.parquet"
+  encryption = { key = "projects/acme-keys/locations/europe-west1/keyRings/r/cryptoKeys/k" }
+  wait_s     = { apis = 0, rights = 0 }
+}
+
+run "all_of_it" {
+  command = apply
+  assert {
+    condition     = length(google_kms_crypto_key_iam_member.agent) == 6
+    error_message = "Pub/Sub, Firestore, storage, images, functions and what runs them encrypt with the key"
+  }
+  assert {
+    condition     = google_storage_bucket_iam_member.bills[0].bucket == "acme-bills" && google_storage_bucket_iam_member.bills[0].role == "roles/storage.objectViewer"
+    error_message = "billing_tick reads the bucket of the bill"
+  }
+  assert {
+    condition     = toset([for m in google_project_iam_member.gke : m.project]) == toset(["acme-clusters"])
+    error_message = "who asks where clusters are asks in the clusters' project"
+  }
+}

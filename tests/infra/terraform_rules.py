@@ -1,0 +1,315 @@
+"""What must hold of the deployment on Google Cloud and what mocks cannot see. A rule says what breaks it, line by line.
+
+They read the graph (what comes after what), a state (every instance with its values) or the files as text.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Made(NamedTuple):
+    """One instance of a state."""
+
+    address: str
+    mode: str
+    type: str
+    values: Mapping[str, Any]
+
+
+class Graph:
+    """What each resource comes after, by address without instance keys."""
+
+    def __init__(self, edges: Mapping[str, set[str]]) -> None:
+        self.edges = edges
+        self._reach = cache(self._found)
+
+    def _found(self, start: str) -> frozenset[str]:
+        seen, todo = set(), [start]
+        while todo:
+            for after in self.edges.get(todo.pop(), ()):
+                if after not in seen:
+                    seen.add(after)
+                    todo.append(after)
+        return frozenset(seen)
+
+    def after(self, address: str) -> frozenset[str]:
+        """All that stands before a resource when things are made."""
+        return self._reach(address)
+
+
+State = Sequence[Made]
+SERVICE = "google_project_service.this"
+AGENT = "google_project_service_identity.this"
+
+APIS = {
+    "google_artifact_registry": "artifactregistry",
+    "google_billing_budget": "billingbudgets",
+    "google_cloud_run": "run",
+    "google_cloud_scheduler": "cloudscheduler",
+    "google_cloudfunctions2": "cloudfunctions",
+    "google_compute": "compute",
+    "google_firestore": "firestore",
+    "google_iam": "iam",
+    "google_kms": "cloudkms",
+    "google_logging": "logging",
+    "google_monitoring": "monitoring",
+    "google_project": "cloudresourcemanager",
+    "google_project_service": "serviceusage",
+    "google_pubsub": "pubsub",
+    "google_secret_manager": "secretmanager",
+    "google_service_account": "iam",
+    "google_storage": "storage",
+}
+"""The API that a type of resource is made by, by the longest beginning of its name."""
+
+
+def _kind(address: str) -> str:
+    """The type in an address: "google_x" of "module.a.data.google_x.this"."""
+    return address.split(".")[-2]
+
+
+def _of(state: State, kind: str, mode: str = "managed") -> list[Made]:
+    return [made for made in state if made.type == kind and made.mode == mode]
+
+
+def _place(address: str) -> str:
+    """The address in the graph: without the keys of instances."""
+    return re.sub(r"\[[^\]]*\]", "", address)
+
+
+def comes_after_its_api(graph: Graph) -> Iterator[str]:
+    """Everything of Google is made after the APIs are enabled, and none is read before."""
+    for address in sorted(graph.edges):
+        if _kind(address).startswith("google_") and address != SERVICE and SERVICE not in graph.after(address):
+            yield f"{address} does not come after {SERVICE}"
+
+
+def has_its_api(state: State) -> Iterator[str]:
+    """The API of everything that is made is enabled."""
+    enabled = {made.values["service"] for made in _of(state, "google_project_service")}
+    for made in state:
+        beginnings = [begins for begins in APIS if made.type.startswith(begins)]
+        if made.type.startswith("google_"):
+            api = f"{APIS[max(beginnings, key=len)]}.googleapis.com"
+            if api not in enabled:
+                yield f"{made.address} needs {api}"
+
+
+def builds_read_their_sources(state: State) -> Iterator[str]:
+    """Whoever builds a function may read Google's copy of its source, and only that and our bucket."""
+    region = _of(state, "google_storage_bucket")[0].values["location"]
+    number = _of(state, "google_project", "data")[0].values["number"]
+    copies = f"projects/_/buckets/gcf-v2-sources-{number}-{region}"
+    for made in _of(state, "google_cloudfunctions2_function"):
+        account = made.values["build_config"][0]["service_account"]
+        emails = {a.values["email"] for a in _of(state, "google_service_account") if a.values["name"] == account}
+        rights = [
+            right.values
+            for right in _of(state, "google_project_iam_member")
+            if right.values["member"] in {f"serviceAccount:{email}" for email in emails}
+            and right.values["role"] == "roles/storage.objectViewer"
+        ]
+        if not any(copies in one["expression"] for right in rights for one in right["condition"]):
+            yield f"{made.address}: its builder may not read {copies}"
+        if any(not right["condition"] for right in rights):
+            yield f"{made.address}: its builder may read every bucket"
+
+
+def builds_wait_for_rights(graph: Graph) -> Iterator[str]:
+    """A function is built after its builder's rights and a wait for them to be known."""
+    wait, rights = "terraform_data.builder", {"google_project_iam_member.builder_sources"}
+    rights |= {"google_project_iam_member.builder", "google_storage_bucket_iam_member.builder"}
+    for missing in sorted(rights - graph.after(wait)):
+        yield f"{wait} does not wait for {missing}"
+    for address in graph.edges:
+        if _kind(address) == "google_cloudfunctions2_function" and wait not in graph.after(address):
+            yield f"{address} is built before {wait}"
+
+
+def agents_are_asked_for(state: State, graph: Graph) -> Iterator[str]:
+    """An agent of Google's gets rights after it was asked for: before, it may not exist."""
+    agents = {made.values["member"] for made in _of(state, "google_project_service_identity")}
+    if not agents:
+        yield "no agent is asked for"
+    for made in state:
+        member = str(made.values.get("member"))
+        asked_for = member in agents and AGENT in graph.after(_place(made.address))
+        if "_iam_member" in made.type and (member in agents or "gcp-sa-pubsub" in member) and not asked_for:
+            yield f"{made.address} is given before {AGENT}"
+
+
+def no_bucket_outlives_its_objects(state: State) -> Iterator[str]:
+    """A bucket whose objects stay behind can be taken away with them."""
+    kept = {
+        made.values["bucket"] for made in _of(state, "google_storage_bucket_object") if made.values["deletion_policy"]
+    }
+    for made in _of(state, "google_storage_bucket"):
+        if made.values["name"] in kept and not made.values["force_destroy"]:
+            yield f"{made.address} keeps objects and cannot be destroyed with them"
+
+
+STAYS = {
+    "google_firestore_database": "abandoned when it is protected",
+    "google_iam_workload_identity_pool": "its name is blocked for 30 days",
+    "google_iam_workload_identity_pool_provider": "its name is blocked for 30 days",
+}
+
+
+def what_stays_can_be_taken_over(state: State, tree: Path) -> Iterator[str]:
+    """What a destroy leaves behind, or whose name it blocks, has an import block."""
+    imported = set(re.findall(r"^ +to += module\.pilotlight\.(\S+)", (tree / "main.tf").read_text(), re.M))
+    for made in state:
+        if made.mode == "managed" and made.type in STAYS and made.address not in imported:
+            yield f"{made.address}: {STAYS[made.type]}, and no import block takes it over"
+
+
+def budgets_are_asked_in_a_projects_name(tree: Path) -> Iterator[str]:
+    """The providers send the project that the Budget API asks for with a person's credentials."""
+    text = (tree / "providers.tf").read_text()
+    for name in ("google", "google-beta"):
+        block = re.findall(rf'^provider "{name}" \{{\n(.*?)^\}}', text, re.M | re.S)
+        for line in (r"user_project_override += true", r"billing_project +="):
+            if not block or not re.search(line, block[0]):
+                yield f"provider {name}: no {line.split(' ')[0]}"
+
+
+def clusters_are_in_their_projects(state: State) -> Iterator[str]:
+    """A GKE cluster in another project is reached, listened to and asked for there."""
+    for made in _of(state, "google_cloudfunctions2_function"):
+        given = made.values["service_config"][0]["environment_variables"]
+        if "gke:projects/acme-clusters/" not in given["PILOTLIGHT_CLUSTERS"]:
+            yield f"{made.address} looks for the cluster in another project"
+    if {m.values["project"] for m in _of(state, "google_logging_project_sink")} != {"acme-clusters"}:
+        yield "log sinks are not in the cluster's project"
+
+
+def instances_have_addresses(state: State) -> Iterator[str]:
+    """A subnetwork has four addresses for each instance that may run, beside Google's own four."""
+    most = sum(
+        f.values["service_config"][0]["max_instance_count"] for f in _of(state, "google_cloudfunctions2_function")
+    )
+    for made in _of(state, "google_compute_subnetwork"):
+        bits = int(made.values["ip_cidr_range"].partition("/")[2])
+        if 2 ** (32 - bits) - 4 < 4 * most:
+            yield f"{made.address} has {2 ** (32 - bits)} addresses for {most} instances"
+
+
+def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
+    """An alert on silence asks absent(), for a condition on a series that never was cannot hold."""
+    for made in _of(state, "google_monitoring_alert_policy"):
+        for condition in made.values["conditions"]:
+            if condition["condition_absent"]:
+                yield f"{made.address} tells nothing of what was never alive"
+    queries = [
+        query["query"]
+        for made in _of(state, "google_monitoring_alert_policy")
+        for condition in made.values["conditions"]
+        for query in condition["condition_prometheus_query_language"]
+    ]
+    if not any(query.startswith("absent(") for query in queries):
+        yield "no alert tells of silence"
+
+
+def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
+    """No account reads a secret that its function does not name; what reads holds nothing that acts."""
+    named: dict[str, set[str]] = {}
+    for made in _of(state, "google_cloudfunctions2_function"):
+        config = made.values["service_config"][0]
+        secrets = {one["secret"] for one in config["secret_environment_variables"]}
+        named[f"serviceAccount:{config['service_account_email']}"] = secrets
+        clusters = {one for one in secrets if "kubeconfig" in one or "token" in one}
+        if "alert_fanout" in made.address and clusters:
+            yield f"{made.address} faces outward and holds {', '.join(sorted(clusters))}"
+        if "billing_tick" in made.address and (acting := {one for one in clusters if not one.endswith("-read")}):
+            yield f"{made.address} only reads and holds {', '.join(sorted(acting))}"
+    for made in _of(state, "google_secret_manager_secret_iam_member"):
+        if made.values["secret_id"] not in named.get(made.values["member"], ()):
+            yield f"{made.address}: {made.values['member']} reads {made.values['secret_id']} and does not name it"
+
+
+def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
+    """alert_fanout has rights in the alerts' database alone, and every right in a database names one."""
+    facing = {
+        f"serviceAccount:{made.values['service_config'][0]['service_account_email']}"
+        for made in _of(state, "google_cloudfunctions2_function")
+        if "alert_fanout" in made.address
+    }
+    for made in _of(state, "google_project_iam_member"):
+        if made.values["role"].startswith("roles/datastore."):
+            conditions = [one["expression"] for one in made.values["condition"]]
+            if not conditions:
+                yield f"{made.address} is for every database"
+            if made.values["member"] in facing and not all(one.endswith('-alerts"') for one in conditions):
+                yield f"{made.address}: alert_fanout may write where budgets are"
+
+
+def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
+    """Where a bill is named, billing_tick reads it, and nobody else."""
+    for made in _of(state, "google_cloudfunctions2_function"):
+        knows = "PILOTLIGHT_BILLS" in made.values["service_config"][0]["environment_variables"]
+        if knows != ("billing_tick" in made.address):
+            yield f"{made.address} {'knows' if knows else 'does not know'} the bill"
+
+
+def modules_leave_providers_to_their_callers(tree: Path) -> Iterator[str]:
+    """No provider is configured inside what others may use as a module."""
+    for path in sorted([*(tree / "google").glob("*.tf"), *(tree / "modules").glob("*/*.tf")]):
+        if re.search(r'^provider "', path.read_text(), re.M):
+            yield f"{path.relative_to(tree)} configures a provider"
+
+
+def production_is_a_deployment_of_its_own(tree: Path) -> Iterator[str]:
+    """prod.tfvars shares no value with dev.tfvars that makes them one: project, policy, cluster."""
+    texts = [(tree / "environments" / f"{name}.tfvars").read_text() for name in ("dev", "prod")]
+    for what in ("project", "policy_file", "cluster_id"):
+        dev, prod = (re.findall(rf'\b{what} *= *"([^"]*)"', text) for text in texts)
+        if dev == prod:
+            yield f"{what} is {dev} in both"
+
+
+def the_runtime_is_the_bundles(tree: Path) -> Iterator[str]:
+    """A function runs the Python that its bundle's bytecode is of."""
+    text = (tree / "modules" / "function" / "main.tf").read_text()
+    bundler = (Path(__file__).resolve().parents[2] / "scripts" / "bundle.py").read_text()
+    wanted = re.findall(r"^RUNTIME = \((\d+), (\d+)\)", bundler, re.M)
+    if [tuple(found) for found in re.findall(r'runtime += "python(\d)(\d+)"', text)] != wanted:
+        yield f"modules/function does not run Python {wanted}"
+
+
+def pushes_come_with_tokens(state: State) -> Iterator[str]:
+    """Whoever pushes may make the token that it pushes with: an agent that was asked for has no role by itself."""
+    agents = {made.values["member"] for made in _of(state, "google_project_service_identity")}
+    may = {
+        right.values["service_account_id"]
+        for right in _of(state, "google_service_account_iam_member")
+        if right.values["member"] in agents
+    }
+    names = {made.values["email"]: made.values["name"] for made in _of(state, "google_service_account")}
+    for made in _of(state, "google_pubsub_subscription"):
+        for push in made.values["push_config"]:
+            if names[push["oidc_token"][0]["service_account_email"]] not in may:
+                yield f"{made.address} pushes with a token that Pub/Sub may not make"
+
+
+GRAPH: Sequence[Callable[[Graph], Iterator[str]]] = (comes_after_its_api, builds_wait_for_rights)
+STATE: Sequence[Callable[[State], Iterator[str]]] = (
+    has_its_api,
+    builds_read_their_sources,
+    no_bucket_outlives_its_objects,
+    clusters_are_in_their_projects,
+    instances_have_addresses,
+    silence_is_told_of_what_never_spoke,
+    each_reads_the_secrets_it_names,
+    what_faces_outward_writes_no_books,
+    the_bill_reaches_who_counts,
+    pushes_come_with_tokens,
+)
+TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
+    budgets_are_asked_in_a_projects_name,
+    modules_leave_providers_to_their_callers,
+    production_is_a_deployment_of_its_own,
+    the_runtime_is_the_bundles,
+)

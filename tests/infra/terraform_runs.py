@@ -1,0 +1,86 @@
+"""The real terraform over infra/terraform, with the stand-in providers of the shelf: a graph, and a state of it all.
+
+The stand-ins refuse to plan, so that values come from ``terraform test -verbose -json`` on mocks.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from terraform_rules import Graph, Made
+
+ROOT = Path(__file__).resolve().parents[2]
+TERRAFORM = ROOT / "infra" / "terraform"
+
+
+class Runs:
+    """One process of stand-in providers, asked about as many trees as are tried."""
+
+    def __init__(self, check: Any, providers: Any, folder: Path) -> None:
+        self._check, self._providers, self._folder = check, providers, folder
+        self._count = 0
+
+    def tree(self) -> Path:
+        """A copy of infra/terraform that may be changed."""
+        self._count += 1
+        copy: Path = self._folder / f"tree{self._count}"
+        self._check.copy(TERRAFORM, copy)
+        return copy
+
+    def graph(self, tree: Path) -> Graph:
+        """What each resource of google/ comes after."""
+        edges: dict[str, set[str]] = {}
+        for line in self._run(tree, "graph").splitlines():
+            words = line.strip().split('"')
+            if len(words) >= 3 and not words[0]:  # A resource, not the frame around a module's.
+                edges.setdefault(words[1], set())
+            if " -> " in line:
+                edges[words[1]].add(words[3])
+        return Graph(edges)
+
+    def state(self, tree: Path) -> list[Made]:
+        """Every instance that google/tests/everything.tftest.hcl makes, with its values."""
+        out = self._run(tree, "test", "-verbose", "-json", "-filter=tests/everything.tftest.hcl")
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        states = [line["test_state"] for line in lines if line["type"] == "test_state"]
+        assert states, "\n".join(line["@message"] for line in lines)
+        return list(_made(states[0]["root_module"]))
+
+    def _run(self, tree: Path, *words: str) -> str:
+        google = tree / "google"
+        if not (google / ".terraform").exists():
+            status, said, _ = self._providers.run(google, "init", "-backend=false", "-input=false", "-no-color")
+            assert status == 0, said
+        _status, out, _ = self._providers.run(google, *words)
+        return str(out)
+
+
+def _made(module: dict[str, Any]) -> Iterator[Made]:
+    for each in module.get("resources", ()):
+        yield Made(each["address"], each["mode"], each["type"], each["values"])
+    for child in module.get("child_modules", ()):
+        yield from _made(child)
+
+
+@contextmanager
+def terraform(shelf: Path) -> Iterator[Runs]:
+    """Runs on the shelf's stand-ins, until the end."""
+    loader = importlib.machinery.SourceFileLoader("tfcheck", str(shelf / "tfcheck" / "check"))
+    spec = importlib.util.spec_from_loader("tfcheck", loader)
+    assert spec is not None
+    check = importlib.util.module_from_spec(spec)
+    loader.exec_module(check)
+    executable, _version, platform = check.terraform()
+    folder = Path(tempfile.mkdtemp(prefix="terraform-rules-"))
+    providers = check.Providers(folder, executable, platform)
+    try:
+        yield Runs(check, providers, folder)
+    finally:
+        providers.close()
+        shutil.rmtree(folder)

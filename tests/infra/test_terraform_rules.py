@@ -1,0 +1,330 @@
+"""The rules of terraform_rules.py hold, and each goes red when the fault it is for is put back."""
+
+import inspect
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import terraform_rules as rules
+from terraform_runs import TERRAFORM, Runs, terraform
+
+needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="needs terraform 1.11 or newer")
+needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (apt-get install prometheus)")
+
+Rule = Callable[..., Iterator[str]]
+RULES: list[Rule] = [
+    *rules.GRAPH,
+    *rules.STATE,
+    *rules.TEXT,
+    rules.agents_are_asked_for,
+    rules.what_stays_can_be_taken_over,
+]
+
+
+@pytest.fixture(scope="module")
+def runs(shelf: Path) -> Iterator[Runs]:
+    """Terraform with the shelf's stand-in providers."""
+    with terraform(shelf) as found:
+        yield found
+
+
+class Tree:
+    """One tree, looked at as far as a rule asks."""
+
+    def __init__(self, runs: Runs, path: Path) -> None:
+        self.runs, self.path, self._found = runs, path, dict[str, Any]()
+
+    def broken(self, rule: Rule) -> list[str]:
+        """What a rule finds: its parameters say what it reads."""
+        return list(rule(*(self._part(name) for name in inspect.signature(rule).parameters)))
+
+    @property
+    def state(self) -> rules.State:
+        """Every instance of it."""
+        return list(self._part("state"))
+
+    def _part(self, name: str) -> Any:
+        if name not in self._found:
+            made = {"tree": lambda: self.path, "graph": self._graph, "state": self._state}
+            self._found[name] = made[name]()
+        return self._found[name]
+
+    def _graph(self) -> rules.Graph:
+        return self.runs.graph(self.path)
+
+    def _state(self) -> rules.State:
+        return self.runs.state(self.path)
+
+
+@pytest.fixture(scope="module")
+def shipped(runs: Runs) -> Tree:
+    """What is in the repository."""
+    return Tree(runs, runs.tree())
+
+
+def _name(rule: Rule) -> str:
+    return rule.__name__.replace("_", " ")
+
+
+@needs_terraform
+@pytest.mark.parametrize("rule", RULES, ids=_name)
+def test_it_holds(shipped: Tree, rule: Rule) -> None:
+    """The deployment keeps the rule."""
+    assert shipped.broken(rule) == []
+
+
+AFTER_APIS = "  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]\n"
+BUILDER = '-${data.google_project.this.number}-${var.region}\\")"'
+AGENT_LINE = 'try(google_project_service_identity.this["pubsub.googleapis.com"].member, null)'
+AGENT_GUESS = '"serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"'
+ENOUGH = 'pow(2, 32 - try(tonumber(split("/", var.cidr)[1]), 0)) - 4 >= 4 * var.instances'
+
+FAULTS = [
+    pytest.param(
+        rules.builds_read_their_sources,
+        ("google/iam.tf", "gcf-v2-sources-", "no-sources-"),
+        "builder may not read",
+        id="the builder reads our bucket and not Google's copy",
+    ),
+    pytest.param(
+        rules.builds_read_their_sources,
+        (
+            "google/iam.tf",
+            '"roles/logging.logWriter"] : []',
+            '"roles/logging.logWriter", "roles/storage.objectViewer"] : []',
+        ),
+        "every bucket",
+        id="the builder reads every bucket of the project",
+    ),
+    pytest.param(
+        rules.builds_wait_for_rights,
+        ("google/functions.tf", "    terraform_data.builder,\n", ""),
+        "is built before",
+        id="a build begins before its rights are known",
+    ),
+    pytest.param(
+        rules.comes_after_its_api,
+        ("google/state.tf", AFTER_APIS, ""),
+        "google_firestore_database",
+        id="the database races its API",
+    ),
+    pytest.param(
+        rules.comes_after_its_api,
+        ("google/aws.tf", "  depends_on = [terraform_data.apis]\n", ""),
+        "workload_identity_pool",
+        id="the identity pool races its API",
+    ),
+    pytest.param(
+        rules.comes_after_its_api,
+        (
+            "google/services.tf",
+            "  project_id = var.project\n\n  depends_on = [terraform_data.apis]\n",
+            "  project_id = var.project\n",
+        ),
+        "data.google_project.this",
+        id="the project is read before its API is enabled",
+    ),
+    pytest.param(
+        rules.has_its_api,
+        ("google/services.tf", '["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"]', "[]"),
+        "billingbudgets",
+        id="the budget's API is not enabled",
+    ),
+    pytest.param(
+        rules.agents_are_asked_for,
+        ("google/services.tf", AGENT_LINE, AGENT_GUESS),
+        "module.topic",
+        id="Pub/Sub's agent is named and never asked for",
+    ),
+    pytest.param(
+        rules.pushes_come_with_tokens,
+        ("modules/function/main.tf", "  member             = var.agent\n", "  member             = var.builder\n"),
+        "may not make",
+        id="the agent has no right to the tokens of pushes",
+    ),
+    pytest.param(
+        rules.no_bucket_outlives_its_objects,
+        ("google/functions.tf", "force_destroy = true", "force_destroy = !var.protected"),
+        "google_storage_bucket.this",
+        id="the bucket is kept by the bundles in it",
+    ),
+    pytest.param(
+        rules.what_stays_can_be_taken_over,
+        ("main.tf", "module.state.google_firestore_database", "module.other.google_firestore_database"),
+        "module.state.google_firestore_database.this[0]",
+        id="an abandoned database is in the way of the next deployment",
+    ),
+    pytest.param(
+        rules.budgets_are_asked_in_a_projects_name,
+        ("providers.tf", "  user_project_override = true\n", ""),
+        "user_project_override",
+        id="the budget is asked for in nobody's name",
+    ),
+    pytest.param(
+        rules.clusters_are_in_their_projects,
+        ("modules/plan/main.tf", "coalesce(c.gke.project, var.project)", "var.project"),
+        "another project",
+        id="Pilotlight's project is taken for the cluster's",
+    ),
+    pytest.param(
+        rules.instances_have_addresses,
+        (
+            ("modules/network/variables.tf", ENOUGH, 'var.cidr != ""'),
+            ("google/tests/everything.tftest.hcl", 'bundles" }', 'bundles", max_instances = 9 }'),
+        ),
+        "64 addresses for 45 instances",
+        id="more instances than the range has addresses for",
+    ),
+    pytest.param(
+        rules.silence_is_told_of_what_never_spoke,
+        ("google/monitoring.tf", '"absent(sum(increase(', '"(sum(increase('),
+        "no alert tells of silence",
+        id="silence is looked for where a series was",
+    ),
+    pytest.param(
+        rules.the_runtime_is_the_bundles,
+        ("modules/function/main.tf", '"python311"', '"python313"'),
+        "does not run Python",
+        id="bytecode is of another Python than the runtime's",
+    ),
+    pytest.param(
+        rules.each_reads_the_secrets_it_names,
+        ("modules/plan/main.tf", 'role = "read"', 'role = "act"'),
+        "only reads and holds",
+        id="what counts money holds what buys",
+    ),
+    pytest.param(
+        rules.each_reads_the_secrets_it_names,
+        ("modules/plan/main.tf", "? var.channel_secrets :", '? local.cluster_secrets["act"] :'),
+        "faces outward and holds",
+        id="what faces outward holds the clusters' secrets",
+    ),
+    pytest.param(
+        rules.each_reads_the_secrets_it_names,
+        (
+            "modules/function/main.tf",
+            "  for_each = local.secrets\n\n  project   =",
+            '  for_each = merge(local.secrets, { MORE = "of-another" })\n\n  project   =',
+        ),
+        "does not name it",
+        id="an account reads a secret that its function does not name",
+    ),
+    pytest.param(
+        rules.what_faces_outward_writes_no_books,
+        ("google/state.tf", ' if function != "alert_fanout"', ""),
+        "may write where budgets are",
+        id="what faces outward may rewrite holds",
+    ),
+    pytest.param(
+        rules.the_bill_reaches_who_counts,
+        ("modules/plan/main.tf", 'function == "billing_tick"', "false"),
+        "does not know the bill",
+        id="the bill does not reach billing_tick",
+    ),
+    pytest.param(
+        rules.modules_leave_providers_to_their_callers,
+        ("google/versions.tf", "terraform {", 'provider "google" {}\n\nterraform {'),
+        "configures a provider",
+        id="the module configures its own providers",
+    ),
+    pytest.param(
+        rules.production_is_a_deployment_of_its_own,
+        ("environments/prod.tfvars", "my-pilotlight-prod", "my-pilotlight-project"),
+        "project is",
+        id="production shares a project with dev",
+    ),
+]
+
+
+TOGETHER = 3
+"""Faults are put back a few at once, in so many trees; those of one rule never together."""
+
+
+@pytest.fixture(scope="module")
+def broken(runs: Runs) -> list[Tree]:
+    """Trees with faults in them: the n-th fault of a rule is in the n-th."""
+    trees = [Tree(runs, runs.tree()) for _ in range(TOGETHER)]
+    for n, fault in _numbered():
+        for name, now, before in fault if isinstance(fault[0], tuple) else (fault,):
+            text = (trees[n].path / name).read_text()
+            assert now in text, f"{name} has no {now}"
+            (trees[n].path / name).write_text(text.replace(now, before))
+    return trees
+
+
+def _numbered() -> Iterator[tuple[int, Any]]:
+    seen: dict[object, int] = {}
+    for rule, fault, _said in (param.values for param in FAULTS):
+        yield seen.get(rule, 0), fault
+        seen[rule] = seen.get(rule, 0) + 1
+
+
+@needs_terraform
+@pytest.mark.parametrize(("rule", "fault", "said"), FAULTS)
+def test_it_goes_red_when_the_fault_is_put_back(broken: list[Tree], rule: Rule, fault: object, said: str) -> None:
+    """A fault that was mended is told by its rule as soon as it is there again."""
+    number = next(n for n, other in _numbered() if other == fault)
+    assert any(said in line for line in broken[number].broken(rule))
+
+
+def test_every_rule_is_seen_to_go_red() -> None:
+    """Each rule has a fault that it tells."""
+    assert {param.values[0] for param in FAULTS} == set(RULES)
+
+
+SILENT = """\
+rule_files: [silent.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series: [{{series: '{series}', values: '{values}'}}]
+    alert_rule_test:
+      - {{eval_time: 30m, alertname: Silent, exp_alerts: [{fires}]}}
+"""
+SERIES = (
+    'run_googleapis_com:request_count{monitored_resource="cloud_run_revision",response_code_class="2xx",'
+    'service_name="pilotlight-dev-capacity-reconcile"}'
+)
+
+
+@needs_terraform
+@needs_promtool
+@pytest.mark.parametrize(
+    ("series", "values", "fires"),
+    [
+        pytest.param(SERIES, "0+1x40", False, id="a tick a minute is no silence"),
+        pytest.param(SERIES, "0+1x10 10x30", True, id="ticks that stopped are told"),
+        pytest.param("another", "0+1x40", True, id="what was never alive is told"),
+        pytest.param(SERIES.replace("2xx", "5xx"), "0+1x40", True, id="ticks that fail are no sign of life"),
+    ],
+)
+def test_silence_is_told(shipped: Tree, tmp_path: Path, series: str, values: str, fires: bool) -> None:
+    """The alert's query, as Cloud Monitoring runs it, fires where no tick is answered, and not otherwise."""
+    query, wait = next(
+        (found["query"], found["duration"])
+        for made in shipped.state
+        if made.address == "google_monitoring_alert_policy.silent[0]"
+        for found in made.values["conditions"][0]["condition_prometheus_query_language"]
+    )
+    rule = f"groups: [{{name: g, rules: [{{alert: Silent, expr: '{query}', for: {wait}}}]}}]\n"
+    (tmp_path / "silent.yaml").write_text(rule)
+    told = "{exp_labels: {}}" if fires else ""
+    (tmp_path / "test.yaml").write_text(SILENT.format(series=series, values=values, fires=told))
+    run = subprocess.run(["promtool", "test", "rules", str(tmp_path / "test.yaml")], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_root_passes_on_what_the_module_takes() -> None:
+    """Every value of the module but its waits can be given to the root, and every output is the root's too."""
+    import re
+
+    def names(folder: Path, kind: str) -> set[str]:
+        text = "\n".join(path.read_text() for path in folder.glob("*.tf"))
+        return set(re.findall(rf'^{kind} "(\w+)"', text, re.M))
+
+    google = TERRAFORM / "google"
+    assert names(TERRAFORM, "variable") - {"labels", "adopt"} == names(google, "variable") - {"wait_s"}
+    assert names(TERRAFORM, "output") == names(google, "output")
