@@ -26,8 +26,8 @@ from pilotlight.replay.trace import read_trace, window
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "policy.yaml"
 SCENARIOS = {
-    "on-demand, affinity": Scenario(),
-    "on-demand, taint": Scenario(placement="taint"),
+    "on-demand, taint": Scenario(),
+    "on-demand, affinity": Scenario(placement="affinity"),
     "on-demand, no placement": Scenario(placement="none"),
     "on-demand, gated": Scenario(placement="gated"),
     "spot": Scenario(capacity_type="spot", seed=4),
@@ -150,7 +150,7 @@ def test_the_first_job_waits_for_reaction_and_boot(scenario: Scenario, wait_s: f
     assert replayed([job(1, 5)], catalog, scenario).outcome.waits == (wait_s,)
 
 
-@pytest.mark.parametrize(("placement", "wait_s"), [("none", 0), ("affinity", 0), ("gated", 10)])
+@pytest.mark.parametrize(("placement", "wait_s"), [("none", 0), ("taint", 0), ("affinity", 0), ("gated", 10)])
 def test_a_free_node_is_taken_at_once_but_from_behind_a_gate(placement: Any, wait_s: float, catalog: Catalog) -> None:
     """A job that fits a node left idle starts at its submit; a gated one pays the reaction even then."""
     jobs = [job(1, 0, 600), job(2, 830, 600)]

@@ -74,7 +74,7 @@ def replay(
     catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
-    placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.AFFINITY,
+    placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.TAINT,
     boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
     ] = None,

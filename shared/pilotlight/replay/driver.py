@@ -47,7 +47,7 @@ class Driver:
         jobs: Sequence[Job],
         *,
         affinity: Affinity,
-        placement: Placement = "affinity",
+        placement: Placement = "taint",
         detect_s: Seconds = 10.0,
         sampler: Sampler | None = None,
         on_progress: Callable[[int], None] | None = None,
@@ -125,8 +125,12 @@ class Driver:
             self._submit(self.jobs.popleft())
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
-        if self._doors_due(at_s) or self._tick_due_s() <= at_s:
-            self._tick(at_s)
+        if self._tick_due_s() <= at_s:
+            self._ticked_s = at_s
+            self._doors_due(at_s)
+            self._look()
+        elif self._doors_due(at_s):
+            self._look()
 
     def _doors_due(self, at_s: Seconds) -> bool:
         """Whether a node's door may have to turn now."""
@@ -137,7 +141,7 @@ class Driver:
         return due
 
     def _submit(self, job: Job) -> None:
-        chosen = self.affinity.type_for(job) if self.placement in ("affinity", "gated") else None
+        chosen = self.affinity.types_of(job) if self.placement in ("affinity", "gated") else None
         catalog, start = self.affinity.catalog, self.world.clock.start
         demands = demands_of(
             job, catalog, pinned=chosen, start=start, checkpoint_s=self._saves_s, tolerations=self._tolerations
@@ -182,8 +186,8 @@ class Driver:
             cluster=self.app.settings.cluster_name, namespace=team, name=job, uid=uid, at=self.world.clock.now()
         )
 
-    def _tick(self, at_s: Seconds) -> None:
-        self._ticked_s, self._stirred, self._look_at_s = at_s, False, math.inf
+    def _look(self) -> None:
+        self._stirred, self._look_at_s = False, math.inf
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
 

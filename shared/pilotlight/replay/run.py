@@ -42,7 +42,7 @@ class Scenario:
     """What a replay assumes beside the trace: all that its options set."""
 
     capacity_type: CapacityType = "on-demand"
-    placement: Placement = "affinity"
+    placement: Placement = "taint"
     boot_s: Seconds | None = None
     detect_s: Seconds = 10.0
     notice_s: Seconds = 0.0
