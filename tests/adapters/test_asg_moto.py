@@ -112,3 +112,17 @@ def test_a_gate_that_raises_changes_nothing(here: Here) -> None:
     with pytest.raises(KeyboardInterrupt):
         here.pools.release("t4", here.instances[0], gate=no)
     assert (len(here.instances), here.desired) == (1, 1)
+
+
+def test_a_region_rents_types_with_their_gpus_and_zones(dynamodb_server: str) -> None:
+    """Named types, with what one has; a type that the region does not have is not there; no quota is told."""
+    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    shop = asg.open_shop(f"{REGION}/any", Account({}, world().clock, lambda: "", environ))
+    found = shop.assortment(["g5.12xlarge", "p5.48xlarge", "g99.xlarge"])
+    told = {name: (s.gpus, s.gpu_model, s.cores, s.memory_mib, s.sold) for name, s in found.sizes.items()}
+    assert told == {
+        "g5.12xlarge": (4, "A10G", 48, 196_608, True),
+        "p5.48xlarge": (8, "H100", 192, 2_097_152, True),
+    }
+    assert all(zone.startswith(REGION) for size in found.sizes.values() for zone in size.zones)
+    assert found.quota == {}
