@@ -157,6 +157,13 @@ def test_a_free_node_is_taken_at_once_but_from_behind_a_gate(placement: Any, wai
     assert replayed(jobs, catalog, Scenario(placement=placement)).outcome.waits == (190, wait_s)
 
 
+def test_a_gated_gang_starts_on_nodes_that_are_lit(catalog: Catalog) -> None:
+    """A gang behind a gate takes the idle nodes of the one before it: its pods are not all sent to one of them."""
+    gangs = [job(1, 0, 600, gpus=24), job(2, 800, 600, gpus=24)]
+    ran = replayed(gangs, catalog, Scenario(placement="gated")).outcome
+    assert (ran.waits, ran.result.launches) == ((190, 10), 3)
+
+
 def test_gates_cost_the_reaction_and_little_else(day: tuple[Job, ...], catalog: Catalog) -> None:
     """Gated jobs are narrowed as affine ones are: dollars within 2 %, waits longer by at most the reaction."""
     affine, gated = (replayed(day, catalog, Scenario(placement=p)).outcome.result for p in ("affinity", "gated"))

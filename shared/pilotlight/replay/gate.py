@@ -1,11 +1,11 @@
-"""Scheduling gates: a job waits until a decision names where it runs, and always pays the reaction."""
+"""Scheduling gates: a job waits until a decision names the pool it runs in, and always pays the reaction."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 from pilotlight.facts.capacity import BoundPod, ClusterView
-from pilotlight.facts.labels import HOSTNAME, POOL
+from pilotlight.facts.labels import POOL
 from pilotlight.facts.trace import Job
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.books.budget_holds import balances
@@ -58,7 +58,7 @@ class GatedCluster:
 
 
 class Gate:
-    """Holds jobs back, and lets each through to the node or pool that the plan names for it."""
+    """Holds jobs back, and lets each through to the pools that the plan names for its pods."""
 
     def __init__(self, world: World, deps: Deps) -> None:
         if not isinstance(deps.cluster, GatedCluster):
@@ -79,21 +79,26 @@ class Gate:
         return self._cluster.gated.setdefault(job, self._jobs[job][1])
 
     def open(self, job: str) -> None:
-        """Take the gate off: the pods may run only where the plan puts them. Free choice where it names nothing."""
+        """Take the gate off: each pod may run only in the pool where the plan puts it. Free choice where it names none.
+
+        The pool and not the node: what a pod may use cannot be changed once its gate is off, and before the last pod of
+        a gang has its node, others may take the first one's.
+        """
         snapshot = with_flights(self._deps, look(self._deps))
         plan = decide(self._deps, snapshot, Aim(releases=False), money=balances(self._deps, snapshot.now))
+        pools = {node.name: node.pool for node in snapshot.view.nodes}
+        pools |= {offering.name: offering.pool for offering in self._deps.offerings}
+        put = {uid: pools.get(group.where, "") for group in plan.pods for uid in group.uids}
         demands = self._cluster.gated.pop(job)
-        where = {uid: g.where for g in plan.pods for uid in g.uids}.get(demands[0].uid, "")
-        named = tuple(_only(d, where, d.shape) for d in demands)
+        named = tuple(_only(d, put.get(d.uid, ""), d.shape) for d in demands)
         held, _ = self._jobs.pop(job)
         self._world.submit(named, held.duration_s, job=job, since_s=held.submit_s)
 
 
-def _only(demand: PodDemand, where: str, old: PodShape) -> PodDemand:
-    if not where:
+def _only(demand: PodDemand, pool: str, old: PodShape) -> PodDemand:
+    if not pool:
         return demand
-    pool, _, rest = where.partition("/")
-    place = Requirement(key=POOL if rest else HOSTNAME, operator="In", values=(pool,))
+    place = Requirement(key=POOL, operator="In", values=(pool,))
     terms = tuple((*term, place) for term in old.terms) or ((place,),)
     fields = {name: getattr(old, name) for name in old.__struct_fields__ if name not in ("terms", "key")}
     return msgspec.structs.replace(demand, shape=shape(**fields, terms=terms))
