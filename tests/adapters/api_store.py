@@ -34,6 +34,7 @@ BUILT_IN = tuple(
         ("v1", "namespaces", "Namespace", False),
         ("v1", "events", "Event"),
         ("v1", "configmaps", "ConfigMap"),
+        ("coordination.k8s.io/v1", "leases", "Lease"),
         ("v1", "secrets", "Secret"),
         ("v1", "serviceaccounts", "ServiceAccount"),
         ("v1", "persistentvolumeclaims", "PersistentVolumeClaim"),

@@ -281,3 +281,20 @@ def test_an_eviction_means_one_pod(server: ApiServer, cluster: KubernetesCluster
     for _ in range(2):
         cluster.evict("ml", "a", uid)
     assert server.store.has(server.store.resource("pods"), ("ml", "a")) is there
+
+
+def test_an_autoscaler_at_work_is_seen(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """By the status that it writes and the Lease that it holds, where something waits that may be bought for."""
+    meta = {"namespace": "kube-system"}
+    status = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-autoscaler-status", **meta}}
+    status["data"] = {"status": "time: 2026-11-22 07:59:50.1 +0000 UTC\nnodeGroups:\n- name: eks-gpu-1\n"}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "cluster-autoscaler", **meta},
+    }
+    lease["spec"] = {"holderIdentity": "ca-1", "renewTime": "2026-11-22T07:59:55.000000Z"}
+    server.add(status, lease)
+    assert cluster.observe().scalers == ()
+    server.add(pod("a"))
+    assert [(s.groups, s.seen_at.second) for s in cluster.observe().scalers] == [(("eks-gpu-1",), 50), ((), 55)]

@@ -59,7 +59,8 @@ class Guarded:
     def _allow(self, access: Access) -> bool:
         resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
         # The two ConfigMaps and the policy are granted by their names, which the stand-in does not pass on.
-        name = {"configmaps": checkup.AUTOSCALER_STATUS}.get(access.resource, "")
+        names = {"configmaps": checkup.AUTOSCALER_STATUS, "leases": checkup.AUTOSCALER_LEASE}
+        name = names.get(access.resource, "")
         name = checkup.LIMIT if access.resource.startswith("validatingadmission") else name
         self.used.add((access.verb, access.group, resource))
         return allows(self._roles, access.verb, access.group, resource, name)
@@ -144,7 +145,7 @@ def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rights"),
     [
-        pytest.param("observe", (*checkup.LOOK, *checkup.GANGS, *checkup.SURVEY), id="observe"),
+        pytest.param("observe", (*checkup.LOOK, *checkup.GANGS, *checkup.EVIDENCE, *checkup.SURVEY), id="observe"),
         pytest.param("act", (*checkup.TELL, *checkup.TAKE), id="act"),
         pytest.param("annotate", checkup.ANNOTATING, id="annotate"),
     ],

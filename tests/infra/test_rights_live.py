@@ -29,7 +29,7 @@ from pilotlight.adapters.cluster.kubernetes.survey import allowed
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Forbidden, Retry
-from pilotlight.facts.checkup import ANNOTATING, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.facts.checkup import ANNOTATING, EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
 
 pytestmark = [
     pytest.mark.cluster,
@@ -48,7 +48,7 @@ PLURALS = {
 }
 OURS = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
 GRANTS = {
-    "observe": (*LOOK, *GANGS, *SURVEY),
+    "observe": (*LOOK, *GANGS, *EVIDENCE, *SURVEY),
     "act": (*TELL, *TAKE),
     "annotate": ANNOTATING,
 }

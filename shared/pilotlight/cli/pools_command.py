@@ -27,7 +27,7 @@ def pools(
 ) -> None:
     """Show of every pool its size, what is on its way or stands by, its price, mode, max, owner and last error.
 
-    Asks the cloud and the state of the deployment, or of the cluster that is named; changes nothing.
+    Asks the cloud, the cluster and the state of the deployment, or of the cluster that is named; changes nothing.
 
     Example: [bold]pilotlight pools --json[/bold]
     """
@@ -57,6 +57,7 @@ def _settings(context: str, kubeconfig: str) -> Settings:
 
 def _rows(site: "App") -> tuple[PoolRow, ...]:
     from pilotlight.decide.pool_rows import pool_rows
+    from pilotlight.decide.rivals import rivals
     from pilotlight.flow.memory import ledger
 
     deps = site.deps
@@ -65,5 +66,6 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
     name, state = site.settings.cluster_name, site.state
     flights = [entry for _, entry in ledger.in_flight(state, name)]
     memory = ledger.recall(state, name).memory
-    clouds = deps.pools.describe()
-    return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, {}, mode=deps.mode, now=state.now())
+    now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
+    others = rivals(deps.policy, view, clouds, now)
+    return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)

@@ -177,7 +177,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     """How a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
 
     ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
-    ``protects``: a lower size of another hand's ends none of its new nodes.
+    ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
     """
 
     group: str
@@ -186,6 +186,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     zones: tuple[str, ...] = ()
     rebalances: bool = False
     protects: bool = True
+    claimed: bool = False
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,12 +217,21 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     deadline: datetime | None = None
 
 
+class Scaler(msgspec.Struct, frozen=True, kw_only=True):
+    """Another autoscaler that was alive at ``seen_at``, and the groups it scales; none where it does not tell them."""
+
+    name: str
+    seen_at: datetime
+    groups: tuple[str, ...] = ()
+
+
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
-    """One read of the cluster: GPU pods that wait, nodes, and pods that no node would help."""
+    """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes."""
 
     pending: tuple[PodDemand, ...] = ()
     nodes: tuple[Node, ...] = ()
     findings: tuple[Finding, ...] = ()
+    scalers: tuple[Scaler, ...] = ()
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
 AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_STATUS = "cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"
+AUTOSCALER_LEASE = "cluster-autoscaler"
 
 ACCOUNT = "system:serviceaccount:pilotlight:pilotlight"
 """Our account, as an API server names it."""
@@ -76,6 +77,18 @@ GANGS: tuple[Right, ...] = (
     Right(verb="list", resource="resourceflavors", group="kueue.x-k8s.io"),
 )
 """What a look lists where the cluster serves it: who starts together, and queued work that has no pods yet."""
+
+EVIDENCE: tuple[Right, ...] = (
+    Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_STATUS),
+    Right(
+        verb="get",
+        resource="leases",
+        group="coordination.k8s.io",
+        namespace=AUTOSCALER_NAMESPACE,
+        name=AUTOSCALER_LEASE,
+    ),
+)
+"""What a look reads of cluster-autoscaler, to leave alone what it scales; without them nothing is known of it."""
 
 SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="daemonsets", group="apps"),

@@ -19,6 +19,14 @@ _GKE = re.compile(r"gke-([a-z0-9-]+)-[0-9a-f]{8}-grp")
 _EKS = re.compile(r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+_LISTED = re.compile(r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)", re.MULTILINE)
+
+
+def listed(status: str) -> frozenset[str]:
+    """The groups that cluster-autoscaler's status names, in its older words or in YAML."""
+    return frozenset(_LISTED.findall(status))
+
+
 class _Fit(NamedTuple):
     """A way to read a group's name: a pool, and what is left for the cluster."""
 

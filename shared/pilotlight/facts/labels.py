@@ -9,6 +9,9 @@ HOSTNAME = "kubernetes.io/hostname"
 GPU_PRODUCT = "nvidia.com/gpu.product"
 """Set by NVIDIA's GPU feature discovery, as "Tesla-T4"."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
+KARPENTER_NODE_POOL = "karpenter.sh/nodepool"
+AUTO_MODE = ("eks.amazonaws.com/compute-type", "auto")
+"""On every node that EKS Auto Mode made."""
 
 POOL = "pilotlight.dev/pool"
 GPU_MODEL = "pilotlight.dev/gpu-model"

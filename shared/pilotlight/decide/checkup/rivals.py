@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey, Verdict
-from pilotlight.facts.groups import pool_of_group
+from pilotlight.facts.groups import listed, pool_of_group
 from pilotlight.facts.policy import Policy
 
 _AUTOSCALER = "cluster-autoscaler"
 _SPOT, _ON_DEMAND = re.compile(r"spot|preempt", re.IGNORECASE), re.compile(r"on.?demand|\bod\b", re.IGNORECASE)
-_GROUP = re.compile(r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)", re.MULTILINE)
 _PRIORITY = re.compile(r"^\s*(\d+):\s*$")
 _EXPRESSION = re.compile(r"^\s*-\s*(.+?)\s*$")
 
@@ -47,7 +46,7 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
     running = [d for d in survey.deployments if _is_autoscaler(d)]
     if not running and not survey.autoscaler_status:
         return
-    groups = set(_GROUP.findall(survey.autoscaler_status))
+    groups = set(listed(survey.autoscaler_status))
     for deployment in running:
         told = [word.rpartition("=")[2] for word in deployment.command if word.startswith("--nodes=")]
         groups |= {text.split(":", 2)[-1] for text in told}

@@ -9,7 +9,9 @@ import msgspec
 
 from pilotlight.decide.capacity.closed_nodes import OPEN_S, counted
 from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
+from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.facts.placement import Opening
@@ -213,13 +215,20 @@ def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGET
         money=money,
         releases=aim.releases,
         explain=explain,
-        brakes=brakes.read(deps, snapshot.memory, snapshot.now),
+        brakes=_brakes(deps, snapshot),
         leaving=snapshot.leaving,
         unsettled=snapshot.unsettled,
         gives=aim.gives,
     )
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     return bounded(plan, snapshot.now)
+
+
+def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
+    """What people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
+    held = brakes.read(deps, snapshot.memory, snapshot.now)
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    return msgspec.structs.replace(held, paused={**others, **held.paused}) if others else held
 
 
 def _without_record(plan: Plan) -> Outcome:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
@@ -45,7 +47,14 @@ class KubernetesCluster:
     def observe(self) -> ClusterView:
         found = self._reads.look()
         now = self._clock.now()
-        return view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
+        view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
+        scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()
+        return msgspec.structs.replace(view, scalers=scalers) if scalers else view
+
+    @property
+    def _lights_ahead(self) -> bool:
+        """Whether the policy may light nodes that no pod waits for."""
+        return bool(self._policy.schedules) or any(pool.warm or pool.min for pool in self._policy.pools.values())
 
     def cordon(self, node: str) -> None:
         writes.cordon(self._api, node)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Expired, Missing
+from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
 from pilotlight.codec.kubernetes.companions import (
     Claim,
     CsiNode,
@@ -29,6 +30,8 @@ from pilotlight.codec.kubernetes.pods import read_request
 from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.errors import Forbidden
+from pilotlight.facts.capacity import Scaler
+from pilotlight.facts.checkup import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
@@ -51,6 +54,8 @@ CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
 """The versions of Kueue's interface, the one that is stored first."""
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+STATUS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps/{AUTOSCALER_STATUS}"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{AUTOSCALER_LEASE}"
 POD_GROUPS = (
     "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
@@ -77,6 +82,7 @@ N = TypeVar("N", Claim, CsiNode, PersistentVolume, StorageClass, DisruptionBudge
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
 _NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
 _WORKLOAD_LIST = msgspec.json.Decoder(ListOf[Workload])
+_STATUS, _LEASE = msgspec.json.Decoder(StatusMap), msgspec.json.Decoder(LeaseOf)
 NODE = msgspec.json.Decoder(KubeNode)
 OBJECT = msgspec.json.Decoder(_Named)
 
@@ -107,6 +113,20 @@ class Reads:
         pods = [*(pod for pod in waiting if pod.metadata.uid not in seen), *bound]
         objects = self._objects(pods, gangs=bool(gangs))
         return Found([*pods, *self._holders(pods, objects)], nodes, objects)
+
+    def scalers(self) -> tuple[Scaler, ...]:
+        """Evidence of cluster-autoscaler. Where it may not be read, or is not there, there is none."""
+        found = (
+            self._one(STATUS, _STATUS, scaler_of_status),
+            self._one(LEASE, _LEASE, scaler_of_lease),
+        )
+        return tuple(each for each in found if each is not None)
+
+    def _one(self, path: str, decoder: msgspec.json.Decoder[T], read: Callable[[T], Scaler | None]) -> Scaler | None:
+        try:
+            return read(self._api.get(path, decoder))
+        except (Missing, Forbidden):
+            return None
 
     def _holders(self, pods: Sequence[Pod], objects: Objects) -> list[Pod]:
         """The pods elsewhere that have a claim which only one pod may have, and for which a GPU pod waits."""

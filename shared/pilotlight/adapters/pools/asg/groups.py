@@ -12,6 +12,8 @@ from pilotlight.facts.capacity import PoolRules
 
 CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """EKS puts them on the group of each of its node groups."""
+CLAIM_TAG = "k8s.io/cluster-autoscaler/enabled"
+"""By it cluster-autoscaler finds its groups; EKS puts it on those of node groups, whether one runs or not."""
 GONE = ("Terminat", "Detach", "Standby", "EnteringStandby", "Warmed:", "Quarantined")
 """So begin the states of instances that are none of a group's nodes now."""
 PAGE = 100
@@ -119,6 +121,7 @@ class Group(msgspec.Struct, frozen=True):
             zones=self.AvailabilityZones,
             rebalances="AZRebalance" not in self.suspended,
             protects=self.NewInstancesProtectedFromScaleIn,
+            claimed=any(tag.Key == CLAIM_TAG for tag in self.Tags),
         )
 
     def tag(self, key: str) -> str:

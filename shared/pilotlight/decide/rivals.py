@@ -1,0 +1,54 @@
+"""Who else scales a pool, by evidence alone: then nothing is bought or given back there. Tags alone prove nothing.
+
+cluster-autoscaler: its status or its Lease, while fresh. Karpenter and EKS Auto Mode: nodes of theirs in the pool.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from pilotlight.facts.capacity import ClusterView, PoolState, Scaler
+from pilotlight.facts.groups import pool_of_group
+from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
+from pilotlight.facts.policy import Policy
+
+FRESH = timedelta(minutes=5)
+"""Evidence that is older proves nothing: cluster-autoscaler writes its status every ten seconds."""
+HAND_OVER = 'see "Hand a pool over" in docs/guides/eks.md'
+
+
+def rivals(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Mapping[str, str]:
+    """Why each pool that another scales is left alone, in one line with how it is handed over."""
+    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now))}
+
+
+def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:
+    for node in view.nodes:
+        if node.pool not in policy.pools:
+            continue
+        if node.labels.get(AUTO_MODE[0]) == AUTO_MODE[1]:
+            yield node.pool, f"EKS Auto Mode made its node {node.name}: give the pool a label that no node of it has"
+        elif owner := node.labels.get(KARPENTER_NODE_POOL):
+            why = f"Karpenter's NodePool {owner} made its node {node.name}: give one of them other labels"
+            yield node.pool, f"{why}, or make the NodePool static"
+
+
+def _by_autoscaler(
+    policy: Policy, scalers: Sequence[Scaler], pools: Sequence[PoolState], now: datetime
+) -> Iterator[tuple[str, str]]:
+    alive = [scaler for scaler in scalers if now - scaler.seen_at < FRESH]
+    told = [scaler for scaler in alive if scaler.groups]
+    called = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
+    of_group = {state.rules.group: state.name for state in pools if state.rules}
+    for scaler in told:
+        for group in scaler.groups:
+            pool = of_group.get(group) or called.get(pool_of_group(group, called))
+            if pool:
+                yield pool, _line(scaler, f"scales its group {group}")
+    for scaler in alive if not told else ():
+        for state in pools:
+            if state.rules and state.rules.claimed:
+                yield state.name, _line(scaler, f"finds its group {state.rules.group} by a tag")
+
+
+def _line(scaler: Scaler, what: str) -> str:
+    return f"{scaler.name} was alive at {scaler.seen_at:%H:%M} UTC and {what}: {HAND_OVER}"

@@ -1,0 +1,83 @@
+"""Who else scales a pool: what counts as evidence of it, and what does not."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pilotlight.decide.rivals import rivals
+from pilotlight.facts.capacity import ClusterView, Node, PoolRules, PoolState, Scaler
+from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
+from pilotlight.facts.policy import Policy, PoolPolicy
+
+NOW = datetime(2026, 11, 22, 8, tzinfo=UTC)
+GROUP = "eks-gpu-a-0a1b2c3d-1111-2222-3333-444455556666"
+POLICY = Policy(
+    version=1,
+    pools={
+        "gpu": PoolPolicy(instance_type="g5.xlarge", cluster_pool="gpu-a"),
+        "other": PoolPolicy(instance_type="g5.xlarge"),
+    },
+)
+
+
+def found(*scalers: Scaler, labels: dict[str, str] | None = None, claimed: bool = False) -> dict[str, str]:
+    """The pools with another owner, of a cluster with one node in the pool "gpu"."""
+    node = Node(
+        name="n", pool="gpu", instance_type="g5.xlarge", capacity_type="on-demand", created_at=NOW, ready=True,
+        labels=labels or {},
+    )  # fmt: skip
+    rules = PoolRules(group=GROUP, claimed=claimed)
+    pools = (PoolState(name="gpu", desired=1, rules=rules), PoolState(name="other", desired=0))
+    return dict(rivals(POLICY, ClusterView(nodes=(node,), scalers=scalers), pools, NOW))
+
+
+def alive(ago_s: float = 10, groups: tuple[str, ...] = ()) -> Scaler:
+    """cluster-autoscaler, seen so long ago."""
+    return Scaler(name="cluster-autoscaler", seen_at=NOW - timedelta(seconds=ago_s), groups=groups)
+
+
+def test_a_pool_that_nobody_else_scales_is_ours() -> None:
+    """No evidence, no rival."""
+    assert found() == {}
+
+
+@pytest.mark.parametrize("group", [GROUP, "gpu-a"], ids=["as AWS calls it", "as the policy calls it"])
+def test_an_autoscaler_that_lists_the_group_owns_it(group: str) -> None:
+    """Its fresh status is the evidence; the line says when, what and how to hand it over."""
+    (why,) = found(alive(groups=("eks-cpu-1", group))).values()
+    assert why == (
+        f"cluster-autoscaler was alive at 07:59 UTC and scales its group {group}: "
+        'see "Hand a pool over" in docs/guides/eks.md'
+    )
+
+
+def test_old_evidence_and_other_groups_prove_nothing() -> None:
+    """One that has gone, and one that scales only CPU groups."""
+    assert found(alive(301, (GROUP,))) == {}
+    assert found(alive(299, (GROUP,))) != {}
+    assert found(alive(groups=("eks-cpu-1",))) == {}
+
+
+def test_a_lease_counts_with_the_groups_tag_and_a_tag_alone_does_not() -> None:
+    """A Lease names no groups: the tag by which they are found says which. EKS sets it on every node group."""
+    assert found(claimed=True) == {}
+    assert found(alive()) == {}
+    assert list(found(alive(), claimed=True)) == ["gpu"]
+
+
+def test_a_status_says_more_than_a_lease() -> None:
+    """Where its groups are told, a tag adds none."""
+    assert found(alive(groups=("eks-cpu-1",)), alive(), claimed=True) == {}
+
+
+NODES: dict[str, tuple[dict[str, str], str]] = {
+    "Karpenter": ({KARPENTER_NODE_POOL: "default"}, "Karpenter's NodePool default made its node n"),
+    "EKS Auto Mode": (dict([AUTO_MODE]), "EKS Auto Mode made its node n"),
+}
+
+
+@pytest.mark.parametrize(("labels", "why"), NODES.values(), ids=NODES)
+def test_nodes_that_another_made_are_evidence(labels: dict[str, Any], why: str) -> None:
+    """A pool with such a node in it is not only ours."""
+    assert found(labels=labels)["gpu"].startswith(why)
