@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -322,3 +323,79 @@ def test_without_leave_nothing_is_written(api: ApiServer, tmp_path: Path) -> Non
     with pytest.raises(Forbidden, match="cannot create"):
         run("--out", str(tmp_path / "mine"))
     assert not (tmp_path / "mine").exists()
+
+
+ACTORS = ("--actor", "act@acme.iam.gserviceaccount.com", "--actor", "1234567890")
+READERS = ("--reader", "bill@acme.iam.gserviceaccount.com")
+
+
+def _all(api: ApiServer, plural: str) -> list[dict[str, Any]]:
+    return api.store.list(api.store.resource(plural), "", "", "")
+
+
+def _whose(api: ApiServer) -> str:
+    [policy] = _all(api, "validatingadmissionpolicies")
+    [whose] = policy["spec"]["matchConditions"]
+    return str(whose["expression"])
+
+
+def _users(api: ApiServer, name: str) -> list[str]:
+    found = _all(api, "clusterrolebindings")
+    return [s["name"] for one in found if one["metadata"]["name"] == name for s in one["subjects"]]
+
+
+def test_accounts_that_the_cluster_knows_are_bound_and_limited(api: ApiServer) -> None:
+    """A function's account gets the role it is named for, acts within the pools as ours does, and needs no token."""
+    done = run("--act", *ACTORS, *READERS)
+    assert _users(api, "pilotlight-act-accounts") == [ACTORS[1], ACTORS[3]]
+    assert _users(api, "pilotlight-observe-accounts") == [ACTORS[1], ACTORS[3], READERS[1]]
+    limited = names_of(_whose(api).removeprefix("request.userInfo.username in "))
+    assert limited == ("system:serviceaccount:pilotlight:pilotlight", ACTORS[3], ACTORS[1])
+    assert not [line for line in writes(api) if line.endswith("/token")]
+    assert "no token was made" in done.output
+
+
+def test_who_acts_stays_limited_when_the_pools_change(api: ApiServer, tmp_path: Path) -> None:
+    """Connecting again without naming the accounts keeps them bound, and the policy goes on limiting them."""
+    run("--act", *ACTORS, *READERS)
+    before = _whose(api)
+    (tmp_path / "p.yaml").write_text("version: 1\npools: {x: {cloud: civo, instance_type: g4g.40.kube.small, max: 1}}")
+    run("--act", "--policy", str(tmp_path / "p.yaml"), "--stdout")
+    assert _whose(api) == before
+    run(*READERS)
+    assert _users(api, "pilotlight-observe-accounts") == [ACTORS[1], ACTORS[3], READERS[1]]
+
+
+def test_a_second_account_never_acts(api: ApiServer, tmp_path: Path) -> None:
+    """--read-only makes an account of its own that is bound to what looks, and its token."""
+    run("--read-only", "--out", str(tmp_path / "mine"))
+    assert "minted-pilotlight-reader-1" in (tmp_path / "mine").read_text()
+    found = _all(api, "clusterrolebindings")
+    roles = [o["roleRef"]["name"] for o in found for s in o["subjects"] if s["name"] == "pilotlight-reader"]
+    assert roles == ["pilotlight-observe"]
+
+
+def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
+    """Nothing is left of whom it let in."""
+    run("--act", *ACTORS, *READERS)
+    run("--read-only", "--stdout")
+    run("--remove")
+    for kind in ("clusterrolebindings", "clusterroles", "serviceaccounts"):
+        assert not _all(api, kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(ACTORS, "add --act", id="who acts without --act"),
+        pytest.param(("--reader", "system:anonymous"), "is no account", id="one of Kubernetes' own"),
+        pytest.param(("--act", "--actor", "a@x", "--reader", "a@x"), "name it once", id="both at once"),
+        pytest.param(("--read-only", "--act"), "never acts", id="a reader that acts"),
+        pytest.param(("--rotate", *READERS), "need none", id="a token for who needs none"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(api: ApiServer, words: tuple[str, ...], says: str) -> None:
+    """Nothing is written for options that contradict each other."""
+    with pytest.raises(BadInput, match=says):
+        run(*words)
+    assert writes(api) == []

@@ -270,6 +270,15 @@ def production_is_a_deployment_of_its_own(tree: Path) -> Iterator[str]:
             yield f"{what} is {dev} in both"
 
 
+def audit_logs_are_claimed_where_they_are_kept(tree: Path) -> Iterator[str]:
+    """Reads are in Google's audit logs only where a project asks for that."""
+    texts = {path: path.read_text() for path in tree.rglob("*.tf")}
+    if not any('"google_project_iam_audit_config"' in text for text in texts.values()):
+        for path, text in texts.items():
+            if re.search("audit logs", text, re.IGNORECASE):
+                yield f"{path.relative_to(tree)} speaks of audit logs that nobody keeps"
+
+
 def the_runtime_is_the_bundles(tree: Path) -> Iterator[str]:
     """A function runs the Python that its bundle's bytecode is of."""
     text = (tree / "modules" / "function" / "main.tf").read_text()
@@ -311,5 +320,6 @@ TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
     budgets_are_asked_in_a_projects_name,
     modules_leave_providers_to_their_callers,
     production_is_a_deployment_of_its_own,
+    audit_logs_are_claimed_where_they_are_kept,
     the_runtime_is_the_bundles,
 )

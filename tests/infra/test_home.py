@@ -8,6 +8,7 @@ import pytest
 from manifests import objects
 
 from pilotlight import settings
+from pilotlight.adapters.aws_api.credentials import CONTAINER_HOST, LOCAL_HOSTS
 from pilotlight.adapters.outbox.local import LARGEST, UNTAKEN
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
@@ -68,6 +69,29 @@ def test_letters_take_no_room_of_the_state() -> None:
     claims = {each["metadata"]["name"]: each["spec"]["resources"] for each in _objects("PersistentVolumeClaim")}
     room = int(claims["pilotlight-outbox"]["requests"]["storage"].removesuffix("Mi")) * 2**20
     assert room > 3 * (UNTAKEN + 1) * LARGEST
+
+
+def test_the_image_has_what_every_address_needs() -> None:
+    """Every extra that a setting may ask for is in the image, to whose file system nothing can be added later."""
+    project = tomllib.loads((HOME.parents[2] / "pyproject.toml").read_text())["project"]
+    line = next(line for line in (HOME / "Dockerfile").read_text().splitlines() if "'pilotlight[" in line)
+    asked = set(line.partition("[")[2].partition("]")[0].split(","))
+    assert asked == set(project["optional-dependencies"]) - {"dev"}
+
+
+def test_the_home_may_ask_its_cloud_who_it_is() -> None:
+    """The network policy lets out what credentials are asked of: metadata servers, and EKS Pod Identity."""
+    (policy,) = _objects("NetworkPolicy")
+    out = {
+        (to["ipBlock"]["cidr"].partition("/")[0], port["port"])
+        for rule in policy["spec"]["egress"]
+        for to in rule.get("to", ())
+        if "ipBlock" in to
+        for port in rule["ports"]
+    }
+    of_the_container_service = CONTAINER_HOST.rpartition("/")[2]
+    asked = {host for host in LOCAL_HOSTS if host[:4] in ("169.", "fd00")} - {of_the_container_service}
+    assert out == {(host, 80) for host in asked} | {("169.254.169.254", 80), ("169.254.169.252", 988)}
 
 
 def test_one_image_runs_everywhere() -> None:

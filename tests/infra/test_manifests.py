@@ -130,7 +130,7 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["namespace", "rbac/observe", "rbac/act", "rbac/annotate", "admission/nodes", "admission/pods"]
+    "name", ["namespace", "rbac/observe", "rbac/read", "rbac/act", "rbac/annotate", "admission/nodes", "admission/pods"]
 )
 def test_what_connect_changes_and_removes_is_known_by_its_label(name: str) -> None:
     """Every object of ours carries the label by which it is told from somebody else's of the same name."""

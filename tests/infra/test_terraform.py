@@ -95,3 +95,10 @@ def test_nobody_gets_everything_and_nobody_is_everybody() -> None:
     resources = set(re.findall(r'^resource "(\w+)"', text, re.M))
     kept = {"google_service_account_key", "google_secret_manager_secret_version", "aws_iam_access_key", "aws_iam_user"}
     assert resources & kept == set()
+
+
+def test_the_runbook_knows_what_becomes_of_an_event() -> None:
+    """Every subscription gives up after so many attempts, so that no fault is said to dead-letter nothing."""
+    function = (TERRAFORM / "modules" / "function" / "main.tf").read_text()
+    assert "dead_letter_policy" in function
+    assert "nothing is dead-lettered" not in (ROOT / "docs" / "guides" / "runbook.md").read_text().lower()

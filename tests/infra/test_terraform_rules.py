@@ -191,6 +191,12 @@ FAULTS = [
         id="bytecode is of another Python than the runtime's",
     ),
     pytest.param(
+        rules.audit_logs_are_claimed_where_they_are_kept,
+        ("google/functions.tf", "who reads them tells nothing", "reads of them are in Cloud Audit Logs"),
+        "nobody keeps",
+        id="reads are said to be in logs that nobody keeps",
+    ),
+    pytest.param(
         rules.each_reads_the_secrets_it_names,
         ("modules/plan/main.tf", 'role = "read"', 'role = "act"'),
         "only reads and holds",

@@ -43,6 +43,20 @@ output "accounts" {
   value       = { for function, made in module.function : function => made.runtime }
 }
 
+output "connect" {
+  description = "What lets the functions into each GKE cluster, by its RBAC: run it with a kubeconfig of your own."
+  value = {
+    for cluster in local.hosted ? module.plan.gke_clusters : [] : cluster => join(" ", concat(
+      ["pilotlight connect --context ${cluster} --act --policy ${var.policy_file}"],
+      flatten([
+        for function, made in module.function : [
+          for name in [made.runtime, made.runtime_id] : "${module.plan.roles[function] == "act" ? "--actor" : "--reader"} ${name}"
+        ] if module.plan.roles[function] != "none"
+      ]),
+    ))
+  }
+}
+
 output "dynamodb_policy" {
   description = "The AWS policy that lets a role use the table, where state is one."
   value       = module.state.aws_policy_arn

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -27,6 +27,11 @@ def connect(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
+    actor: Annotated[
+        list[str] | None, typer.Option(help="A user the cluster knows by itself (GKE: a function's e-mail) that acts.")
+    ] = None,
+    reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Days until the token ends, at most.")] = 30,
     out: Annotated[str, typer.Option(help="Its kubeconfig; left out: .pilotlight/CONTEXT.kubeconfig.")] = "",
     stdout: Annotated[bool, typer.Option("--stdout", help="Print the kubeconfig; write no file.")] = False,
@@ -38,14 +43,22 @@ def connect(
     """Make Pilotlight's account on a cluster: namespace, rights and a token that ends, in a kubeconfig of its own.
 
     It reads, and nothing else, without --act. Your own credential is used for this once and stored nowhere.
+    With --actor and --reader it binds users that the cluster knows by themselves, and makes no token.
     Example: [bold]pilotlight connect --context prod[/bold]
     """
     from pilotlight.adapters.cluster.kubernetes import connecting
     from pilotlight.adapters.cluster.kubernetes.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
-    if remove and (act or rotate or stdout):
+    users = Users(tuple(actor or ()), tuple(reader or ()))
+    if remove and (act or rotate or stdout or read_only or any(users)):
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
+    if read_only and (act or any(users)):
+        raise BadInput("--read-only makes an account that never acts: leave out --act, --actor and --reader")
+    if users.actors and not act:
+        raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
+    if any(users) and rotate:
+        raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ)
     api = Api(source)
@@ -53,12 +66,15 @@ def connect(
         _remove(api, dry_run)
         return
     if not rotate:
-        _apply(api, settings, act, dry_run)
+        _apply(api, _objects(api, settings, act, read_only, users), act, dry_run)
+    if any(users):
+        _say("no token was made: they show their own" if not dry_run else "nothing was changed")
+        return
     path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
     if dry_run:
         _say(f"would make a token of {days} days, in {path or 'the output'}; nothing was changed")
         return
-    minted = connecting.mint(api, days * DAY_S)
+    minted = connecting.mint(api, days * DAY_S, connecting.READER if read_only else connecting.ACCOUNT)
     text = connecting.kubeconfig(source.access(), minted.token, settings.cluster_name)
     if path:
         connecting.write_private(Path(path), text)
@@ -67,11 +83,18 @@ def connect(
     _explain(minted, path, days)
 
 
-def _apply(api: "Api", settings: Settings, act: bool, dry_run: bool) -> None:
+class Users(NamedTuple):
+    """Users that the cluster knows by themselves: who acts, and who only looks."""
+
+    actors: tuple[str, ...]
+    readers: tuple[str, ...]
+
+
+def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> None:
     """Our account and its rights, a line an object."""
     from pilotlight.adapters.cluster.kubernetes import connecting, removing
 
-    for step in connecting.apply(api, _objects(settings, act), dry_run=dry_run):
+    for step in connecting.apply(api, objects, dry_run=dry_run):
         _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
     if act:
         for step in removing.parameters(api, dry_run=dry_run):
@@ -98,14 +121,17 @@ def _remove(api: "Api", dry_run: bool) -> None:
         _say("nothing was changed")
 
 
-def _objects(settings: Settings, act: bool) -> "list[Object]":
-    """The manifests to apply; with ``act`` the policy that limits it to the pools too."""
+def _objects(api: "Api", settings: Settings, act: bool, read_only: bool, users: Users) -> "list[Object]":
+    """The manifests to apply; with ``act`` the policy that limits it, and all who act, to the pools too."""
+    from pilotlight.adapters.cluster.kubernetes import accounts
     from pilotlight.adapters.cluster.kubernetes.admission import limit_to
     from pilotlight.adapters.cluster.kubernetes.connecting import read_objects
     from pilotlight.decide.checkup.limits import listed
     from pilotlight.wiring import App
 
-    names = ["namespace.yaml", "rbac/observe.yaml"]
+    acting = users.actors or (accounts.acting(api) if act or users.readers else ())
+    bound = list(accounts.bindings(acting, users.readers)) if any(users) else []
+    names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if read_only else [])]
     if act:
         # What limits a right is there before the right is.
         names += ["admission/nodes.yaml", "rbac/act.yaml"]
@@ -113,15 +139,15 @@ def _objects(settings: Settings, act: bool) -> "list[Object]":
     pools = listed(App(settings).policy) if act else ()
     if act and not pools:
         raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
-    limit_to(objects, pools)
-    return objects
+    limit_to(objects, pools, acting)
+    return objects + bound
 
 
 def _explain(minted: "Minted", path: str, days: int) -> None:
     left = (minted.ends - datetime.now(UTC)).total_seconds() / DAY_S
     shorter = f" (the cluster allows {left:.1f} days, not {days})" if left < days - 1 else ""
     _say(f"the token ends {minted.ends:%Y-%m-%d %H:%M} UTC{shorter}; pilotlight connect --rotate makes the next")
-    _say("tokens made before stay good until they end; deleting the ServiceAccount pilotlight ends them all")
+    _say("tokens made before stay good until they end; deleting the ServiceAccount ends all of its own")
     if path:
         _say(f"wrote {path}, readable by you alone: PILOTLIGHT_API=kubeconfig:{path}")
         _say("for a function: put that file into its secret store, the secret into a variable NAME, and set")

@@ -56,4 +56,8 @@ run "all_of_it" {
     condition     = toset([for m in google_project_iam_member.gke : m.project]) == toset(["acme-clusters"])
     error_message = "who asks where clusters are asks in the clusters' project"
   }
+  assert {
+    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act") && length(split("--actor", output.connect["batch"])) == 7 && length(split("--reader", output.connect["batch"])) == 3
+    error_message = "what lets the functions into a GKE cluster is told, for each account by e-mail and number"
+  }
 }

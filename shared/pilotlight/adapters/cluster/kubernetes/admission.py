@@ -37,11 +37,22 @@ def names_of(expression: str) -> tuple[str, ...] | None:
     return tuple(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), each[1:-1]) for each in found)
 
 
-def limit_to(objects: Iterable[Object], pools: Iterable[str]) -> None:
-    """Write the pools into the policy among these objects, and clear what an earlier version's named as parameters."""
+OURS = "system:serviceaccount:pilotlight:pilotlight"
+"""Our account, as requests name it."""
+
+
+def limit_to(objects: Iterable[Object], pools: Iterable[str], accounts: Iterable[str] = ()) -> None:
+    """Write the pools into the policy among these objects, and clear what an earlier version's named as parameters.
+
+    ``accounts`` are users that it limits beside our own.
+    """
+    more = sorted(set(accounts))
     for each in objects:
         if each["kind"] == "ValidatingAdmissionPolicy":
             each["spec"]["paramKind"] = None
+            if more:
+                [whose] = each["spec"]["matchConditions"]
+                whose["expression"] = f"request.userInfo.username in {cel_list([OURS, *more])}"
             for variable in each["spec"]["variables"]:
                 if variable["name"] == "pools":
                     variable["expression"] = cel_list(sorted(set(pools)))

@@ -20,6 +20,8 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.units import Seconds
 
 ACCOUNT, NAMESPACE = "pilotlight", "pilotlight"
+READER = "pilotlight-reader"
+"""The account of rbac/read.yaml, which can never act."""
 LABEL = "app.kubernetes.io/name"
 """What every object of ours carries, with the account's name."""
 
@@ -125,14 +127,14 @@ def bound(api: Api, role: str) -> bool:
     return True
 
 
-def mint(api: Api, seconds: Seconds) -> Minted:
-    """A new token of our account. The API server may make it shorter than asked for. Raises ``Missing``."""
+def mint(api: Api, seconds: Seconds, account: str = ACCOUNT) -> Minted:
+    """A new token of an account of ours. The API server may make it shorter than asked for. Raises ``Missing``."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": int(seconds)},
     }
-    made = api.ask("POST", f"{PLACES['ServiceAccount']}/{ACCOUNT}/token", msgspec.json.Decoder(_TokenRequest), body)
+    made = api.ask("POST", f"{PLACES['ServiceAccount']}/{account}/token", msgspec.json.Decoder(_TokenRequest), body)
     return Minted(made.status.token, made.status.expiration_timestamp)
 
 

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes.accounts import ACTS, LOOKS
 from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS
-from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, Step, is_ours
+from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
 from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
@@ -29,13 +30,17 @@ SETTLE_S: Seconds = 10.0
 """An API server follows a changed policy within about a second; a parameter goes so long after who read it."""
 
 _ROLES = ("annotate", "act", "observe")
-_RIGHTS = tuple(("ClusterRoleBinding", f"{ACCOUNT}-{role}") for role in _ROLES)
+_BINDINGS = (ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
+_RIGHTS = tuple(("ClusterRoleBinding", name) for name in _BINDINGS)
 _LIMITS = tuple(
     (kind, name)
     for name in (LIMIT, "pilotlight-pods")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
 )
-_REST = (*(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES), ("ServiceAccount", ACCOUNT))
+_REST = (
+    *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
+    *(("ServiceAccount", name) for name in (READER, ACCOUNT)),
+)
 _HOLDS = (
     "/api/v1/{}/pods",
     "/api/v1/{}/services",
@@ -50,7 +55,7 @@ _HOLDS = (
     "/apis/batch/v1/{}/jobs",
 )
 """What a namespace is looked through for, before it goes with all that is in it."""
-_OURS = {("serviceaccounts", ACCOUNT), ("configmaps", PARAMETERS)}
+_OURS = {("serviceaccounts", ACCOUNT), ("serviceaccounts", READER), ("configmaps", PARAMETERS)}
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
 
