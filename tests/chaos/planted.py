@@ -105,6 +105,19 @@ BUGS = {
         _kinds("crossed_clusters"),
         TWO_CLUSTERS,
     ),
+    "a node is not stopped at its hard cap, and the API server was down for a while": Bug(
+        "flow.books.keeper:_Keeper._stopped",
+        "if not refused or one is None",
+        "if True or one is None",
+        _kinds("cap_overruns"),
+        range(14, 15),
+    ),
+    "nobody is told of a release that landed late": Bug(
+        "flow.alerts.not_done:landed_late",
+        "and node not in nodes",
+        "and not node",
+        test="tests/chaos/test_one_stall.py::test_a_release_that_lands_late_is_told",
+    ),
     "an approval is never used up": Bug(
         "flow.memory.brakes:spend_approvals",
         "if buy.approval}",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.chaos.luck import Fault
-from pilotlight.chaos.one_stall import Play, every_stall
+from pilotlight.chaos.one_stall import Play, every_late_call, every_stall
 from pilotlight.chaos.scene import ALERTS, START, Job, Scene, Skew
 from pilotlight.errors import Unavailable
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
@@ -144,3 +144,17 @@ def test_what_never_came_is_not_told_as_bought(tmp_path: Path, monkeypatch: pyte
 def test_a_hold_is_settled_once_though_a_worker_stalled() -> None:
     """Accounts are charged with what a node cost, also where two workers settle it."""
     assert _broken(_scene(4000, budget=Decimal(9)), "leaked_holds", _a_node_is_gone, _others_look) == []
+
+
+def test_a_purchase_that_lands_late_is_found_told_and_given_back() -> None:
+    """Between its last check and the first byte nobody can stop it: its node is used, or told and given back."""
+    found = list(every_late_call(_scene(4000), _a_pod_waits, _the_other_pool_is_asked))
+    assert [apart["late_launches"] for _, apart in found] == [1, 1]
+    assert [v.text for stall, _ in found for v in stall.violations] == []
+
+
+def test_a_release_that_lands_late_is_told() -> None:
+    """People were told that the node is still there; that it went after all, with a pod on it, they are told too."""
+    found = list(every_late_call(_scene(60, 4000), _one_idle_node, _a_pod_binds))
+    assert [apart["late_kills"] for _, apart in found] == [1, 1]
+    assert [v.text for stall, _ in found for v in stall.violations] == []

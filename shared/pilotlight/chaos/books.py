@@ -86,7 +86,7 @@ class Books:
     """Fed by the world's log and the store's writes; asked at each purchase and at the end."""
 
     def __init__(self, policy: Policy) -> None:
-        self._budgets = policy.budgets
+        self.budgets = policy.budgets
         self._classes = policy.classes
         self._nodes: dict[str, Entry] = {}
         self._holds: dict[str, str] = {}
@@ -143,7 +143,7 @@ class Books:
         What bound after the look that the purchase rests on may pass a limit.
         """
         with self._lock:
-            for budget in self._budgets:
+            for budget in self.budgets:
                 if not any(_counts(budget, self._nodes[id]) for id in nodes):
                     continue
                 total, limit = self._committed(budget, world, looked_s)
@@ -162,33 +162,21 @@ class Books:
                 continue  # It came and went between two looks: nobody could know.
             end_s = entry.ended_s
             if end_s is None:  # What may be stopped at the cap need not run to its end.
-                end_s = world.now_s if self._stops(entry) else _until_s(id, entry, world, looked_s)
+                end_s = world.now_s if self.stops(entry) else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
         return total, limit_of(budget)
 
-    def passed(self, now_s: Seconds) -> Iterator[str]:
-        """Every limit of dollars that the nodes of a day have really cost more than, by the world's log alone.
-
-        But for one exception: work that may not be stopped, and that bound by itself to a node bought for less. Its
-        node takes nothing more, and that is told.
-        """
-        for budget in (b for b in self._budgets if b.usd is not None and b.hard):
-            for day in days(budget, 0.0, now_s):
-                if any(e.frozen and not self._stops(e) and e.lived_s(day, now_s) for e in self._of(budget)):
-                    continue
-                spent = sum((e.measure(budget, e.lived_s(day, now_s)) for e in self._of(budget)), Decimal(0))
-                if spent > limit_of(budget) + CENT:
-                    yield f"{budget.name} of {day.name}: nodes cost {spent:.2f} of {budget.usd}"
-
-    def _stops(self, entry: Entry) -> bool:
+    def stops(self, entry: Entry) -> bool:
+        """Whether what a node was bought for may be stopped at a hard cap."""
         return any(entry.workload_class == name and rules.stops for name, rules in self._classes.items())
 
-    def _of(self, budget: Budget) -> list[Entry]:
+    def of(self, budget: Budget) -> list[Entry]:
+        """The nodes that count against a budget."""
         return [entry for entry in self._nodes.values() if _counts(budget, entry)]
 
     def settled_wrongly(self, accounts: Mapping[str, bytes], now_s: Seconds) -> Iterator[str]:
         """Accounts (by budget/measure/window) charged less than their nodes cost, or more than their holds span."""
-        for budget in self._budgets:
+        for budget in self.budgets:
             if budget.usd_per_hour is not None:
                 continue
             for day in days(budget, 0.0, now_s):

@@ -126,7 +126,10 @@ def drawn_deployment(seed: int, deliveries: int, file: Path) -> tuple[Random, De
 
 def _second(seed: int, deliveries: int, first: Setting) -> Site:
     rng, scene, luck = drawn(f"{seed}/{SECOND}", deliveries)
-    luck.outages = (*luck.outages, outage(rng, rng.choice(("pools", "cluster"))))
+    # Their store is one, and what befalls it is the first one's luck.
+    shared = [each for each in first.luck.outages if each.port == "state"]
+    own = [each for each in luck.outages if each.port != "state"]
+    luck.outages = (*shared, *own, outage(rng, rng.choice(("pools", "cluster"))))
     people = Random(f"people/{seed}/{SECOND}")
     scene = with_people(scene, people)._replace(store_s=first.scene.store_s)
     return _site(Setting(seed + 1, scene, luck, first.file, cluster=SECOND), rng, people)

@@ -25,6 +25,7 @@ internal_errors         an answer 500
 ignored_people          a call sent some seconds after a person paused its pool; a node given back within the hour after
                         a person opened it; two decisions that bought by one approval
 crossed_clusters        a record, a message, an alert or a call of another cluster than the one that is worked for
+untold_lates            a node that came or went by a call that nobody could stop any more, unused and untold
 ======================  ==============================================================================================
 """
 
@@ -37,6 +38,7 @@ import msgspec
 
 from pilotlight.chaos.books import Books
 from pilotlight.chaos.forgeries import Forgeries
+from pilotlight.chaos.late_calls import LateCalls
 from pilotlight.chaos.luck import LEASE_S
 from pilotlight.chaos.people import BIND_S, Orders
 from pilotlight.chaos.purchases import Purchases
@@ -69,6 +71,7 @@ Kind = Literal[
     "internal_errors",
     "ignored_people",
     "crossed_clusters",
+    "untold_lates",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -106,6 +109,7 @@ class Invariants:
         self.books = books
         self.spend = SpendInvariants(books, policy.budgets)
         self.tellings = Tellings()
+        self.late = LateCalls()
         self.forgeries = Forgeries(world, cluster, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
         self.orders = Orders(world, self.purchases, self.broke)
@@ -171,9 +175,11 @@ class Invariants:
                 yield
             finally:
                 nodes = tuple(node for id, node in self._world.nodes.items() if id not in before)
-                if nodes and self._late.pop(worker, ""):
+                late = self._late.pop(worker, "")
+                if nodes and late:
                     self.apart["late_launches"] += len(nodes)
                     self.purchases.came_late(pool, nodes)
+                    self.late.came([node.id for node in nodes], self._world.now_s)
                 elif nodes:
                     self.launched[pool] += len(nodes)
                     self.purchases.launched(worker, decision, pool, zone, nodes)
@@ -188,12 +194,13 @@ class Invariants:
     def releasing(self, worker: str, pool: str, instance: str, sent_s: Seconds) -> None:
         """Before an instance is given back, by a request that was sent at a second of the world."""
         with self._lock:
-            node = self._world.nodes.get(instance)
+            node, late = self._world.nodes.get(instance), self._late.pop(worker, "")
             if node is None or node.pool != pool:
                 return
-            if self._late.pop(worker, ""):
+            if late:
                 self.apart["late_releases"] += 1
                 self.apart["late_kills"] += len(node.jobs)
+                self.late.taken(instance, self._world.now_s)
                 self.purchases.lost.add(pool)
                 return
             self.released[pool] += 1
@@ -245,6 +252,8 @@ class Invariants:
                     )
         self._told()
         self._all("lost_alerts", self.tellings.lost())
+        records = self.purchases.records.values()
+        self._all("untold_lates", self.late.untold(records, set(self._outbox), self.tellings.alerts))
         untold = sorted(self.spend.due - self.tellings.fingerprints)
         self._all("ladder_slips", (f"{step} was reached, and nobody was told" for step in untold))
 

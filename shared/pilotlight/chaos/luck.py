@@ -36,7 +36,7 @@ STALLS = (0.0, 0.0, 0.004, 0.015)
 """Shares of points at which a worker stands still, between two calls or within one."""
 STALLS_S = ((0.0, 20.0), (LEASE_S - 5, LEASE_S + 30), (LEASE_S, 10 * LEASE_S))
 """How long: what any network does, about a lease, up to ten of them."""
-UNGUARDED = (0.0, 0.0, 0.0, 0.1)
+UNGUARDED = (0.0, 0.0, 0.0, 0.6)
 """Shares of changes of a cloud whose worker stands still after its last check and before the first byte."""
 OUTAGE_S = (30.0, 900.0)
 WITHIN_S = 1200.0

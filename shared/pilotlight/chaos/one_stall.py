@@ -3,6 +3,7 @@
 A point is before a call of a port, while a request that was let out is on its way, and before an answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pilotlight.chaos.deployment import Deployment, Site
-from pilotlight.chaos.invariants import Violation
+from pilotlight.chaos.invariants import Apart, Violation
 from pilotlight.chaos.luck import LEASE_S, Luck
 from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY
 from pilotlight.chaos.post import Delivery, Post
@@ -82,14 +83,33 @@ class Play:
         for worker in self.workers:
             worker.end()
 
-    def passed(self) -> list[Violation]:
-        """Budgets that were passed in truth."""
-        now_s = self.setting.world.now_s
-        return [Violation("cap_overruns", now_s, text) for text in self.setting.invariants.books.passed(now_s)]
-
     def _name(self) -> str:
         self._sent += 1
         return f"play{self._sent}"
+
+
+def every_late_call(
+    scene: Scene, before: Callable[[Play], None], meanwhile: Callable[[Play], None]
+) -> Iterator[tuple[Stall, Counter[Apart]]]:
+    """The same for a worker that stands still after its last check and before the first byte, at each such point of a
+    reconcile: what is broken, and what came late."""
+    for lasts_s in STALLS_S:
+        point, call = 0, "begin"
+        while call:
+            with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
+                play = Play(scene, Path(folder) / "state.db")
+                before(play)
+                call = play.stand(point)
+                point += 1
+                if not call.endswith(ON_ITS_WAY):
+                    play.stop()
+                    continue
+                seen = play.setting.invariants
+                seen.unguarded(play.workers[0].name, call)
+                play.wait(lasts_s)
+                meanwhile(play)
+                play.end()
+            yield Stall(call, tuple(seen.violations), tuple(play.setting.lines)), seen.apart
 
 
 def every_stall(
@@ -116,4 +136,4 @@ def every_stall(
             play.end()
         if not call:
             return
-        yield Stall(call, (*play.setting.invariants.violations, *play.passed()), tuple(play.setting.lines))
+        yield Stall(call, tuple(play.setting.invariants.violations), tuple(play.setting.lines))

@@ -71,7 +71,7 @@ class Setting:
         self.invariants = Invariants(self.world, scene.policy, books, cluster)
         self.lines: list[str] = []
         self.outages = luck.outages
-        """While a port answers nothing, budgets may be passed by what is lit."""
+        """While store, API server or cloud answer nothing, budgets may be passed by what is lit."""
         self._late: list[tuple[Seconds, Callable[[], object]]] = []
         self.file = file
 
@@ -124,6 +124,7 @@ class Setting:
     def _log(self, record: dict[str, Any]) -> None:
         self.invariants.books.log(record)
         self.invariants.forgeries.log(record)
+        self.invariants.late.log(record)
 
     def say(self, line: str) -> None:
         """A line of the log."""

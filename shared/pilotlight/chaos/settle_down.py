@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.chaos.deployment import Deployment, Site
+from pilotlight.chaos.hard_caps import passed
 from pilotlight.chaos.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
 from pilotlight.ports import CALL_S, State
@@ -47,6 +48,8 @@ def _begin(site: Site) -> None:
     """Faults stop and people go home; what is on its way arrives."""
     setting = site.setting
     setting.luck.calm()
+    now_s = setting.world.now_s
+    setting.outages = tuple(o._replace(end_s=min(o.end_s, now_s)) for o in setting.outages if o.start_s < now_s)
     setting.say("the faults stop")
     if site.people is not None:
         site.people.go_home()
@@ -129,9 +132,9 @@ def _count(setting: Setting, state: State) -> None:
     for node in setting.world.nodes.values():
         what = ", ".join(node.jobs) or "nothing"
         broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
-    if not setting.outages:
-        for what in setting.invariants.books.passed(setting.world.now_s):
-            broke("cap_overruns", what)
+    seen = setting.invariants
+    for what in passed(seen.books, setting.world.now_s, setting.outages, seen.tellings.named):
+        broke("cap_overruns", what)
     for what in (
         *_held(setting, state),
         *setting.invariants.books.settled_wrongly(_room(state, f"cap/{setting.cluster}/"), setting.world.now_s),

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pilotlight.chaos.books import SLACK_S, Day
 from pilotlight.chaos.luck import LEASE_S
-from pilotlight.chaos.scene import CHANNEL
+from pilotlight.chaos.scene import CHANNEL, START
 from pilotlight.facts.messages import TYPES, Alert, DeadLetter, Outgoing
 from pilotlight.units import Seconds
 
@@ -113,6 +114,19 @@ class Tellings:
             newest = max(sent, key=lambda alert: (alert.at is not None and alert.at.timestamp(), alert.resolved))
             if shown and newest.resolved is not shown[-1].resolved and not self._gave_up(fingerprint):
                 yield f"{fingerprint}: people were last told that it is {'over' if shown[-1].resolved else 'so'}"
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """Every alert that was sent."""
+        return [alert for alerts in self._sent.values() for alert in alerts]
+
+    def named(self, budget: str, day: Day) -> bool:
+        """Whether an alert that names a budget was sent in a day."""
+        of_day = (
+            a for a in self.alerts if a.at and day.start_s <= (a.at - START).total_seconds() < day.end_s + SLACK_S
+        )
+        mine = (f"budget/{budget}/", f"budget {budget},")
+        return any(a.fingerprint.startswith(mine) or a.what.startswith(mine) for a in of_day)
 
     def _gave_up(self, fingerprint: str) -> bool:
         return not self._dead.isdisjoint({(fingerprint, False), (fingerprint, True)})

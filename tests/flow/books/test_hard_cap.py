@@ -164,6 +164,20 @@ def test_a_first_stretch_is_what_the_cap_leaves() -> None:
     assert poor.nodes("one") == 0
 
 
+def test_looks_say_when_a_stop_would_have_to_begin() -> None:
+    """Where nobody looks but when the last look asked for it, a node is told to go in time for its cap."""
+    on = stage("6")
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(5)
+    answer = on.tick()
+    while not interruptions.left(on.deps) and answer.look_again_at is not None:
+        on.wait((answer.look_again_at - on.deps.now()).total_seconds() + 1)
+        answer = on.tick()
+    (stopped,) = interruptions.left(on.deps)
+    assert stopped.found.deadline is not None
+    assert (stopped.found.deadline - START).total_seconds() <= 6 * HOUR
+
+
 def test_money_that_frees_keeps_a_node_from_being_stopped() -> None:
     """A cap that is raised before the stop begins lets the work go on."""
     on = stage("6")

@@ -1,6 +1,6 @@
 """What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from pilotlight.facts.decisions import Record
@@ -58,6 +58,30 @@ def allowed(record: Record) -> Iterator[Alert]:
                 decision=record.id,
                 at=record.at,
             )
+
+
+def landed_late(fingerprint: str, nodes: Container[str]) -> str:
+    """The node of a release that people were told was not made, where it is gone by now; else nothing."""
+    node = fingerprint.rpartition("/")[2]
+    return node if fingerprint.startswith("undone/release/") and node not in nodes else ""
+
+
+def gone(record: Record, fingerprint: str, node: str) -> Alert:
+    """The end of what was told of a node that was not given back: it is gone after all."""
+    return Alert(
+        cluster=record.cluster,
+        kind="capacity-undone",
+        severity="warning",
+        fingerprint=fingerprint,
+        what=f"node {node} is gone",
+        why="it was given back since, or the call whose answer was lost has landed late",
+        next="GPU pods that ran on it wait again, and are served as any that wait",
+        how=f"pilotlight why {node}",
+        subject=f"node {node}",
+        resolved=True,
+        decision=record.id,
+        at=record.at,
+    )
 
 
 def _cause(ended: str, call: Call, pool: str, target: str) -> str:

@@ -1,15 +1,15 @@
 """The messages of a decision: what changed for capacity's readers, and what people should know, each told once."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step, StepCode, StepState
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.flow.alerts.not_done import allowed, not_done
+from pilotlight.flow.alerts.not_done import allowed, gone, landed_late, not_done
 from pilotlight.flow.alerts.unmet_demand import mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -104,14 +104,19 @@ _ENDED: dict[tuple[StepState, StepCode], str] = {
 _HOW_TO_APPROVE = "allow it once with: pilotlight approve {}"
 
 
-def endings(deps: Deps, plan: Plan, decision: str, now: datetime) -> tuple[Outgoing, ...]:
-    """Warnings that are over: their pod waits no longer. From a whole plan, never from a record's, which is cut."""
+def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing, ...]:
+    """Warnings that are over: their pod waits no longer, or their node, which was not given back, is gone.
+
+    From a record whose plan is whole, never from one that was read. ``nodes`` are those there are, by name.
+    """
+    plan, out = record.plan, list[Alert]()
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
-    return tuple(
-        alert_out(_ending(deps, fingerprint, pod, decision, now), f"{decision}.over.{fingerprint}")
-        for fingerprint, pod in ledger.all_told(deps.state, deps.name)
-        if pod and pod not in waiting and fingerprint.startswith(_OF_PODS)
-    )
+    for fingerprint, pod in ledger.all_told(deps.state, deps.name):
+        if pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
+            out.append(_ending(deps, fingerprint, pod, record.id, record.at))
+        elif node := landed_late(fingerprint, nodes):
+            out.append(gone(record, fingerprint, node))
+    return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
 
 
 def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime) -> Alert:

@@ -1,6 +1,6 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -17,6 +17,7 @@ from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.stretch import AHEAD_S, ending, stop_s
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
+from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts, budget_holds, hard_stop, ladder
 from pilotlight.flow.books.budget_holds import account_of, known_runs, soft
@@ -190,10 +191,12 @@ class _Keeper:
         hard_stop.begin(self.deps, one.node, end, why, self.now)
         return msgspec.structs.replace(hold, stopping=True)
 
-    def _look_again(self, after: Hold, pods: Iterable[object], concerned: list[Meter], refused: bool) -> None:
+    def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
+        """Before a hold ends; one that is renewed, when that and when a stop would have to begin."""
+        stop = after.until - timedelta(seconds=stop_s(pods))
+        renews = (stop - timedelta(seconds=AHEAD_S), stop - TICK)
         if not refused and not after.stopping:
-            ahead = timedelta(seconds=stop_s(pods) + AHEAD_S) if after.terms.stretch_s else TICK  # type: ignore[arg-type]
-            self.due.append((after.until if after.terms.stretch_s else after.binds_until) - ahead)
+            self.due += renews if after.terms.stretch_s else (after.binds_until - TICK,)
         self.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
 
     def _total(self, meter: Meter) -> Decimal:

@@ -168,7 +168,7 @@ class Cycle:
         )
         if record.steps:
             return record
-        over = endings(self.deps, plan, id_, snapshot.now)
+        over = endings(self.deps, record, {node.name for node in snapshot.view.nodes})
         messages = messages_of(self.deps, record) + over
         return msgspec.structs.replace(record, messages=messages) if messages else None
 
@@ -192,7 +192,8 @@ class Cycle:
         done = act.done
         self.unfinished = act.unfinished
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
-        messages += () if record.messages else endings(deps, done.plan, done.id, done.at)
+        nodes = {node.name for node in snapshot.view.nodes}
+        messages += () if record.messages else endings(deps, done, nodes)
         done = msgspec.structs.replace(done, messages=messages)
         if released(done):
             instance_lifetimes.released(deps, snapshot, done)

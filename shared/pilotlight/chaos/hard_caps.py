@@ -1,0 +1,56 @@
+"""Whether hard budgets held: what nodes have really cost in each period, by the world's log alone.
+
+While the store, the API server or the cloud does not answer, a limit may be passed by what is lit meanwhile, and then
+people are told. The other exception: work that may not be stopped, and that bound by itself to a node bought for less.
+Its node takes nothing more, and that is told.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+
+from pilotlight.chaos.books import CENT, SLACK_S, Books, Day, Entry, days, limit_of
+from pilotlight.chaos.luck import Outage, Port
+from pilotlight.facts.policy import Budget
+from pilotlight.units import Seconds
+
+BLIND: tuple[Port, ...] = ("state", "cluster", "pools")
+"""While one of these does not answer nobody can see to a budget."""
+
+Told = Callable[[str, Day], bool]
+"""Whether people were told of a budget, by its name, in a day."""
+
+Stretch = tuple[Seconds, Seconds]
+
+
+def passed(books: Books, now_s: Seconds, down: Sequence[Outage], told: Told) -> Iterator[str]:
+    """Every hard limit of dollars that was passed by more than may be, or of which nobody was told."""
+    blind = list(_blind(down))
+    for budget in (b for b in books.budgets if b.usd is not None and b.hard):
+        nodes = books.of(budget)
+        for day in days(budget, 0.0, now_s):
+            if any(node.frozen and not books.stops(node) and node.lived_s(day, now_s) for node in nodes):
+                continue
+            over = _cost(nodes, budget, day, (0.0, now_s)) - limit_of(budget)
+            meanwhile = sum((_cost(nodes, budget, day, stretch) for stretch in blind), Decimal(0))
+            if over > meanwhile + CENT:
+                yield f"{budget.name} of {day.name} was passed by {over:.2f}, and {meanwhile:.2f} were lit in outages"
+            elif over > CENT and not told(budget.name, day):
+                yield f"{budget.name} of {day.name} was passed by {over:.2f}, and nobody was told"
+
+
+def _blind(down: Sequence[Outage]) -> Iterator[Stretch]:
+    """When nobody could look, and a tick longer; no moment of it twice."""
+    last_s = 0.0
+    for start_s, end_s in sorted((o.start_s, o.end_s + SLACK_S) for o in down if o.port in BLIND):
+        if end_s > last_s:
+            yield max(start_s, last_s), end_s
+            last_s = end_s
+
+
+def _cost(nodes: Sequence[Entry], budget: Budget, day: Day, stretch: Stretch) -> Decimal:
+    """What nodes cost in what a day and a stretch share."""
+    cost = Decimal(0)
+    for node in nodes:
+        ended_s = stretch[1] if node.ended_s is None else min(stretch[1], node.ended_s)
+        cost += node.measure(budget, day.inside(max(stretch[0], node.launched_s), ended_s))
+    return cost
