@@ -80,7 +80,9 @@ def test_a_drill_takes_a_node_and_prints_what_became_of_it(drilled: tuple[World,
     assert "n1" not in world.nodes
     assert world.launches == 2
     assert "spot-interruption of n1" in _run(environ, "why", "n1").stdout
-    (found, *_) = json.loads(_run(environ, "why", "ml/train-0", "--json").stdout)
+    answer = _run(environ, "why", "ml/train-0", "--json")
+    assert answer.returncode == 0, answer.stderr
+    (found, *_) = json.loads(answer.stdout)
     assert (found["instance"], found["outcome"]) == ("n1", "released")
 
 

@@ -69,7 +69,9 @@ def list_(
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
         alone = [msgspec.structs.replace(telling, began=None) for telling in found]
-        typer.echo(msgspec.json.format(msgspec.json.encode(alone)).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text(alone))
     elif not found and not wired.policy.alerts.channels:
         typer.echo("the policy has no channels, so nobody is told anything: add one under alerts.channels")
     else:

@@ -6,7 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from pilotlight.facts.policy import Policy
@@ -53,7 +52,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     now = wired.clock.now()
     rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode([_as_json(row) for row in rows])).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text([_as_json(row) for row in rows]))
         return
     if not rows:
         typer.echo("the policy has no budgets: add some under budgets, as examples/policy.yaml shows")

@@ -1,10 +1,12 @@
 """``pilotlight cost-of-self``: what Pilotlight itself costs a month on Google Cloud."""
 
+from decimal import Decimal
 from typing import Annotated
 
 import msgspec
 import typer
 
+from pilotlight.decide.money.month import cents
 from pilotlight.decide.money.own_cost import OwnLine, OwnPrices, own_cost
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
@@ -35,9 +37,15 @@ def cost_of_self(
     except KeyError as error:
         raise BadInput(f"{where}: {error} is missing; an unknown price is not $0") from None
     if as_json:
-        total = sum(line.usd for line in lines)
-        body = {"usd_per_month": f"{total:.2f}", "as_of": found.as_of, "region": found.region, "lines": lines}
-        typer.echo(msgspec.json.encode(body).decode())
+        from pilotlight.cli.printing import json_text
+
+        body = {
+            "usd_per_month": sum(line.usd for line in lines),
+            "as_of": found.as_of,
+            "region": found.region,
+            "lines": lines,
+        }
+        typer.echo(json_text(body))
         return
     _show(found, lines)
 
@@ -60,9 +68,10 @@ def _show(found: OwnPrices, lines: list[OwnLine]) -> None:
 
     heads = (Column(name, "figure") for name in ("used", "over the free tier", "dollars"))
     table = Sheet(Column("what"), *heads, title=f"Pilotlight itself, a month, prices of {found.as_of}, {found.region}")
-    for line in lines:
-        table.add(line.what.replace("_", " "), f"{line.used:,.0f}", f"{line.paid:,.0f}", f"${line.usd:,.2f}")
-    table.add("all of it", "", "", f"${sum(line.usd for line in lines):,.2f}", style="bold")
+    total = sum((line.usd for line in lines), Decimal(0))
+    for line, usd in zip(lines, cents([line.usd for line in lines], total), strict=True):
+        table.add(line.what.replace("_", " "), f"{line.used:,.0f}", f"{line.paid:,.0f}", f"${usd:,.2f}")
+    table.add("all of it", "", "", f"${total:,.2f}", style="bold")
     out = console()
     out.print(table)
     assumed = [line.what.replace("_", " ") for line in lines if line.source.startswith("assumed")]

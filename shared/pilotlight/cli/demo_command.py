@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -79,7 +78,9 @@ def _play(home: Path, speed: float, as_json: bool, keep: bool) -> None:
             problem = str(error)
         screen.alerts(story)
         if as_json:
-            typer.echo(msgspec.json.format(msgspec.json.encode(_json(story, problem, home if keep else None))).decode())
+            from pilotlight.cli.printing import json_text
+
+            typer.echo(json_text(_json(story, problem, home if keep else None)))
         elif not problem:
             screen.end(story)
     if problem:

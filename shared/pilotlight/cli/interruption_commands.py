@@ -1,6 +1,5 @@
 """`pilotlight interruptions`: nodes are taken by seed, and what must never happen is counted; `pilotlight drill`."""
 
-import json
 import logging
 import os
 from datetime import timedelta
@@ -88,9 +87,9 @@ def drill(
         raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")
     record = _drilled(wired, client, instance or _one_of(wired, client, pool), notice)
     if as_json:
-        import msgspec
+        from pilotlight.cli.printing import json_text
 
-        typer.echo(msgspec.json.format(msgspec.json.encode(record)).decode())
+        typer.echo(json_text(record))
         return
     from pilotlight.report.interruption_text import lines
 
@@ -165,9 +164,14 @@ def _show(found: "Total") -> None:
     for line in lines[:SHOWN]:
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items() if count)
-    out.print(f"{found.seeds} seeds: {kinds}; {found.lost_gpu_hours:,.0f} GPU-hours lost", highlight=False)
+    out.print(
+        f"{found.seeds} seed{'' if found.seeds == 1 else 's'}: {kinds}; {found.lost_gpu_hours:,.0f} GPU-hours lost",
+        highlight=False,
+    )
 
 
 def _json(found: "Total") -> str:
     violations = [{"seed": o.seed, "kind": kind, "text": text} for o in found.broken for kind, text in o.broken]
-    return json.dumps({**found._asdict(), "broken": violations}, indent=2)
+    from pilotlight.cli.printing import json_text
+
+    return json_text({**found._asdict(), "broken": violations})

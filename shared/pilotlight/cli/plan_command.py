@@ -134,9 +134,9 @@ def _moment(text: str) -> datetime:
 
 
 def _print_json(decided: Plan, now: datetime) -> None:
-    encoder = msgspec.json.Encoder(decimal_format="number")
-    body = {"at": now, **msgspec.structs.asdict(decided)}
-    typer.echo(msgspec.json.format(encoder.encode(body)).decode())
+    from pilotlight.cli.printing import json_text
+
+    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided)}, "number"))
 
 
 def _print_text(decided: Plan, now: datetime, source: str) -> None:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
@@ -42,8 +41,9 @@ def reconcile(
     tick = Tick(cluster=deps.name, identity=f"command-{now:%Y%m%dT%H%M%S}", at=now)
     answer = flow(deps, tick, dry_run=dry_run)
     if as_json:
-        encoder = msgspec.json.Encoder(decimal_format="number")
-        typer.echo(msgspec.json.format(encoder.encode(answer)).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text(answer, "number"))
     else:
         _print_text(app, answer, now)
 

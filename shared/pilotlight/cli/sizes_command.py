@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
-import msgspec
 import typer
 
 from pilotlight.errors import BadInput
@@ -57,7 +56,9 @@ def sizes(
         raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
     chosen = [found[name] for name in named] if named else [size for size in found.values() if size.gpus]
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(chosen)).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text(chosen))
     elif catalog:
         typer.echo(_file(bills, where, chosen, datetime.now(UTC)), nl=False)
     else:

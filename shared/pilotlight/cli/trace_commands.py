@@ -1,6 +1,5 @@
 """`pilotlight synth`, `pilotlight stats`, `pilotlight trace`: drawing, measuring and converting traces."""
 
-import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -136,7 +135,9 @@ def _show(jobs: Sequence[Job], name: str, *, as_json: bool, measured: Stats | No
     if measured:
         figures |= {"bursts": len(measured.bursts), "jobs_in_bursts": sum(b.jobs for b in measured.bursts)}
     if as_json:
-        typer.echo(json.dumps({"file": name, **figures}))
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text({"file": name, **figures}))
         return
     table = Sheet(Column(), Column(kind="figure"), title=name)
     for key, value in figures.items():

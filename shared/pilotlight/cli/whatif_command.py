@@ -1,6 +1,5 @@
 """``pilotlight whatif``: the articles' worked examples, recomputed, and yours in their place."""
 
-import json
 from decimal import ROUND_HALF_UP, Decimal, DivisionByZero, InvalidOperation, Overflow
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from pilotlight.codec.whatif import Case, read_cases
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
+from pilotlight.units import shortened
 
 DATA = "data/whatif/articles.yaml"
 
@@ -46,7 +46,9 @@ def whatif(
         except (ArithmeticError, DivisionByZero, InvalidOperation, Overflow, ValueError):
             raise BadInput(f"{name}: these inputs have no answer; look at the ones that are zero") from None
     if as_json:
-        typer.echo(json.dumps({name: _json(*one) for name, one in told.items()}, indent=2))
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text({name: _json(*one) for name, one in told.items()}))
     else:
         _show(told)
 
@@ -69,8 +71,8 @@ def _json(case: Case, figures: list[Any]) -> dict[str, Any]:
     return {
         "title": case.title,
         "source": case.source,
-        "inputs": {key: str(value) for key, value in case.inputs.items()},
-        "figures": [{**f._asdict(), "value": str(f.value)} for f in figures],
+        "inputs": case.inputs,
+        "figures": [f._asdict() for f in figures],
     }
 
 
@@ -97,7 +99,7 @@ def _value(figure: Any) -> str:
     value: Decimal = figure.value
     match figure.unit:
         case "usd":
-            exact = value.quantize(Decimal("0.01"), ROUND_HALF_UP) if value >= 1 else value.normalize()
+            exact = value.quantize(Decimal("0.01"), ROUND_HALF_UP) if value >= 1 else shortened(value).normalize()
             return f"${exact:,f}"
         case "usd/h":
             return f"${value:,.2f}/h"

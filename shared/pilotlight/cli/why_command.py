@@ -6,7 +6,6 @@ Nothing is decided about a node that stays, so there is no record of it: the clu
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from pilotlight.errors import Failed, PilotlightError
@@ -50,7 +49,9 @@ def why(
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
         raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it, {where}")
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode([*now, *interrupted, *found])).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text([*now, *interrupted, *found]))
         return
     for node in now:
         typer.echo("\n".join(("now", *_node_lines(node))))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.logs import LOGGER
+from pilotlight.codec.printable import printable
 from pilotlight.doorway.functions import Request
 from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
@@ -45,7 +46,7 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
 
 def decided(answer: Answer, message: Message) -> Response:
     """What a flow decided. A rescue is looked at several times a second: of it only what is done is logged."""
-    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(answer))
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(printable(answer)))
     waits = isinstance(message, Tick) and message.what == "rescue" and not answer.did
     said = {"decision": answer.decision, "did": answer.did, "why": answer.why}
     _log.log(logging.DEBUG if waits else logging.INFO, "decided", extra={"data": said})

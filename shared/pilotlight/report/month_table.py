@@ -16,6 +16,7 @@ from pilotlight.units import Usd
 
 NOBODY = "(no team)"
 OTHERS = "others"
+TENTH = Decimal("0.1")
 
 
 class Line(NamedTuple):
@@ -70,9 +71,10 @@ def notes(month: Month) -> list[str]:
         "with their shares they pay all of it",
     ]
     if month.billed is not None:
+        billed, metered = round(month.billed, 2), round(month.metered, 2)
         out.append(
-            f"billed ${month.billed:,.2f} for {month.billed_days} whole days on which the meter counted "
-            f"${month.metered:,.2f}: {_signed(month.billed - month.metered)} is unexplained"
+            f"billed ${billed:,.2f} for {month.billed_days} whole days on which the meter counted "
+            f"${metered:,.2f}: {_signed(billed - metered)} is unexplained"
         )
     for unit, count in month.units:
         out.append(f"${month.total.usd / count:,.4f} for each of {count:,} {unit}")
@@ -91,9 +93,10 @@ def render(month: Month) -> RenderableType:
     ]
     for title, lines in parts(month):
         table = Sheet(Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=title)
-        for line in lines:
+        hours = [line.gpu_hours for line in lines]
+        for line, held in zip(lines, cents(hours, sum(hours, Decimal(0)), TENTH), strict=True):
             style = "yellow" if line.name == "idle" else ""
-            table.add(Text(line.name, style=style), f"{line.gpu_hours:,.1f} h", f"${line.usd:,.2f}", line.note)
+            table.add(Text(line.name, style=style), f"{held:,.1f} h", f"${line.usd:,.2f}", line.note)
         if lines:
             blocks += ["", table]
     return Group(*blocks, "", *(Text(note, style="dim") for note in notes(month)))

@@ -88,7 +88,7 @@ def _rejected(rejected: Rejected) -> str:
 
 
 def _dollars(plan: Plan) -> Text:
-    before, after = plan.usd_per_hour_before, plan.usd_per_hour_after
-    change = after - before
+    before, after = round(plan.usd_per_hour_before, 2), round(plan.usd_per_hour_after, 2)
+    change = after - before  # Of what is shown.
     sign = "+" if change > 0 else "-" if change < 0 else ""
     return Text(f"  {cents(before)}/h now, {cents(after)}/h after this plan ({sign}{cents(abs(change))}/h)")

@@ -152,10 +152,10 @@ def month(
     )
 
 
-def cents(parts: Sequence[Usd], whole: Usd) -> list[Usd]:
+def cents(parts: Sequence[Decimal], whole: Decimal, step: Decimal = CENT) -> list[Decimal]:
     """The parts in cents, so that they add up to the whole in cents: what rounding leaves goes to the largest."""
-    rounded = [part.quantize(CENT, ROUND_HALF_EVEN) for part in parts]
-    left = whole.quantize(CENT, ROUND_HALF_EVEN) - sum(rounded, ZERO)
+    rounded = [part.quantize(step, ROUND_HALF_EVEN) for part in parts]
+    left = whole.quantize(step, ROUND_HALF_EVEN) - sum(rounded, ZERO)
     if left and rounded:
         largest = max(range(len(parts)), key=lambda n: parts[n])
         rounded[largest] += left
