@@ -1,8 +1,10 @@
 """What Terraform and the code must agree on, and what a newcomer is asked."""
 
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +75,33 @@ def _values(text: str) -> Iterator[str]:
     code = "\n".join(line.partition("#")[0] for line in text.splitlines())
     yield from re.findall(r'"[^"]*"', code)
     yield from re.findall(r"^  (\w+) = \{$", code, re.M)
+
+
+def _tables() -> Any:
+    spec = importlib.util.spec_from_file_location("terraform_tables", ROOT / "scripts" / "terraform_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("folder", _tables().FOLDERS, ids=lambda folder: folder.name)
+def test_inputs_and_outputs_are_listed_as_they_are(folder: Path) -> None:
+    """A README has the tables that `python scripts/terraform_tables.py` writes, of every input and output there is."""
+    text = (folder / "README.md").read_text()
+    assert _tables().page(text, folder) == text
+    names = set(
+        re.findall(r'^(?:variable|output) "(\w+)"', "\n".join(p.read_text() for p in folder.glob("*.tf")), re.M)
+    )
+    assert names == {block.name for block in _tables().blocks(folder)}
+
+
+@pytest.mark.parametrize("module", [*sorted(p.name for p in (TERRAFORM / "modules").iterdir()), "../google"])
+def test_every_module_has_an_example(module: str) -> None:
+    """Beside a module stands a configuration of it that terraform takes."""
+    text = (TERRAFORM / "modules" / module / "examples" / "basic" / "main.tf").read_text()
+    assert re.search(r'^  source = "../.."$', text, re.M)
 
 
 @pytest.mark.parametrize("module", sorted(p.name for p in (TERRAFORM / "modules").iterdir()))
