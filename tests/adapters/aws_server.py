@@ -50,6 +50,8 @@ class Aws:
         self.faults: list[Fault] = []
         self.extra: dict[str, dict[str, Any]] = {}
         self.failed: list[dict[str, Any]] = []
+        self.hooks: dict[str, list[str]] = {}
+        self.waiting: set[str] = set()
         self.tokens: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.lock = threading.RLock()
 
@@ -172,10 +174,31 @@ class Aws:
             raise Refused(
                 400, "ValidationError", f"Instance Id not found - No managed instance found: {asked['InstanceId']}"
             )
-        self.world.terminate(node.id, "released", evict=True)
+        if self.hooks.get(self.group_name(node.pool)):
+            self.world.interrupt(node.id, 3600)
+            self.world.fleet.desired[node.pool] -= 1  # At once; the world counts down when the instance ends.
+            self.waiting.add(node.id)
+        else:
+            self.world.terminate(node.id, "released", evict=True)
         return {
             "Activity": activity(self.group_name(node.pool), "", self.world.clock.now(), "InProgress", "Terminating")
         }
+
+    def _DescribeLifecycleHooks(self, asked: dict[str, Any]) -> dict[str, Any]:
+        group = asked["AutoScalingGroupName"]
+        ends = {"AutoScalingGroupName": group, "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING"}
+        return {"LifecycleHooks": [{"LifecycleHookName": name, **ends} for name in self.hooks.get(group, ())]}
+
+    def _CompleteLifecycleAction(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["LifecycleActionResult"] == "CONTINUE"
+        node = self.world.nodes.get(asked["InstanceId"])
+        if node is None or node.doomed_s is None:
+            raise Refused(
+                400, "ValidationError", f"No active Lifecycle Action found with instance ID {asked['InstanceId']}"
+            )
+        self.world.fleet.desired[node.pool] += node.id in self.waiting
+        self.world.terminate(node.id, "released", evict=True)
+        return {}
 
     def _pool(self, group: str) -> str:
         found = next((pool for pool in self.world.fleet.pools if self.group_name(pool) == group), None)

@@ -261,3 +261,31 @@ def test_a_gone_instance_is_no_error_even_as_it_goes(here: Here) -> None:
 def test_an_address_that_is_none_is_not_opened(where: str) -> None:
     """A region as AWS writes them, and a cluster's name where there is one."""
     assert asg.open_pools(where, Account({}, world().clock, lambda: "", {})) is None
+
+
+@pytest.mark.parametrize(
+    ("hooks", "answered"),
+    [(["pilotlight"], True), (["another", "pilotlight"], True), (["another"], False), ([], False)],
+    ids=["ours", "ours beside another's", "another's", "none"],
+)
+def test_an_instance_that_its_group_terminates_is_let_go_where_it_waits_for_us(
+    here: Here, hooks: list[str], answered: bool
+) -> None:
+    """Our hook is answered and nobody else's; the instance is never terminated a second time."""
+    here.pools.grow("one", 1)
+    here.aws.hooks[here.aws.group_name("one")] = hooks
+    here.aws.world.interrupt("n1", 600)
+    asked: list[str] = []
+    here.pools.release("one", "n1", gate=lambda: asked.append("gate"))
+    calls = [(name, values.get("LifecycleHookName")) for name, values in here.aws.changes()[1:]]
+    assert calls == ([("CompleteLifecycleAction", "pilotlight")] if answered else [])
+    assert (asked, "n1" in here.aws.world.nodes) == (["gate"] if answered else [], not answered)
+
+
+def test_a_hook_whose_time_was_up_is_no_error(here: Here) -> None:
+    """Between our look and our answer it ended."""
+    here.pools.grow("one", 1)
+    here.aws.hooks[here.aws.group_name("one")] = ["pilotlight"]
+    here.aws.world.interrupt("n1", 600)
+    here.pools.release("one", "n1", gate=lambda: here.aws.world.terminate("n1", "by itself", evict=True))
+    assert here.pool().desired == 0

@@ -14,7 +14,10 @@ from stage import Stage
 from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.asg import pools as asg_pools
 from pilotlight.errors import Retry
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.ports import Account
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
@@ -111,3 +114,49 @@ def test_a_node_that_its_group_keeps_is_told_of_with_its_price_and_not_asked_for
         assert ("set its min to 0" in alert.why, "$1.00/h" in alert.why) == (True, True)
         assert [name for name, _ in aws.changes()] == ["LaunchInstances"]
         assert stage.deps.cluster.observe().nodes[0].schedulable
+
+
+def _terminating(stage: Stage, group: str) -> InterruptionNotice:
+    """What EventBridge tells of the instance "n1" and our hook."""
+    return InterruptionNotice(
+        cluster="c", instance="n1", kind="lifecycle", cloud="aws", group=group, hook="pilotlight",
+        identity="n1/lifecycle/t", at=stage.world.clock.now(),
+    )  # fmt: skip
+
+
+def test_a_release_of_our_own_is_not_held_up_by_our_hook() -> None:
+    """The hook's notice of an instance that was given back: it is answered, and nothing is bought."""
+    with on_aws() as (stage, aws):
+        aws.hooks[group := aws.group_name("one")] = ["pilotlight"]
+        stage.event(stage.submit("a", run_s=300))
+        while len(aws.changes()) < 2:
+            stage.minutes(1)
+        before = len(stage.alerts)
+        interrupt(stage.deps, _terminating(stage, group))
+        for _ in range(20):
+            stage.wait(15)
+            go_on(stage.deps)
+        stage.minutes(5)
+        names = [name for name, _ in aws.changes()]
+        assert names == ["LaunchInstances", "TerminateInstanceInAutoScalingGroup", "CompleteLifecycleAction"]
+        assert (stage.nodes("one"), stage.world.fleet.desired["one"]) == (0, 0)
+        assert [alert.severity for alert in stage.alerts[before:] if alert.severity == "critical"] == []
+
+
+def test_a_group_that_terminates_a_node_waits_until_its_work_is_saved() -> None:
+    """A lifecycle notice: a replacement is asked for, the pod is evicted, and only then the hook is answered."""
+    with on_aws() as (stage, aws):
+        pod = stage.submit("a", run_s=3600)
+        stage.event(pod)
+        stage.minutes(5)
+        group = aws.group_name("one")
+        aws.hooks[group] = ["pilotlight"]
+        stage.world.interrupt("n1", 1800)
+        interrupt(stage.deps, _terminating(stage, group))
+        for _ in range(20):
+            stage.wait(15)
+            go_on(stage.deps)
+        calls = [name for name, _ in aws.changes()]
+        assert calls[:3] == ["LaunchInstances", "LaunchInstances", "CompleteLifecycleAction"]
+        assert list(stage.world.nodes) == ["n2"]
+        assert "TerminateInstanceInAutoScalingGroup" not in calls

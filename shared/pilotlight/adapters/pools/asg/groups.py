@@ -30,6 +30,11 @@ class Instance(msgspec.Struct, frozen=True):
     ProtectedFromScaleIn: bool = False
 
     @property
+    def waits_to_end(self) -> bool:
+        """Whether its group terminates it, and waits for the answer of a lifecycle hook."""
+        return self.LifecycleState == "Terminating:Wait"
+
+    @property
     def live(self) -> bool:
         """Whether it counts as one of the group's nodes."""
         return not self.LifecycleState.startswith(GONE)

@@ -16,6 +16,7 @@ from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import Group, groups_of, launched
+from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
@@ -77,6 +78,8 @@ class AsgPools:
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             group = self._find(pool)
+            if instance in [one.InstanceId for one in group.Instances if one.waits_to_end]:
+                return self._let_go(group, instance, gate)
             if instance not in [one.InstanceId for one in group.live]:
                 return
             asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
@@ -90,6 +93,12 @@ class AsgPools:
                     if "not found" in str(no).lower():
                         return
                     raise
+
+    def _let_go(self, group: Group, instance: str, gate: Gate) -> None:
+        """One that its group terminates already: where it waits for us, it need not any more."""
+        if waits_for_us(self._api, group.AutoScalingGroupName):
+            with Deadline(WRITE_S) as deadline:
+                let_go(self._api, deadline, group.AutoScalingGroupName, instance, gate)
 
     def _launch(self, pool: str, group: Group, count: int, zone: str, gate: Gate, token: str) -> PoolState:
         name = group.AutoScalingGroupName
