@@ -50,6 +50,10 @@ class Cluster(Protocol):
         """Take our placement taint off. What else keeps pods off stays."""
         ...
 
+    def beat(self) -> None:
+        """Say that we are awake: where this stays away, a watchman lifts all placement taints."""
+        ...
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         """The pods bound to a node now, read from the quorum, after a cordon."""
         ...

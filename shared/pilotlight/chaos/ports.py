@@ -239,6 +239,9 @@ class HazardCluster:
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
 
+    def beat(self) -> None:
+        self._call("cluster", "beat", self._cluster.beat)
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return self._call("cluster", f"bound {node}", lambda: self._cluster.bound(node))
 

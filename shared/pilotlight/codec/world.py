@@ -110,6 +110,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/uncordon": OfNode,
     "cluster/close": OfNode,
     "cluster/open": OfNode,
+    "cluster/beat": Nothing,
     "cluster/bound": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,

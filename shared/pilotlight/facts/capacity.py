@@ -226,12 +226,18 @@ class Scaler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
-    """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes."""
+    """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes.
+
+    ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
+    may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent.
+    """
 
     pending: tuple[PodDemand, ...] = ()
     nodes: tuple[Node, ...] = ()
     findings: tuple[Finding, ...] = ()
     scalers: tuple[Scaler, ...] = ()
+    others: tuple[PodDemand, ...] = ()
+    watched: bool = True
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,6 +41,9 @@ class GatedCluster:
     def open(self, node: str) -> None:
         self._cluster.open(node)
 
+    def beat(self) -> None:
+        self._cluster.beat()
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return self._cluster.bound(node)
 

@@ -46,6 +46,9 @@ class WorldCluster:
         with self._world.call("open"):
             self._world.steer(self._node(node).id, on=False)
 
+    def beat(self) -> None:
+        """The world has no watchman."""
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound"):
             return tuple(self._bound(self._node(node)))

@@ -55,6 +55,9 @@ class FileCluster:
     def open(self, node: str) -> None:
         raise _untouchable("open", node)
 
+    def beat(self) -> None:
+        raise _untouchable("beat", "the Lease")
+
     def drain(self, node: str) -> None:
         raise _untouchable("drain", node)
 

@@ -34,6 +34,9 @@ class ServedCluster:
     def open(self, node: str) -> None:
         self._client.call("cluster/open", OfNode(node=node))
 
+    def beat(self) -> None:
+        self._client.call("cluster/beat")
+
     def bound(self, node: str) -> Sequence[BoundPod]:
         return _bound.decode(self._client.call("cluster/bound", OfNode(node=node)))
 

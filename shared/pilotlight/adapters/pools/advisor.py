@@ -37,6 +37,9 @@ class AdvisedCluster:
     def open(self, node: str) -> None:
         _refuse(f"open {node}")
 
+    def beat(self) -> None:
+        _refuse("renew the placement Lease")
+
     def drain(self, node: str) -> None:
         _refuse(f"drain {node}")
 

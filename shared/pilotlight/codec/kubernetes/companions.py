@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, ResourceLists, Wire
+from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, PodSpec, ResourceLists, Wire
 
 
 class Selector(Wire, frozen=True):
@@ -10,6 +10,25 @@ class Selector(Wire, frozen=True):
 
     match_labels: dict[str, str] = msgspec.field(default_factory=dict)
     match_expressions: tuple[Expression, ...] = ()
+
+
+class PodTemplate(Wire, frozen=True):
+    """What pods are made from."""
+
+    spec: PodSpec = PodSpec()
+
+
+class DaemonSetSpec(Wire, frozen=True):
+    """Its pods."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(Wire, frozen=True):
+    """A DaemonSet: a pod of it belongs on every node that its template allows."""
+
+    metadata: Metadata
+    spec: DaemonSetSpec = DaemonSetSpec()
 
 
 class ClaimSpec(Wire, frozen=True):

@@ -45,6 +45,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     ready_since = _ready_since(node)
     limits = attach_limits(meta.name, objects)
     holding = [a for a in onboard.live if a.holds_gpu]
+    steered = policy.placement == "taint"
     working = any(not is_daemon(a.pod) for a in holding)
     return Node(
         name=meta.name,
@@ -61,7 +62,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
         pods=tuple(
-            bound_pod(a, objects, classify, blocks_drain(a.pod, objects), elsewhere=kind == "spot")
+            bound_pod(a, objects, classify, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
             for a in onboard.live
         ),
         zone=meta.labels.get(labels.ZONE, ""),

@@ -161,6 +161,19 @@ def _demand(
     )
 
 
+def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDemand | None:
+    """The demand of a pod that wants no GPU and that the scheduler finds no node for; None for any other."""
+    said = (c for c in asked.pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
+    unschedulable = any(c.reason == "Unschedulable" for c in said)
+    if asked.holds_gpu or not waits(asked.pod) or not unschedulable:
+        return None
+    try:
+        none = asked._replace(gpu=GpuRequest(count=0, resource=""))
+        return _demand(none, reach_of(asked.pod, objects), objects, classify, None)
+    except Unreadable:
+        return None
+
+
 def bound_pod(
     asked: Asked, objects: Objects, classify: Classifier, blocks: str, *, elsewhere: bool = False
 ) -> BoundPod:

@@ -34,12 +34,15 @@ STARTED = timedelta(minutes=5)
 """Pods that started within this are looked at, beside those that wait."""
 
 
-def steered(policy: Policy, brakes: Brakes) -> set[str]:
-    """The pools whose nodes may be closed: those that we alone scale, in ``act``, and that nobody paused."""
-    if policy.placement != "taint" or ALL in brakes.paused:
+def steered(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
+    """The pools whose nodes may be closed: in ``act``, not paused, as one that another scales is too.
+
+    None where nobody would open them again in our place.
+    """
+    if policy.placement != "taint" or ALL in brakes.paused or not view.watched:
         return set()
     modes = {name: brakes.modes.get(name) or rules.mode or "act" for name, rules in policy.pools.items()}
-    return {name for name, mode in modes.items() if mode == "act" and name not in brakes.paused}
+    return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
 
 
 def closed(nodes: Collection[Node]) -> set[str]:
@@ -123,9 +126,9 @@ def _opening(uids: tuple[str, ...], was: Opening | None, now: datetime) -> Openi
 
 
 def _for_the_unhelped(view: ClusterView, plan: Plan, pods: Mapping[str, PodDemand]) -> dict[str, Opening]:
-    """Nodes that pods fit for which nothing is bought: open to them as long as they wait."""
+    """Nodes that pods fit for which nothing is bought: open to them as long as they wait. Pods without GPUs too."""
     unhelped = [pods[uid] for group in plan.pods if group.verdict in NOT_HELPED for uid in group.uids if uid in pods]
-    by_shape = {pod.shape.key: pod for pod in reversed(unhelped)}
+    by_shape = {pod.shape.key: pod for pod in (*view.others, *reversed(unhelped))}
     return {
         node.name: Opening(pods=(pod.uid,))
         for node in view.nodes

@@ -74,7 +74,9 @@ def pods_that_fit(
 ) -> int:
     """How many pods of one shape fit a node with so much free; ``devices`` are whole ones of ``resource``."""
     gpu = shape.gpu
-    if gpu.resource != resource:
+    if gpu.count == 0:
+        count = free.pods
+    elif gpu.resource != resource:
         count = slices.get(gpu.resource, 0) // gpu.count
     elif gpu.milli < MILLI_PER_GPU:
         count = sum(d // gpu.milli for d in devices)

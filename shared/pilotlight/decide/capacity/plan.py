@@ -54,7 +54,7 @@ def plan_cluster(
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
     policy = effective(policy, now)
-    shut = steered(policy, brakes)
+    shut = steered(view, policy, brakes)
     offerings = _with_attach_limits(offerings, view.nodes)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
@@ -106,7 +106,7 @@ def plan_cluster(
         ),
     )
     plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
-    seen = strays(run.homes, view, memory, shut, now) if shut else {}
+    seen = strays(run.homes, view, memory, shut, now) if shut else memory.strays
     placed = placement(view, plan, shut, seen, memory, now)
     return replace(plan, placement=placed) if placed != plan.placement else plan
 

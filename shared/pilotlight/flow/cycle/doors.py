@@ -30,7 +30,8 @@ GLANCE_S: Seconds = 2.0
 def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) -> Snapshot:
     """Open and close nodes; the look with its new memory. ``keep`` keeps the lease."""
     placed = plan.placement
-    for names, call in ((placed.open, deps.cluster.open), (placed.close[:MOST_CLOSED], deps.cluster.close)):
+    close = placed.close[:MOST_CLOSED] if deps.policy.placement == "taint" and _awake(deps, snapshot) else ()
+    for names, call in ((placed.open, deps.cluster.open), (close, deps.cluster.close)):
         for name in names:
             keep(for_s=CALL_S)
             with suppress(Denied, Retry):  # One that is gone has no door; else the next look sees it as it is.
@@ -40,6 +41,17 @@ def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) 
         return snapshot
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     return replace(snapshot, memory=memory, was=was)
+
+
+def _awake(deps: Deps, snapshot: Snapshot) -> bool:
+    """Whether the watchman has heard of us: else it would open what we close."""
+    if not snapshot.view.watched:
+        return False
+    try:
+        deps.cluster.beat()
+    except (Denied, Retry):
+        return False
+    return True
 
 
 def opened(placed: Placement) -> dict[str, Opening]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes import doors, writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.lists import Objects
@@ -49,7 +49,10 @@ class KubernetesCluster:
         now = self._clock.now()
         view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
         scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()
-        return msgspec.structs.replace(view, scalers=scalers) if scalers else view
+        view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
+        if self._policy.placement != "taint" and not any(node.closed for node in view.nodes):
+            return view
+        return doors.seen(view, found, self._reads.daemon_sets(), watched=doors.watched(self._api, now))
 
     @property
     def _lights_ahead(self) -> bool:
@@ -67,6 +70,9 @@ class KubernetesCluster:
 
     def open(self, node: str) -> None:
         writes.open(self._api, node)
+
+    def beat(self) -> None:
+        doors.beat(self._api, self._clock.now())
 
     def bound(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)

@@ -16,6 +16,7 @@ from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of
 from pilotlight.codec.kubernetes.companions import (
     Claim,
     CsiNode,
+    DaemonSet,
     DisruptionBudget,
     Namespace,
     PersistentVolume,
@@ -53,6 +54,7 @@ STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
 """The versions of Kueue's interface, the one that is stored first."""
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 STATUS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps/{AUTOSCALER_STATUS}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{AUTOSCALER_LEASE}"
@@ -81,6 +83,7 @@ N = TypeVar("N", Claim, CsiNode, PersistentVolume, StorageClass, DisruptionBudge
 
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
 _NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
+_DAEMON_SET_LIST = msgspec.json.Decoder(ListOf[DaemonSet])
 _WORKLOAD_LIST = msgspec.json.Decoder(ListOf[Workload])
 _STATUS, _LEASE = msgspec.json.Decoder(StatusMap), msgspec.json.Decoder(LeaseOf)
 NODE = msgspec.json.Decoder(KubeNode)
@@ -160,9 +163,24 @@ class Reads:
         """The pods bound to a node now."""
         return self.everywhere(selector=f"spec.nodeName={node}")
 
+    def daemon_sets(self) -> Sequence[DaemonSet] | None:
+        """What every node that it selects is to have a pod of; None where we may not list them."""
+        try:
+            return self.all(DAEMON_SETS, _DAEMON_SET_LIST)
+        except Forbidden:
+            return None
+
     def node(self, name: str) -> KubeNode:
         """One node. Raises ``Missing``."""
         return self._api.get(f"{NODES}/{quote(name)}", NODE)
+
+    def carrying(self, taint: str) -> list[str]:
+        """The names of all nodes that carry a taint of this key."""
+
+        def keep(node: KubeNode) -> KubeNode | None:
+            return node if any(each.key == taint for each in node.spec.taints) else None
+
+        return [node.metadata.name for node in self.all(NODES, _NODE_LIST, keep)]
 
     def pod(self, namespace: str, name: str) -> Metadata:
         """What a pod is called and carries. Raises ``Missing``."""
