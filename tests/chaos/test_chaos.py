@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from pilotlight.chaos import parallel_run
+from pilotlight.chaos.luck import LEASE_S, Luck
 from pilotlight.chaos.serial_run import run
 from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
@@ -59,6 +60,14 @@ def test_threads_and_processes_break_nothing() -> None:
     assert found.deliveries >= 180
     assert found.deaths > 0
     assert found.launches > 0
+
+
+def test_threads_and_processes_stand_still_for_ten_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before one call in fifty a worker stops until ten leases have passed, and breaks nothing."""
+    monkeypatch.setattr(Luck, "stall_s", lambda self, rng: 10 * LEASE_S if rng.random() < 0.02 else 0.0)
+    outcome = parallel_run.run(6, 30)
+    assert outcome.violations == ()
+    assert {f"w{n} stands still for 600.0 s" in "\n".join(outcome.lines) for n in range(2)} == {True}
 
 
 def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 Every second worker is a process, which reaches the world over HTTP and is killed with kill -9. The seed draws the
 setting and the chances; who comes first is the machine's choice, so no run repeats exactly. The world's time is led:
-as in a serial run it waits for a worker that stands before one call, so that a slow machine is no broken promise.
+as in a serial run it waits for a worker that stands before one call, so that a slow machine is no broken promise; one
+that stands still by its luck stands for up to ten leases.
 """
 
 import time
@@ -21,12 +22,14 @@ import msgspec
 from pilotlight.chaos.baton import Died
 from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hands import Hand, work
-from pilotlight.chaos.ports import HazardCluster, HazardPools
+from pilotlight.chaos.luck import LEASE_S
+from pilotlight.chaos.ports import ON_ITS_WAY, HazardCluster, HazardPools
 from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.serial_run import STALL_S, Outcome
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
 from pilotlight.chaos.settle_down import settle_down
 from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.ports import CALL_S
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
@@ -37,6 +40,9 @@ STEP_S = 1.0
 
 STUCK_S = 60.0
 """Seconds of the wall's after which a run that goes nowhere is given up."""
+
+GATED = ("grow ", "release ")
+"""Calls that a process has let out before the world hears of them: it may stand still while they are on their way."""
 
 _forks = get_context("forkserver")
 _forks.set_forkserver_preload(["pilotlight.chaos.hands"])
@@ -106,8 +112,9 @@ class ParallelRun:
                 worker.receive(delivery)
         busy = [w for w in self._workers if w.busy]
         now_s = self.setting.world.now_s
-        to_s = now_s + (self._rng.expovariate(1 / STEP_S) if busy else self.post.until_next_s())
-        self.post.advance(max(now_s, min([to_s, *(w.since_s + STALL_S for w in busy)])))
+        awake = [w for w in busy if w.until_s <= now_s]
+        to_s = now_s + (self._rng.expovariate(1 / STEP_S) if awake else self.post.until_next_s() + STEP_S)
+        self.post.advance(max(now_s, min([to_s, *(max(w.until_s, w.since_s + STALL_S) for w in busy)])))
 
 
 class _Worker:
@@ -116,6 +123,7 @@ class _Worker:
     def __init__(self, run: ParallelRun, hand: Hand) -> None:
         self.busy = False
         self.since_s: Seconds = 0.0
+        self.until_s: Seconds = 0.0
         self.deaths = 0
         self._run, self._setting, self._hand = run, run.setting, hand
         self._name = f"w{hand.worker}"
@@ -158,6 +166,21 @@ class _Worker:
     def _handle(self, delivery: Delivery) -> tuple[int, str]:
         raise NotImplementedError
 
+    def _stand(self, call: str, *, beyond_gate: bool) -> None:
+        """Wait while the world's time passes, as long as luck says. ``beyond_gate``: the call is let out already."""
+        luck, world, seen = self._setting.luck, self._setting.world, self._setting.invariants
+        stall_s = luck.drip_s(self._dice) if beyond_gate else luck.stall_s(self._dice)
+        if beyond_gate and stall_s > CALL_S:
+            seen.unguarded(self._name, call)
+        if call.startswith("deliver ") and stall_s > LEASE_S / 2:
+            seen.tellings.overslept.add(self._name)
+        if stall_s > STALL_S:
+            self._setting.say(f"{self._name} stands still for {stall_s:.1f} s before {call}")
+        self.until_s = world.now_s + stall_s
+        while world.now_s < self.until_s:
+            time.sleep(0.0005)
+        self.since_s = world.now_s
+
     def _doomed(self) -> bool:
         return self._dice.random() < self._setting.luck.death
 
@@ -184,6 +207,7 @@ class _Thread(_Worker):
         self._dying = self._dying or self._doomed()
         if self._dying:
             raise Died
+        self._stand(call, beyond_gate=call.endswith(ON_ITS_WAY))
         time.sleep(self._dice.choice((0.0, 0.0, 0.0, 0.001)))
 
 
@@ -251,3 +275,5 @@ class _Process(_Worker):
         self.since_s = self._setting.world.now_s
         if self._process is not None and self._doomed():
             Timer(self._dice.uniform(0, 0.005), self._process.kill).start()
+        elif call.endswith(ON_ITS_WAY) or not call.startswith(GATED):
+            self._stand(call, beyond_gate=call.endswith(ON_ITS_WAY))

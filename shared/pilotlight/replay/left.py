@@ -12,5 +12,5 @@ def reasons(deps: Deps, jobs: Mapping[str, WorldJob]) -> dict[str, str]:
     plan = dry_run(deps, releases=False).plan if jobs else None
     if plan is None:
         return {}
-    why = {uid: group.why for group in plan.pods for uid in group.uids}
-    return {name: why[uid] for name, job in jobs.items() if (uid := job.demands[0].uid) in why}
+    said = {uid: group.why for group in plan.pods for uid in group.uids}
+    return {name: said[uid] for name, job in jobs.items() if (uid := job.demands[0].uid) in said}
