@@ -124,6 +124,30 @@ BUGS = {
         "if buy.approval and False}",
         test="tests/flow/test_brakes.py",
     ),
+    "a notice that nobody confirms is obeyed at once": Bug(
+        "decide.deadline:_of_group",
+        'at, why = latest, "nobody',
+        'latest = found.begin; at, why = latest, "nobody',
+        test="tests/flow/test_false_notices.py",
+    ),
+    "a run that may not be stopped is cut short": Bug(
+        "decide.money.stretch:ending",
+        "max(at, promised + after)",
+        "promised - 3 * after",
+        _kinds("false_evictions"),
+    ),
+    "a node is stopped though its budget has room": Bug(
+        "flow.books.keeper:_Keeper._move_on",
+        "late = cut != wants and",
+        'refused += concerned[:1]; self._refuse(concerned[0], Short("n", "full")); late = False and',
+        _kinds("false_evictions"),
+    ),
+    "a node is not stopped where its budget ends": Bug(
+        "flow.books.keeper:_Keeper._stopped",
+        "if not end.may or",
+        "if True or",
+        _kinds("cap_overruns"),
+    ),
     "a period is taken in UTC": Bug(
         "decide.money.budget:window",
         "ZoneInfo(budget.timezone)",

@@ -31,7 +31,17 @@ SLACK_S: Seconds = 70
 """A node may be charged for so much more than it lived: the least that clouds bill, and clocks that are wrong."""
 
 
+GLIMPSE_S: Seconds = 900
+"""Workers that stand still or die, one after another, may leave a node unseen for so long."""
+
+STRETCH_S: Seconds = 3600 + 2 * 600
+"""What is held for a node that may be stopped reaches no further: its longest stretch, a boot and a stop."""
+
+
 class _Terms(msgspec.Struct):
+    pool: str
+    usd_per_hour: Decimal
+    gpus: int
     team: str = ""
     workload_class: str = ""
 
@@ -59,6 +69,11 @@ class Entry:
         self.team = self.workload_class = ""
         self.known = self.held = self.frozen = False
         self.charged_s = (launched_s, launched_s)
+
+    @property
+    def glimpsed(self) -> bool:
+        """Whether it came and went before anybody could write down whose it was."""
+        return self.ended_s is not None and not self.held and self.ended_s - self.launched_s < GLIMPSE_S
 
     def lived_s(self, day: "Day", now_s: Seconds) -> Seconds:
         """How much of a day it was paid for."""
@@ -90,6 +105,7 @@ class Books:
         self._classes = policy.classes
         self._nodes: dict[str, Entry] = {}
         self._holds: dict[str, str] = {}
+        self._claims: dict[str, _Terms] = {}
         self._lock = RLock()
 
     def log(self, record: dict[str, Any]) -> None:
@@ -122,7 +138,9 @@ class Books:
         hold = msgspec.json.decode(value, type=_Hold)
         with self._lock:
             if hold.instance not in self._nodes:
+                self._claims[key] = hold.terms
                 return
+            self._claims.pop(key, None)
             entry = self._nodes[hold.instance]
             entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
             entry.known = entry.held = True
@@ -133,6 +151,7 @@ class Books:
     def deleted(self, key: str, now_s: Seconds) -> None:
         """A hold was settled, or given back."""
         with self._lock:
+            self._claims.pop(key, None)
             if key in self._holds:
                 entry = self._nodes[self._holds[key]]
                 entry.charged_s = (entry.charged_s[0], now_s)
@@ -165,6 +184,25 @@ class Books:
                 end_s = world.now_s if self.stops(entry) else _until_s(id, entry, world, looked_s)
             total += entry.measure(budget, day.inside(entry.launched_s, end_s))
         return total, limit_of(budget)
+
+    def spare(self, id: str, now_s: Seconds) -> str:
+        """The hard budgets of a node that surely have room for all that is lit and held now; none where one has not."""
+        with self._lock:
+            entry = self._nodes[id]
+            budgets = [b for b in self.budgets if b.hard and b.usd_per_hour is None and _counts(b, entry)]
+            full = any(self._full(b, day, now_s) for b in budgets for day in days(b, now_s, now_s + STRETCH_S))
+            return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
+
+    def _full(self, budget: Budget, day: Day, now_s: Seconds) -> bool:
+        most = Decimal(0)
+        for entry in self.of(budget):
+            late = entry.ended_s is None or entry.ended_s > now_s - STRETCH_S
+            most += entry.measure(budget, entry.lived_s(day, now_s) + SLACK_S + (STRETCH_S if late else 0))
+        for own in self._claims.values():
+            if counts(budget, own.pool, own.team, own.workload_class):
+                rate = own.usd_per_hour if budget.usd is not None else Decimal(own.gpus)
+                most += rate * Decimal(STRETCH_S) / Decimal(HOUR)
+        return most > limit_of(budget)
 
     def stops(self, entry: Entry) -> bool:
         """Whether what a node was bought for may be stopped at a hard cap."""

@@ -1,8 +1,8 @@
 """Whether hard budgets held: what nodes have really cost in each period, by the world's log alone.
 
 While the store, the API server or the cloud does not answer, a limit may be passed by what is lit meanwhile, and then
-people are told. The other exception: work that may not be stopped, and that bound by itself to a node bought for less.
-Its node takes nothing more, and that is told.
+people are told. Two other exceptions: work that may not be stopped, and that bound by itself to a node bought for less:
+its node takes nothing more, and that is told. And nodes that came and went while every worker stood still.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ Stretch = tuple[Seconds, Seconds]
 
 
 def passed(books: Books, now_s: Seconds, down: Sequence[Outage], told: Told) -> Iterator[str]:
-    """Every hard limit of dollars that was passed by more than may be, or of which nobody was told."""
+    """Every hard limit of dollars or GPU-hours that was passed by more than may be, or of which nobody was told."""
     blind = list(_blind(down))
-    for budget in (b for b in books.budgets if b.usd is not None and b.hard):
-        nodes = books.of(budget)
+    for budget in (b for b in books.budgets if b.usd_per_hour is None and b.hard):
+        nodes = [node for node in books.of(budget) if not node.glimpsed]
         for day in days(budget, 0.0, now_s):
             if any(node.frozen and not books.stops(node) and node.lived_s(day, now_s) for node in nodes):
                 continue

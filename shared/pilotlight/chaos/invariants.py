@@ -8,7 +8,8 @@ cap_overruns            a launch that takes nodes, GPUs, dollars an hour or a po
                         which a hard budget's nodes really cost more, by the world's log and to the cent
 killed_work             a node given back with a GPU pod on it that had bound before the node was closed, or two seconds
                         before the request was sent
-false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds
+false_evictions         a pod evicted by a notice that was not true, before the last moment at which a true one binds;
+                        or stopped for its budgets before its whole run is over, or while they have room
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
 leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
                         or a budget charged otherwise than its nodes cost
@@ -37,6 +38,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from pilotlight.chaos.books import Books
+from pilotlight.chaos.evictions import Evictions
 from pilotlight.chaos.forgeries import Forgeries
 from pilotlight.chaos.late_calls import LateCalls
 from pilotlight.chaos.luck import LEASE_S
@@ -110,7 +112,8 @@ class Invariants:
         self.spend = SpendInvariants(books, policy.budgets)
         self.tellings = Tellings()
         self.late = LateCalls()
-        self.forgeries = Forgeries(world, cluster, self.broke)
+        self.forgeries = Forgeries(world, cluster)
+        self.evictions = Evictions(world, policy, books, self.forgeries, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
         self.orders = Orders(world, self.purchases, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []
@@ -146,6 +149,8 @@ class Invariants:
                     self.tellings.proven(value)
                 case "ladder":
                     self._all("ladder_slips", self.spend.climbed(value, self._world.now_s))
+                case "rescue":
+                    self.evictions.rescue(value)
 
     def failed(self, key: str, value: bytes) -> None:
         """A proof could not be written."""
@@ -210,6 +215,11 @@ class Invariants:
                 self.broke("killed_work", f"{worker} gave {instance} back, on which {', '.join(known)} runs")
             elif node.jobs and not node.doomed_s:
                 self.apart["late_binds"] += len(node.jobs)
+
+    def evicting(self, uid: str) -> None:
+        """Before a pod is made to leave."""
+        with self._lock:
+            self.evictions.evicting(uid)
 
     def cordoned(self, node: str) -> None:
         """A node takes no pods any more."""

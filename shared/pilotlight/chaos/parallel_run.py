@@ -23,7 +23,7 @@ from pilotlight.chaos.baton import Died
 from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.luck import LEASE_S
-from pilotlight.chaos.ports import ON_ITS_WAY, HazardCluster, HazardPools
+from pilotlight.chaos.ports import ON_ITS_WAY, HazardCluster
 from pilotlight.chaos.post import ASIDE, Delivery, Post
 from pilotlight.chaos.serial_run import STALL_S, Outcome
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
@@ -222,7 +222,7 @@ class _Process(_Worker):
         invariants, world, scene = run.setting.invariants, run.setting.world, run.setting.scene
         cluster = HazardCluster(WorldCluster(world), hazard, invariants, scene.cluster_s)
         self._server.service.cluster = cluster  # type: ignore[assignment]
-        self._server.service.pools = HazardPools(world, hazard, invariants, scene.cloud_s)  # type: ignore[assignment]
+        self._server.service.pools = run.setting.pools(hazard)  # type: ignore[assignment]
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         self._hears: dict[str, Callable[..., None]] = {
             "at": self._pause,

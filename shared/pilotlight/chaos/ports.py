@@ -31,7 +31,7 @@ class Sees(Protocol):
     def unsure(self, alert: Alert) -> None: ...
 
 
-WATCHED = ("open/", "decision/", "hold/", "proof/", "ladder/")
+WATCHED = ("open/", "decision/", "hold/", "proof/", "ladder/", "rescue/")
 """Keys whose writes are looked at."""
 
 
@@ -146,10 +146,15 @@ class HazardState:
 
 
 class HazardPools:
-    """A cloud that takes a node with whatever runs on it, as real ones do. Its clock is ``off_s`` wrong."""
+    """A cloud that takes a node with whatever runs on it, as real ones do. Its clock is ``off_s`` wrong.
 
-    def __init__(self, world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0) -> None:
-        self._off = timedelta(seconds=off_s)
+    Where it is ``silent`` it says nothing of a single instance.
+    """
+
+    def __init__(
+        self, world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
+    ) -> None:
+        self._off, self._silent = timedelta(seconds=off_s), silent
         self._world, self._pools, self._call, self._invariants = world, WorldPools(world), hazard, invariants
 
     def describe(self) -> Sequence[PoolState]:
@@ -160,7 +165,8 @@ class HazardPools:
         return replace(pool, booting=tuple(booting))
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        return self._pools.instance(pool, instance)  # Asked beside the worker: no turn of its own.
+        # Asked beside the worker: no turn of its own.
+        return None if self._silent else self._pools.instance(pool, instance)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         decision = self._invariants.purchases.decided(self._call.worker)
@@ -249,10 +255,18 @@ class HazardCluster:
         self._call("cluster", f"drain {node}", lambda: self._cluster.drain(node))
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
-        self._call("cluster", f"evict {namespace}/{pod}", lambda: self._cluster.evict(namespace, pod, uid))
+        def evict() -> None:
+            self._invariants.evicting(uid)
+            self._cluster.evict(namespace, pod, uid)
+
+        self._call("cluster", f"evict {namespace}/{pod}", evict)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
-        self._call("cluster", f"delete {namespace}/{pod}", lambda: self._cluster.delete(namespace, pod, uid, grace_s))
+        def delete() -> None:
+            self._invariants.evicting(uid)
+            self._cluster.delete(namespace, pod, uid, grace_s)
+
+        self._call("cluster", f"delete {namespace}/{pod}", delete)
 
     def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
         self._call("cluster", f"tell {namespace}/{pod}", lambda: self._cluster.tell(namespace, pod, reason, message))

@@ -20,7 +20,7 @@ BOOT_S: Seconds = 150
 IDLE_S: tuple[Seconds | None, ...] = (None, 120.0, 300.0)
 RESTORE_S: Seconds = 60
 TAIL_S: Seconds = 300 + 2 * 60
-"""A budget holds a node for its boot, its run and one idle timeout: the longest of those, and two ticks."""
+"""A budget holds a node for its boot, its run and one idle timeout or stop: the longest of those, and two ticks."""
 
 SKEW_S: Seconds = 600.0
 """A worker's clock may be so wrong."""

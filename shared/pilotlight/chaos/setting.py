@@ -32,6 +32,9 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 HEADERS = {"content-type": "application/cloudevents+json"}
 
+SILENT = 0.25
+"""Shares of seeds whose cloud says nothing of single instances: what a notice says stays unconfirmed."""
+
 
 class SkewedClock:
     """A clock that is wrong by so many seconds, and from a second of the world on by so many more."""
@@ -74,6 +77,7 @@ class Setting:
         """While store, API server or cloud answer nothing, budgets may be passed by what is lit."""
         self._late: list[tuple[Seconds, Callable[[], object]]] = []
         self.file = file
+        self.silent = Random(f"silent/{seed}").random() < SILENT
 
     def app(self, worker: int, pause: Callable[[str], None]) -> App:
         """A new process of a worker: nothing of an earlier one is left but the store."""
@@ -82,7 +86,7 @@ class Setting:
         return app(
             Settings(mode="act"),
             cluster=HazardCluster(WorldCluster(self.world), hazard, self.invariants, self.scene.cluster_s),
-            pools=HazardPools(self.world, hazard, self.invariants, self.scene.cloud_s),
+            pools=self.pools(hazard),
             state=HazardState(self.store(), hazard, self.invariants),
             outbox=HazardOutbox(hazard, self.invariants),
             channels={CHANNEL: HazardChannel(hazard, self.invariants)},
@@ -94,6 +98,10 @@ class Setting:
     def store(self) -> SqliteState:
         """The store, on a clock of its own."""
         return SqliteState(self.file, SkewedClock(self.world.clock, Skew(self.scene.store_s)))
+
+    def pools(self, hazard: Hazard) -> HazardPools:
+        """A worker's way to the cloud."""
+        return HazardPools(self.world, hazard, self.invariants, self.scene.cloud_s, silent=self.silent)
 
     def hazard(self, worker: int, pause: Callable[[str], None]) -> Hazard:
         """A worker's way to the outside."""
@@ -123,7 +131,6 @@ class Setting:
 
     def _log(self, record: dict[str, Any]) -> None:
         self.invariants.books.log(record)
-        self.invariants.forgeries.log(record)
         self.invariants.late.log(record)
 
     def say(self, line: str) -> None:
@@ -155,6 +162,8 @@ class Setting:
         """The body of the notice that an instance is taken; or may be, where the cloud has not said so."""
         doomed_s = self.world.nodes[instance].doomed_s
         deadline = None if doomed_s is None else self.world.moment(doomed_s)
+        if deadline is None:
+            self.invariants.evictions.may_go(instance)
         event = InterruptionNotice(
             cluster=self.cluster,
             instance=instance,

@@ -9,10 +9,12 @@ import pytest
 from stage import START, Stage
 
 from pilotlight.decide.money.budget import window
-from pilotlight.decide.money.stretch import CALL_S, stop_s
+from pilotlight.decide.money.stop_time import CALL_S, stop_s
 from pilotlight.errors import Denied
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.flow.books import interruptions
+from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
 from pilotlight.world.cluster import WorldCluster
@@ -85,6 +87,13 @@ def test_a_disruption_budget_gives_way_when_time_runs_out() -> None:
     assert max(cost_by_day(on)) <= 6
 
 
+class Silent(WorldPools):
+    """A cloud that says nothing of an instance."""
+
+    def instance(self, pool: str, instance: str) -> None:
+        """Nothing."""
+
+
 class Undeletable(WorldCluster):
     """A cluster that does not let us delete pods."""
 
@@ -127,6 +136,55 @@ def test_a_class_that_may_not_be_stopped_ends_where_its_whole_run_ends() -> None
     assert max(cost_by_day(on)) <= 6
     assert on.world.launches >= 1
     assert [a.what.split(" of ")[0] for a in on.alerts if a.kind == "interruption"][:1] == ["max-runtime"]
+
+
+@pytest.mark.parametrize("rules", [KEEP, STOP], ids=["bought for a run of its own kind", "bought in stretches"])
+def test_a_run_that_bound_by_itself_is_not_cut_short(rules: ClassPolicy) -> None:
+    """A pod that may not be stopped binds to a node with too little held: it runs to its end, and is told of."""
+    on = stage("1", rules)
+    on.event(on.submit("brief", run_s=300, max_run_s=600.0))
+    on.minutes(4)
+    on.submit("long", run_s=2 * HOUR - 60, max_run_s=float(2 * HOUR), workload_class="serving")
+    on.minutes(3 * 60)
+    assert on.world.launches == 1
+    assert [job.id for job in on.world.finished] == ["uid-brief", "uid-long"]
+    assert on.world.interruptions == 0
+    assert [a for a in on.alerts if a.kind == "finding-budget-hold"]
+
+
+def test_a_run_that_bound_by_itself_is_stopped_after_its_end() -> None:
+    """One that goes on past its longest run is stopped within minutes of that."""
+    on = stage("1", KEEP)
+    on.event(on.submit("brief", run_s=300, max_run_s=600.0))
+    on.minutes(4)
+    on.submit("long", run_s=20 * HOUR, max_run_s=float(2 * HOUR), workload_class="serving")
+    on.minutes(3 * 60)
+    (stopped,) = [r["t"] for r in on.events("stop") if r["job"] == "uid-long"]
+    (began,) = [r["t"] for r in on.events("start") if r["job"] == "uid-long"]
+    assert 2 * HOUR <= stopped - began <= 2 * HOUR + 5 * 60
+
+
+@pytest.mark.parametrize("days", [0.02, 3])
+def test_a_notice_does_not_keep_a_node_past_its_cap(days: float) -> None:
+    """What a cloud is said to do later, and neither confirms nor denies, gives way to the stop at the cap."""
+    on = stage("6")
+    on.deps = replace(on.deps, pools=Silent(on.world))
+    on.event(on.submit("a", run_s=20 * HOUR))
+    on.minutes(5 * 60 + 45)
+    now = on.world.clock.now()
+    maintained = InterruptionNotice(
+        cluster="c",
+        instance="n1",
+        kind="scheduled-change",
+        cloud="world",
+        at=now,
+        deadline=now + timedelta(days=days),
+    )
+    interrupt(on.deps, maintained)
+    on.minutes(2 * 60)
+    assert max(cost_by_day(on)) <= 6
+    told = [(a.what.split(" of ")[0], a.resolved) for a in on.alerts if a.kind == "interruption"]
+    assert told == [("scheduled-change", False), ("scheduled-change", True), ("hard-cap", False), ("hard-cap", True)]
 
 
 def test_without_consent_nothing_is_stopped() -> None:

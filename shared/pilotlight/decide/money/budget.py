@@ -2,7 +2,7 @@
 
 A node is bought only when what is held for it fits in every window it touches, beside all that is settled and held
 there: its first stretch where its class may be stopped at a hard cap, else all it can cost: price x (boot + longest
-run + one idle timeout).
+run + one idle timeout, or the time that stopping it takes).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, billed_seconds, break_even_s
+from pilotlight.decide.money.stop_time import after_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
@@ -176,8 +177,11 @@ def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
 
 
 def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
-    """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over."""
-    binds_until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
+    """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over.
+
+    Where its idle timeout is short it is held for as long as it takes to stop it in order once its run is over.
+    """
+    binds_until = now + timedelta(seconds=terms_.boot_s + after_s(terms_))
     until = now + timedelta(seconds=terms_.stretch_s) if terms_.stretch_s else covered_until(terms_, binds_until)
     return Hold(id=id_, decision=decision, terms=terms_, since=now, binds_until=binds_until, until=until)
 
@@ -231,8 +235,8 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
 
 
 def most(terms_: Terms) -> Usd:
-    """All that a node of such terms can cost: its boot, its longest run and one idle timeout."""
-    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + terms_.idle_s))
+    """All that a node of such terms can cost: its boot, its longest run and one idle timeout or stop."""
+    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + after_s(terms_)))
 
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:

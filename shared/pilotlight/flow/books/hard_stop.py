@@ -5,28 +5,35 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.deadline import unsaved
-from pilotlight.decide.money.stretch import LATE_S, Ending, stop_s
+from pilotlight.decide.money.stop_time import LATE_S, stop_s
+from pilotlight.decide.money.stretch import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT
 
 
-def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> None:
-    """Record it, with an alert: the next look carries it on. One that is at work on the node goes on as it is.
+def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> bool:
+    """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
 
-    A stop is orderly even where it begins late: everybody has the time to save and to leave.
+    A stop is orderly even where it begins late: everybody has the time to save and to leave. What a cloud is said to
+    do later, or may not do at all, gives way to it.
     """
     earliest = now + timedelta(seconds=stop_s(node.gpu_pods) - LATE_S)
     deadline = max(end.at - timedelta(seconds=LATE_S), earliest)
+    instance = node.instance or node.name
+    known = interruptions.find(deps, instance)
+    former = known.found if known and not known.found.over else None
+    if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
+        return former.kind in STOP_KINDS
     offering = next((o for o in deps.offerings if o.pool == node.pool), None)
     assert offering is not None
     price = offering.usd_per_hour
     found = Interruption(
         cluster=deps.name,
-        instance=node.instance or node.name,
+        instance=instance,
         kind=end.kind,
         received_at=now,
         begin=now,
@@ -36,10 +43,21 @@ def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> None:
         ours=True,
         why=why,
         replaced=True,
+        asked=former.asked if former else {},
+        evicted=former.evicted if former else {},
+        cordoned=former.cordoned if former else False,
         lost={pod.uid: unsaved(pod, node, price, deadline) for pod in node.gpu_pods},
     )
-    found = msgspec.structs.replace(found, messages=(interruptions.opening(found, len(node.gpu_pods), price, now),))
+    told = interruptions.given_way(deps, former, price, now) if former else ()
+    opening = interruptions.opening(found, len(node.gpu_pods), price, now)
+    found = msgspec.structs.replace(found, messages=(*told, opening))
     try:
-        interruptions.write(deps, interruptions.Versioned(found, ABSENT))
+        interruptions.write(deps, interruptions.Versioned(found, known.version if known and former else ABSENT))
     except Conflict:
-        return
+        return False  # Another look carries on what was there: it is looked at again.
+    return True
+
+
+def _goes(former: Interruption, by: datetime) -> bool:
+    """Whether a cloud takes it for certain, no later than that."""
+    return former.truth == "verified" and former.deadline is not None and former.deadline <= by

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
+import msgspec
+
 from pilotlight.errors import Retry
 from pilotlight.facts.interruption import Interruption, bounded
 from pilotlight.facts.messages import Alert, Outgoing
@@ -64,6 +66,16 @@ def close(deps: Deps, kept: Versioned) -> None:
     keep_s = BRIEFLY_S if found.outcome in ("unknown", "disproved") else None
     INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found, ttl_s=keep_s)
     RESCUE.delete(deps.state, name)
+
+
+def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
+    """File one that a stop of our own takes the place of, and what is left to tell of it."""
+    over = msgspec.structs.replace(found, outcome="stopped first", ended_at=now)
+    told = ending(over, price, now)
+    name = _name(deps.name, found.instance)
+    filed = msgspec.structs.replace(over, messages=())
+    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", filed)
+    return told
 
 
 def left(deps: Deps) -> list[Versioned]:
@@ -162,6 +174,7 @@ _ENDED = {
     "advised": "nothing is done: the mode does not allow it",
     "released": "it was given back before the cloud took it",
     "gone": "the cloud took it",
+    "stopped first": "what its budget holds ends sooner: it is stopped in order before that",
     "uncordoned": "it was not taken, and takes pods again",
     "after the fact": "the cloud had taken it before it said so: nothing could be drained",
 }

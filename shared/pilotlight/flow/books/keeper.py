@@ -14,7 +14,8 @@ from pilotlight.decide.money import account as moves
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, refusal, used, windows
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stretch import AHEAD_S, ending, stop_s
+from pilotlight.decide.money.stop_time import stop_s
+from pilotlight.decide.money.stretch import AHEAD_S, ending
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
@@ -184,12 +185,14 @@ class _Keeper:
         if not refused or one is None or one.node is None or not one.pods:
             return hold
         end = ending(hold, one.pods, self.deps.policy, self.now)
-        lead = timedelta(seconds=stop_s(one.pods)) + TICK
-        if not end.may or end.at - self.now > lead or self.deps.mode_of(one.pool) != "act":
+        begins = end.at - timedelta(seconds=stop_s(one.pods)) - TICK
+        if not end.may or self.deps.mode_of(one.pool) != "act":
+            return hold
+        if begins > self.now:
+            self.due.append(begins)
             return hold
         why = self.told[refused[0].key][1][-1].why
-        hard_stop.begin(self.deps, one.node, end, why, self.now)
-        return msgspec.structs.replace(hold, stopping=True)
+        return msgspec.structs.replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, why, self.now))
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin."""
