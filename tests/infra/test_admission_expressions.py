@@ -17,6 +17,7 @@ NODE = {
     "metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "t4"}, "annotations": {"a": "b"}},
     "spec": {"providerID": "world://n", "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
 }
+PLACED = {**OURS, "key": "pilotlight.dev/placement"}
 TEAM = {"key": "team", "effect": "NoSchedule"}
 OPT_IN = "pilotlight.dev/annotate"
 POD = {
@@ -40,6 +41,7 @@ def refused(policy: str, before: Json, change: Change, pools: tuple[str, ...] = 
     ("change", "says"),
     [
         pytest.param(lambda n: n["spec"]["taints"].append(OURS), "", id="our taint"),
+        pytest.param(lambda n: n["spec"]["taints"].append(PLACED), "", id="our placement taint"),
         pytest.param(lambda n: n["spec"].update(unschedulable=True), "cordons no node", id="a cordon"),
         pytest.param(lambda n: n["spec"]["taints"].append({**OURS, "effect": "NoExecute"}), "effect", id="NoExecute"),
         pytest.param(lambda n: n["spec"]["taints"].append(TEAM), "no taint", id="another"),
@@ -90,6 +92,27 @@ def test_our_taint_comes_off_anywhere() -> None:
     assert not refused("nodes", marked, lambda node: node["spec"].pop("taints"), pools=())
     assert not refused("nodes", marked, lambda node: node["spec"]["taints"].clear(), pools=())
     assert refused("nodes", marked, lambda node: node.update(spec={}, metadata={}), pools=())
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS]), True, id="our placement taint off"),
+        pytest.param(lambda n: n["spec"].update(taints=[PLACED, OURS]), False, id="another taint off"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, PLACED]), False, id="our mark of a release off"),
+        pytest.param(lambda n: n["spec"]["taints"].append({**TEAM, "key": "x"}), False, id="a taint on"),
+        pytest.param(lambda n: n["metadata"]["labels"].update(gpu="free"), False, id="a label"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS], unschedulable=True), False, id="a cordon"),
+    ],
+)
+def test_the_watchman_lifts_placement_and_nothing_else(change: Change, allowed: bool) -> None:
+    """Its account takes one taint off, anywhere, and puts none on."""
+    closed = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, PLACED, OURS]}}
+    after = copy.deepcopy(closed)
+    change(after)
+    manifest = objects(HERE / "placement" / "watchman.yaml")
+    policy = next(o for o in manifest if o["kind"] == "ValidatingAdmissionPolicy")
+    assert (refusals(policy, closed, after) == []) is allowed
 
 
 def _mark(node: Json) -> None:

@@ -15,11 +15,12 @@ from manifests import FILES, HERE, Json, grants, objects, role
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
 from pilotlight.adapters.cluster.kubernetes.connecting import is_ours
+from pilotlight.adapters.cluster.kubernetes.doors import LEASE
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.models import POOL_LABELS
-from pilotlight.facts.labels import DRAINING
+from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, Seams
@@ -108,7 +109,7 @@ def test_the_base_neither_reads_secrets_nor_touches_pods() -> None:
 def test_the_admission_policy_speaks_of_our_taint_and_pools() -> None:
     """The taint is the one the code uses, and the labels that name a pool are those the codec reads, in its order."""
     text = (HERE / "admission" / "nodes.yaml").read_text("utf-8")
-    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, POOL_LABELS[0]}
+    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, PLACEMENT, POOL_LABELS[0]}
     policy = next(o for o in objects(HERE / "admission" / "nodes.yaml") if o["kind"] == "ValidatingAdmissionPolicy")
     keys = next(v["expression"] for v in policy["spec"]["variables"] if v["name"] == "poolKeys")
     assert tuple(re.findall(r"'([^']+)'", keys)) == POOL_LABELS
@@ -135,6 +136,26 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
 def test_what_connect_changes_and_removes_is_known_by_its_label(name: str) -> None:
     """Every object of ours carries the label by which it is told from somebody else's of the same name."""
     assert all(map(is_ours, objects(HERE / f"{name}.yaml")))
+
+
+def test_the_watchman_is_what_the_code_reads() -> None:
+    """Lease, taint and command are those of the code, and each account has the rights it uses and no other."""
+    found = {(o["kind"], o["metadata"]["name"]): o for o in objects(HERE / "placement" / "watchman.yaml")}
+    assert all(map(is_ours, found.values()))
+    assert LEASE.endswith("/namespaces/pilotlight/leases/pilotlight-placement")
+    assert set(grants([found["Role", "pilotlight-placement"]])) == {
+        (verb, "coordination.k8s.io", "leases", ("pilotlight-placement",)) for verb in ("get", "patch")
+    }
+    assert set(grants([found["ClusterRole", "pilotlight-watchman"]])) == {
+        (verb, "", "nodes", ()) for verb in ("get", "list", "patch")
+    }
+    policy = found["ValidatingAdmissionPolicy", "pilotlight-watchman"]["spec"]
+    [whose] = policy["matchConditions"]
+    assert whose["expression"].endswith("'system:serviceaccount:pilotlight:pilotlight-watchman'")
+    assert (policy["failurePolicy"], set(re.findall(r"pilotlight\.dev/\w+", str(policy)))) == ("Fail", {PLACEMENT})
+    pod = found["CronJob", "pilotlight-watchman"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "pilotlight-watchman"
+    assert pod["containers"][0]["command"] == ["pilotlight", "placement", "lift", "--silent", "300"]
 
 
 def test_priorities_are_in_order() -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from pilotlight.facts.capacity import Offering, PoolState, Taint
 from pilotlight.facts.checkup import Check, SeenNode, Survey, Verdict
-from pilotlight.facts.labels import DRAINING
+from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import cents
@@ -112,7 +112,8 @@ def _wrong_labels(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple
 
 
 def _wrong_taints(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple[str, str]]:
-    have = [taint for taint in node.taints if taint.key != DRAINING and not taint.key.startswith(_PASSING)]
+    theirs = (taint for taint in node.taints if taint.key not in (DRAINING, PLACEMENT))
+    have = [taint for taint in theirs if not taint.key.startswith(_PASSING)]
     for taint in have:
         if taint not in pool.taints and taint.effect != "PreferNoSchedule":
             fix = f"add it to pools.{name}.taints: pods that do not tolerate it wait for ever on a node bought for them"

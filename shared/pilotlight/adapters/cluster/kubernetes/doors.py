@@ -2,7 +2,7 @@
 
 The Lease lies beside our account (infra/kubernetes/placement): without it nothing is closed. Each look renews it; the
 watchman, a CronJob with an account of its own, notes on it that it looked, and lifts every placement taint once the
-Lease is ``SILENT_S`` old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing
+Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing
 keeps its node open.
 """
 
@@ -24,12 +24,11 @@ from pilotlight.decide.capacity.fit import selects, untolerated
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
+from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/pilotlight/leases/pilotlight-placement"
 
-SILENT_S: Seconds = 300
-"""A Lease so old has nobody who opens what is closed."""
 WATCHED = timedelta(minutes=15)
 """A watchman that has not looked for so long is none: it comes every two minutes."""
 
@@ -64,18 +63,17 @@ def watched(api: Api, now: datetime) -> bool:
         return False
 
 
-def lift(api: Api, reads: Reads, now: datetime, *, silent_s: Seconds, dry_run: bool = False) -> Iterator[str]:
-    """The watchman's round: note that it looked; where the Lease is too old, open every node, and name each.
-
-    Raises ``Missing`` where there is no Lease.
+def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = False) -> Iterator[str]:
+    """Open every node, and name each. With ``silent_s`` it is the watchman's round: it notes that it looked, and opens
+    only where the Lease is so old. It raises ``Missing`` where there is no Lease.
     """
-    lease = api.get(LEASE, _LEASE)
-    if not dry_run:
-        api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
-    renewed = lease.spec.renew_time
-    if renewed is not None and (now - renewed).total_seconds() < silent_s:
-        return
-    for name in reads.carrying(PLACEMENT):
+    if silent_s:
+        renewed = api.get(LEASE, _LEASE).spec.renew_time
+        if not dry_run:
+            api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
+        if renewed is not None and (now - renewed).total_seconds() < silent_s:
+            return
+    for name in Reads(api, Policy(version=1)).carrying(PLACEMENT):
         if not dry_run:
             writes.open(api, name)
         yield name

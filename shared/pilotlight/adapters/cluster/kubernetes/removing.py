@@ -21,7 +21,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missi
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.checkup import LIMIT
-from pilotlight.facts.labels import DRAINING
+from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
@@ -92,12 +92,14 @@ def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> I
 
 
 def _reopen(api: Api, *, dry_run: bool) -> Iterator[Step]:
-    """Lift our taint from every node that carries it."""
+    """Lift our taints from every node that carries one."""
     for node in _all(api, NODES, KubeNode):
-        if any(taint.key == DRAINING for taint in node.spec.taints):
-            if not dry_run:
-                writes.uncordon(api, node.metadata.name)
-            yield Step("reopen", "Node", node.metadata.name, f"it had the taint {DRAINING}")
+        carried = {taint.key for taint in node.spec.taints}
+        for key, lift in ((DRAINING, writes.uncordon), (PLACEMENT, writes.open)):
+            if key in carried:
+                if not dry_run:
+                    lift(api, node.metadata.name)
+                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
 
 
 def _namespace(api: Api, *, dry_run: bool) -> Iterator[Step]:

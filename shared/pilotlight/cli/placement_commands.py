@@ -1,0 +1,58 @@
+"""``pilotlight placement``: what keeps small work off dear nodes, lifted by hand or by the watchman."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.errors import BadInput
+
+DAY_S = 86_400.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Nodes that are closed to work that belongs on a cheaper type.")
+    group.callback()(_group)
+    group.command("lift")(lift)
+    app.add_typer(group, name="placement")
+
+
+def _group() -> None:
+    """Nodes that are closed to work that belongs on a cheaper type."""
+
+
+def lift(
+    silent: Annotated[
+        float, typer.Option(min=0, max=DAY_S, help="Only where Pilotlight has been silent for so many seconds.")
+    ] = 0.0,
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which would be opened; change nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Take our placement taint off every node of a cluster; with --silent only where nobody renews its Lease.
+
+    The watchman of infra/kubernetes/placement runs it every two minutes. A Pilotlight that is awake closes them again:
+    pause it first, or take placement out of the policy.
+
+    Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
+    """
+    from pilotlight.adapters.cluster.kubernetes import doors
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+
+    settings = settings_for(context, kubeconfig)
+    api = Api(source_of(settings.api, settings.environ))
+    try:
+        opened = tuple(doors.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
+    except Missing as error:
+        raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is closed") from None
+    if as_json:
+        typer.echo(msgspec.json.encode({"opened": opened, "dry_run": dry_run}).decode())
+        return
+    for name in opened:
+        typer.echo(f"{'would open' if dry_run else 'opened'} {name}")
+    typer.echo(f"{len(opened)} nodes {'would be opened' if dry_run else 'opened'}")
