@@ -48,6 +48,7 @@ COMMANDS = {
     "replay_command": ("replay", "week"),
     "trace_commands": ("synth", "stats", "trace"),
     "chaos_command": ("chaos",),
+    "conformance_command": ("conformance",),
     "interruption_commands": ("interruptions", "drill"),
 }
 """Which module of this package registers which commands."""
@@ -57,7 +58,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
-    "Proof": "replay week synth stats trace chaos interruptions drill",
+    "Proof": "replay week synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
 

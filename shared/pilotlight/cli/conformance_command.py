@@ -1,0 +1,120 @@
+"""``pilotlight conformance``: tries on your own cloud what is promised of it, for at most so many dollars."""
+
+import hashlib
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import deployed, environment
+from pilotlight.units import Usd, cents
+
+if TYPE_CHECKING:
+    from pilotlight.cli.conformance_run import Tried
+    from pilotlight.facts.capacity import Offering
+    from pilotlight.wiring import App
+
+CLOUDS = {"aws": "asg", "civo": "civo"}
+"""What the addresses in PILOTLIGHT_POOLS begin with."""
+MOST_S = 2 * 600.0
+"""The node is lit so long at most: until it is told, and until it is gone."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(conformance)
+
+
+def conformance(
+    cloud: Annotated[Literal["aws", "civo"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
+    pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
+    max_usd: Annotated[float, typer.Option(help="What it may cost at most, in dollars.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; change nothing.")] = False,
+    out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Try on your own sandbox what Pilotlight promises: one node is bought, doubled, refused and given back.
+
+    Whatever it buys it gives back, however it ends. It ends with 1 where a promise was not kept.
+
+    Example: [bold]pilotlight conformance --cloud aws --pool a10g --max-usd 2 --dry-run[/bold]
+    """
+    from pilotlight.wiring import App
+
+    site = App(deployed())
+    offering = _offering(site, cloud, pool)
+    most = _most(offering)
+    if most > Decimal(str(max_usd)):
+        raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
+    if dry_run:
+        typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back: {cents(most)} at most")
+        return
+    _see_that_it_may(site, pool)
+    from pilotlight.cli.conformance_run import Run
+
+    tried = Run(site, pool, environment()).go()
+    report = _report(tried, cloud, offering)
+    text = msgspec.json.format(msgspec.json.encode(report)).decode()
+    if out:
+        Path(out).write_text(text + "\n")
+    typer.echo(text) if as_json else _show(report)
+    if not tried.kept:
+        raise Failed("a promise was not kept; the report says which")
+
+
+def _offering(site: "App", cloud: str, pool: str) -> "Offering":
+    if site.settings.clusters:
+        raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(site.clusters)}")
+    if site.settings.pools.partition(":")[0] != CLOUDS[cloud]:
+        raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and --cloud {cloud}: name the cloud in both")
+    if pool not in site.policy.pools:
+        raise BadInput(f"the policy has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
+    found = next((offering for offering in site.deps.offerings if offering.pool == pool), None)
+    if found is None:
+        raise BadInput(f"no price of pools.{pool} is known: nothing is bought without one")
+    return found
+
+
+def _most(offering: "Offering") -> Usd:
+    from pilotlight.decide.money.economics import billed
+
+    return billed(offering, MOST_S)
+
+
+def _see_that_it_may(site: "App", pool: str) -> None:
+    """Only a pool that acts, and where nothing waits or works: a job may not land on a node that is given back."""
+    mode = site.deps.mode_of(pool)
+    if mode != "act":
+        raise BadInput(f"the mode of {pool} is {mode}: set pools.{pool}.mode to act")
+    view = site.deps.cluster.observe()
+    if view.pending:
+        raise BadInput(f"{len(view.pending)} GPU pods wait in the cluster: use a sandbox, where none does")
+    working = [node.name for node in view.nodes if node.pool == pool and node.gpu_pods]
+    if working:
+        raise BadInput(f"node {working[0]} of {pool} works: use a pool without work on it")
+
+
+def _report(tried: "Tried", cloud: str, offering: "Offering") -> dict[str, Any]:
+    """The run with what it cost. ``sha256`` is of the report without it, as JSON with sorted keys and no spaces."""
+    from pilotlight.decide.money.economics import billed
+
+    cost = billed(offering, tried.lit_s) if tried.bought else Decimal(0)
+    body = {"cloud": cloud, "offering": offering.name, "usd": f"{cost:.6f}", "kept": tried.kept}
+    report = {**body, **msgspec.to_builtins(tried)}
+    digest = hashlib.sha256(msgspec.json.encode(report, order="sorted")).hexdigest()
+    return {**report, "sha256": digest}
+
+
+def _show(report: dict[str, Any]) -> None:
+    for result in report["results"]:
+        mark = "kept" if result["kept"] else "NOT KEPT"
+        typer.echo(f"{mark:9}{result['promise']}: {result['what']} ({result['seconds']:.1f} s)")
+    for instance, why in report["left"].items():
+        typer.echo(f"LEFT     {instance}: {why}")
+    bought = ", ".join(report["bought"]) or "nothing"
+    typer.echo(
+        f"bought {bought}, about {cents(Decimal(report['usd']))} of {report['offering']}; sha256 {report['sha256']}"
+    )

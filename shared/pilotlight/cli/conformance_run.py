@@ -1,0 +1,259 @@
+"""What is promised of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back.
+
+Nothing that was there before is touched, and whatever was bought is given back, however a step ends. A node on which a
+GPU pod has been bound is left, and said so.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, Retry
+from pilotlight.facts.capacity import PoolState
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import brakes
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+KILLED = 9
+"""What a process ends with that dies between its check and its call."""
+PATIENCE_S: Seconds = 600
+"""An instance is there, or gone, within so long; else the step has failed."""
+LOOK_S: Seconds = 5
+CHILD = "from pilotlight.cli.conformance_run import die; import sys; die(*sys.argv[1:])"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One promise: what was done, what came of it, and how long that took."""
+
+    promise: str
+    kept: bool
+    what: str
+    seconds: float
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run. ``left`` are instances that could not be given back, with why."""
+
+    pool: str
+    began: datetime
+    results: tuple[Result, ...]
+    bought: tuple[str, ...] = ()
+    lit_s: float = 0.0
+    left: Mapping[str, str] = {}
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was, and nothing is left."""
+        return all(result.kept for result in self.results) and not self.left
+
+
+class Run:
+    """The steps on one pool, in order. ``environ`` is a process's that is to die."""
+
+    def __init__(self, site: "App", pool: str, environ: Mapping[str, str]) -> None:
+        self.deps: Deps = site.deps
+        self.pool, self.environ, self.cluster = pool, environ, site.settings.cluster_name
+        self.token = f"conformance/{self.cluster}/{pool}/{time.time_ns()}"
+        self.results: list[Result] = []
+        self.before = self.state()
+        self.size = self.before.desired
+        self.mine: list[str] = []
+        self.bought_at: float | None = None
+        self.gates = 0
+
+    def go(self) -> Tried:
+        """Every step, then the sweep. The pool is paused meanwhile: Pilotlight's own functions leave it alone."""
+        began = self.deps.now()
+        brakes.pause(self.deps.state, self.cluster, self.pool, "conformance", began)
+        try:
+            if self._all(self._before_buying()):
+                self._all(self._bought())
+        finally:
+            left = self._sweep()
+            brakes.resume(self.deps.state, self.cluster, self.pool)
+        lit_s = 0.0 if self.bought_at is None else time.monotonic() - self.bought_at
+        return Tried(
+            pool=self.pool, began=began, results=tuple(self.results), bought=tuple(self.mine), lit_s=lit_s, left=left
+        )
+
+    def state(self) -> PoolState:
+        """The pool as its cloud tells it now."""
+        found = next((state for state in self.deps.pools.describe() if state.name == self.pool), None)
+        if found is None:
+            raise BadInput(f"the cloud has no pool {self.pool}; mend pools.{self.pool}.cluster_pool")
+        return found
+
+    def _all(self, steps: "Sequence[tuple[str, Callable[[], str]]]") -> bool:
+        """Each in turn, until one is not kept."""
+        for promise, step in steps:
+            since = time.monotonic()
+            try:
+                kept, what = True, step()
+            except (PilotlightError, OSError) as error:
+                kept, what = False, f"{type(error).__name__}: {error}"
+            self.results.append(
+                Result(promise=promise, kept=kept, what=what, seconds=round(time.monotonic() - since, 3))
+            )
+            if not kept:
+                return False
+        return True
+
+    def _before_buying(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        return (
+            ("a call that is stopped at its gate changes nothing", self._stopped),
+            ("a process that dies between its check and its call buys nothing", self._died),
+            ("a purchase above the pool's max is refused", self._too_many),
+        )
+
+    def _bought(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        return (
+            ("one node is bought, by one call", self._buy),
+            ("the same purchase again buys nothing", self._again),
+            ("the instance is told", self._told),
+            ("the named instance goes, and the size with it", self._release),
+            ("the same release again is no error", self._released_again),
+        )
+
+    def _stopped(self) -> str:
+        def no() -> NoReturn:
+            raise Conflict("stopped")
+
+        with _expected(Conflict):
+            self.deps.pools.grow(self.pool, self.size + 1, self._zone, gate=no, token=f"{self.token}/stopped")
+        return self._same()
+
+    def _died(self) -> str:
+        words = [sys.executable, "-c", CHILD, self.cluster, self.pool, str(self.size + 1), self._zone]
+        ended = subprocess.run(words, env=dict(self.environ), capture_output=True, check=False, timeout=120)
+        if ended.returncode != KILLED:
+            raise Failed(f"the process ended with {ended.returncode}, not at its gate")
+        return self._same()
+
+    def _too_many(self) -> str:
+        rules = self.before.rules
+        if rules is None or rules.most is None:
+            return "not tried: this cloud tells no max"
+        with _expected(Denied):
+            self.deps.pools.grow(self.pool, rules.most + 1, self._zone, token=f"{self.token}/many")
+        return self._same()
+
+    def _buy(self) -> str:
+        self.bought_at = time.monotonic()
+        self._grow()
+        if self.gates != 1:
+            raise Failed(f"its gate was asked {self.gates} times")
+        return self._sized(self.size + 1)
+
+    def _again(self) -> str:
+        self._grow()
+        if self.gates != 1:
+            raise Failed("it was sent again")
+        return self._sized(self.size + 1)
+
+    def _grow(self) -> None:
+        def gate() -> None:
+            self.gates += 1
+
+        self.deps.pools.grow(self.pool, self.size + 1, self._zone, gate=gate, token=self.token)
+
+    def _told(self) -> str:
+        self._until(lambda: bool(self._new()), "no instance of it is told")
+        (instance,) = self._new()
+        seen = self.deps.pools.instance(self.pool, instance)
+        if seen is None or not seen.there:
+            raise Failed(f"{instance} is told, and is not there")
+        return instance
+
+    def _release(self) -> str:
+        (instance,) = self._new()
+        self._give_back(instance)
+        self._until(lambda: instance not in self._new(), f"{instance} is still there")
+        return self._sized(self.size)
+
+    def _released_again(self) -> str:
+        for instance in self.mine:
+            self.deps.pools.release(self.pool, instance)
+        return self._sized(self.size)
+
+    def _sweep(self) -> dict[str, str]:
+        """Give back whatever is new in the pool; what cannot be is named."""
+        left: dict[str, str] = {}
+        try:
+            new = self._new()
+        except PilotlightError as error:
+            return {"unknown": f"{error}; look at the cloud's console"}
+        for instance in new:
+            try:
+                self._give_back(instance)
+            except PilotlightError as error:
+                left[instance] = str(error)
+        return left
+
+    def _give_back(self, instance: str) -> None:
+        """One that has become a node meanwhile is closed first, and left where a GPU pod is on it."""
+        node = next((node for node in self.deps.cluster.observe().nodes if node.instance == instance), None)
+        if node is not None:
+            self.deps.cluster.cordon(node.name)
+            busy = [pod for pod in self.deps.cluster.bound(node.name) if pod.gpu is not None and not pod.daemonset]
+            if busy:
+                self.deps.cluster.uncordon(node.name)
+                raise Failed(f"{busy[0].namespace}/{busy[0].name} was bound to it: it stays")
+        self.deps.pools.release(self.pool, instance)
+
+    def _new(self) -> list[str]:
+        known = {one.instance for one in self.before.booting}
+        found = [one.instance for one in self.state().booting if one.instance not in known]
+        self.mine += [one for one in found if one not in self.mine]
+        return found
+
+    def _same(self) -> str:
+        return self._sized(self.size)
+
+    def _sized(self, size: int) -> str:
+        now = self.state().desired
+        if now != size:
+            raise Failed(f"its size is {now}, not {size}")
+        return f"size {size}"
+
+    def _until(self, true: Callable[[], bool], why: str) -> None:
+        ends = time.monotonic() + PATIENCE_S
+        while not true():
+            if time.monotonic() > ends:
+                raise Failed(f"after {PATIENCE_S:g} s {why}")
+            time.sleep(LOOK_S)
+
+    @property
+    def _zone(self) -> str:
+        zones = self.deps.policy.pools[self.pool].zones
+        return zones[0] if zones else ""
+
+
+@contextmanager
+def _expected(kind: type[PilotlightError]) -> Iterator[None]:
+    """What has to be raised."""
+    try:
+        yield
+    except kind:
+        return
+    except Retry as error:
+        raise Failed(f"{error}; nothing is proven: try again") from None
+    raise Failed(f"no {kind.__name__} was raised: it was done")
+
+
+def die(cluster: str, pool: str, to: str, zone: str) -> None:
+    """In a process of its own: connect, check, and end before the first byte."""
+    from pilotlight.settings import deployed
+    from pilotlight.wiring import App
+
+    site = App(deployed()).at(cluster)
+    site.deps.pools.grow(pool, int(to), zone, gate=lambda: os._exit(KILLED), token=f"died/{time.time_ns()}")

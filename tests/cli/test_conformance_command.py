@@ -1,0 +1,160 @@
+"""``pilotlight conformance`` over the stand-ins of AWS and Civo."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aws_server import EKS, Aws
+from aws_server import REGION as AWS_REGION
+from aws_server import serving as aws_serving
+from both_ways import served
+from civo_server import CLUSTER, REGION, TOKEN, Civo
+from civo_server import serving as civo_serving
+from small_cloud import pod, world
+from typer.testing import CliRunner
+
+from pilotlight.cli import conformance_run
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput, Failed
+from pilotlight.world.world import World
+
+POLICY = """
+version: 1
+pools:
+  one: {cloud: CLOUD, cluster_pool: CALLED, instance_type: t4.small, max: 4, mode: act}
+  still: {cloud: CLOUD, cluster_pool: four, instance_type: t4.small, mode: advise}
+"""
+CATALOG = """
+name: small
+as_of: 2026-11-01T00:00:00Z
+instance_types:
+  t4.small: {cloud: eks, gpu_model: T4, gpus: 1, cpu: "4", memory: 16Gi,
+             prices: {on-demand: {usd_per_hour: 2, source: a test, date: 2026-11-01}}}
+"""
+AT_ONCE = ["--max-usd", "5", "--pool", "one"]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance_run, "LOOK_S", 0.01)
+    monkeypatch.setattr(conformance_run, "PATIENCE_S", 0.3)
+
+
+@contextmanager
+def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Any]]:
+    """A sandbox at a cloud, and the environment that leads to it."""
+    here = world()
+    called = "one-nodes" if cloud == "aws" else "one-pool-id"
+    (home / "policy.yaml").write_text(
+        POLICY.replace("CALLED", called).replace("CLOUD", "eks" if cloud == "aws" else "civo")
+    )
+    (home / "catalog.yaml").write_text(CATALOG)
+    own = {
+        "PILOTLIGHT_HOME": str(home),
+        "PILOTLIGHT_POLICY": str(home / "policy.yaml"),
+        "PILOTLIGHT_CATALOG": str(home / "catalog.yaml"),
+    }
+    with served(here) as outside:
+        if cloud == "aws":
+            aws = Aws(here)
+            with aws_serving(aws) as environ:
+                yield from _set(monkeypatch, {**own, **environ, "PILOTLIGHT_WORLD": outside.url,
+                                              "PILOTLIGHT_POOLS": f"asg:{AWS_REGION}/{EKS}"}, here, aws)  # fmt: skip
+        else:
+            civo = Civo(here)
+            with civo_serving(civo) as url:
+                yield from _set(monkeypatch, {**own, "CIVO_API_URL": url, "CIVO_TOKEN": TOKEN,
+                                              "PILOTLIGHT_WORLD": outside.url,
+                                              "PILOTLIGHT_POOLS": f"civo:{REGION}/{CLUSTER}"}, here, civo)  # fmt: skip
+
+
+def _set(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], here: World, account: Any
+) -> Iterator[tuple[World, Any]]:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    yield here, account
+
+
+def run(*words: str) -> str:
+    """What is printed; what is wrong is raised."""
+    all_words = ["conformance", *words]
+    done = CliRunner().invoke(build(all_words), all_words)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+
+@pytest.mark.parametrize("cloud", ["aws", "civo"])
+def test_every_promise_is_kept_and_everything_given_back(
+    cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One node, one call, nothing left; the report says each step and is signed by its own hash."""
+    with deployed(cloud, tmp_path, monkeypatch) as (here, account):
+        report = json.loads(run("--cloud", cloud, *AT_ONCE, "--json", "--out", str(tmp_path / "report.json")))
+        assert [result["promise"] for result in report["results"] if not result["kept"]] == []
+        assert len(report["results"]) == 8
+        assert (here.launches, here.nodes, here.fleet.desired["one"]) == (1, {}, 0)
+        assert (report["bought"], report["left"]) == (["n1"], {})
+        assert json.loads((tmp_path / "report.json").read_text()) == report
+        said = report.pop("sha256")
+        assert hashlib.sha256(msgspec.json.encode(report, order="sorted")).hexdigest() == said
+        secrets = (TOKEN, "planted")
+        assert all(secret not in json.dumps(report) for secret in secrets)
+        assert account.calls
+
+
+def test_a_dry_run_says_what_it_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty minutes at $2 an hour; nothing is asked for."""
+    with deployed("aws", tmp_path, monkeypatch) as (here, account):
+        assert "1 node of one (one/t4.small/on-demand) and give it back: $0.67 at most" in run(
+            "--cloud", "aws", *AT_ONCE, "--dry-run"
+        )
+        assert (here.launches, account.changes()) == (0, [])
+
+
+def test_a_promise_that_is_broken_is_told_and_the_sweep_gives_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud that launches two where one was asked for: the run fails, and both go."""
+    with deployed("aws", tmp_path, monkeypatch) as (here, account):
+        honest = account._launch
+        monkeypatch.setattr(account, "_launch", lambda pool, count, zone="": honest(pool, count + 1, zone))
+        with pytest.raises(Failed, match="a promise was not kept"):
+            run("--cloud", "aws", *AT_ONCE)
+        assert (here.launches, here.nodes, here.fleet.desired["one"]) == (2, {}, 0)
+
+
+REFUSED = {
+    "another cloud": (["--cloud", "civo", *AT_ONCE], "name the cloud in both"),
+    "too dear": (["--cloud", "aws", "--pool", "one", "--max-usd", "0.5"], "may cost \\$0.67, over --max-usd 0.5"),
+    "no such pool": (["--cloud", "aws", "--pool", "nope", "--max-usd", "5"], "no pool 'nope'; it has one, still"),
+    "a pool that only advises": (
+        ["--cloud", "aws", "--pool", "still", "--max-usd", "5"],
+        "the mode of still is advise",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, with what to do."""
+    with deployed("aws", tmp_path, monkeypatch) as (_, account), pytest.raises(BadInput, match=why):
+        run(*words)
+    assert account.changes() == []
+
+
+def test_where_a_pod_waits_nothing_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might land on the node that is given back."""
+    with deployed("aws", tmp_path, monkeypatch) as (here, account):
+        here.submit(pod("a"), 60)
+        with pytest.raises(BadInput, match="1 GPU pods wait in the cluster: use a sandbox"):
+            run("--cloud", "aws", *AT_ONCE)
+        assert account.changes() == []
