@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from stage import MINUTE, Stage
 
-from pilotlight.errors import Busy, Unsure
+from pilotlight.errors import BadRequest, Busy, Unsure
 from pilotlight.facts.decisions import Plan, Record, Step
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
@@ -104,6 +104,77 @@ def test_no_pool_is_grown_while_an_earlier_call_may_land() -> None:
     answer = stage.tick()
     assert cloud.sent == ["grow one to 1"]
     assert "may still land" in answer.why
+
+
+def test_a_hand_that_raises_a_pool_is_not_taken_for_a_call_that_may_still_land() -> None:
+    """What a cloud creates by name comes on top of it: nothing more is asked of the pool until that is known."""
+    stage, cloud = on_cloud(made=False)
+    cloud.grows = 1
+    with pytest.raises(Unsure):
+        stage.event(stage.submit("a"))
+    stage.world.launch("one")
+    stage.submit("b")
+    stage.wait(10)
+    answer = stage.tick()
+    assert cloud.sent == ["grow one to 1"]
+    assert "may still land" in answer.why
+    stage.wait(steps.LANDS.total_seconds())
+    stage.tick()
+    assert cloud.sent == ["grow one to 1", "grow one to 2"]
+
+
+class Raised(WorldPools):
+    """A cloud where a person raises each pool just before our call."""
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = ""):  # type: ignore[no-untyped-def]
+        """It is that large already."""
+        self._world.launch(pool)
+        return super().grow(pool, to, zone, gate=gate, token=token)
+
+
+def test_a_pool_that_was_raised_meanwhile_is_not_said_to_be_asked() -> None:
+    """Nothing was sent, and nobody is told of a purchase; the node that came serves the pod."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=20)})
+    stage.deps = replace(stage.deps, pools=Raised(stage.world))
+    answer = stage.event(stage.submit("a"))
+    assert answer.did == ("asked pool one for nothing: nothing was sent: its pool was raised that far meanwhile",)
+    assert "buys no one/one/on-demand: nothing was sent" in answer.why
+    stage.minutes(5)
+    assert stage.world.launches == 1
+    assert "uid-a" in stage.world.running
+    assert stage.alerts == []
+    assert not [message for message in stage.outbox.sent if message.topic == "capacity"]
+
+
+class Refusing(Cloud):
+    """A cloud that refuses what is sent again."""
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """The first answer is lost, every other is no."""
+        if self.releases:
+            super().release(pool, instance, gate=gate)
+        gate()
+        self.sent.append(f"release {instance}")
+        raise BadRequest("the pool is being repaired")
+
+
+def test_a_refusal_of_what_is_sent_again_does_not_prolong_the_first_call() -> None:
+    """However often it is looked, the node is open again once the first request can no longer land."""
+    stage, _ = on_cloud(made=False)
+    cloud = Refusing(stage, made=False)
+    stage.deps = replace(stage.deps, pools=cloud)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    (node,) = stage.world.nodes.values()
+    for _ in range(3):
+        assert node.cordoned
+        stage.wait(10)
+        stage.tick()
+    assert "unknown" in states(stage)
+    assert not node.cordoned
 
 
 def test_a_release_whose_answer_is_lost_is_sent_again_to_the_same_node() -> None:

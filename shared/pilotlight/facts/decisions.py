@@ -251,12 +251,13 @@ was never sent, and never will be.
 """
 
 StepCode = Literal[
-    "", "refused", "last-node", "budget", "paused", "taken", "drain", "gone", "failed", "overtaken", "late"
+    "", "refused", "last-node", "budget", "paused", "taken", "drain", "gone", "failed", "overtaken", "late", "there"
 ]
 """Why a step ended without all that it asked for. ``refused`` by the cloud, whose pool ``last-node`` it may be.
 ``budget``: what it costs could not be held. ``paused`` by a person at the last moment. ``taken``: a GPU pod bound to
 the node meanwhile. ``drain``: it could not be emptied. ``gone``: it left by itself. ``failed``: an earlier call did, or
 its own connection. ``overtaken``: another worker took over. ``late``: it was sent, and its answer never came.
+``there``: nothing was sent, for the pool had what was asked for already.
 """
 
 

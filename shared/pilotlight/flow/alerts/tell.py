@@ -34,6 +34,8 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
 
     out: list[Outgoing] = []
     for call, step in record.made:
+        if step.code == "there":
+            continue
         if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
             change = _change(deps, call, step.count, record)
             out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))

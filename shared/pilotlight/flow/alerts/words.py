@@ -14,6 +14,8 @@ def did(record: Record) -> tuple[str, ...]:
 
 def line(step: Step) -> str:
     """One call and what became of it."""
+    if step.code == "there":
+        return f"asked pool {step.pool} for nothing: {step.note}"
     if step.state == "done":
         call = {
             "grow": f"asked pool {step.pool} for {step.count} x {step.target}",
@@ -55,7 +57,7 @@ def _planned(call: Buy | NodeVerdict) -> str:
 
 
 def _became(call: Buy | NodeVerdict, step: Step) -> str:
-    if step.state == "done":
+    if step.state == "done" and step.code != "there":
         return _planned(call)
     verb = f"buys no {step.target}" if step.call == "grow" else f"keeps {step.target}"
     if step.call == "grow" and step.count and step.state in ("denied", "unknown"):

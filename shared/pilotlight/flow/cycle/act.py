@@ -28,6 +28,8 @@ CLOSED_FOR = timedelta(minutes=10)
 
 NOT_CALLED = "not called: an earlier call failed, or the lease was lost"
 
+THERE = "nothing was sent: its pool was raised that far meanwhile"
+
 
 class Taken(Denied):
     """A GPU pod bound to the node meanwhile."""
@@ -90,7 +92,7 @@ class Act:
             self._grow(call, sending)
         else:
             self._release(call, sending)
-        if sending.step.count and sending.step.state in ("done", "denied"):
+        if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
             nodes, limits = sending.step.count, self.deps.policy.limits
             self.memory = turned(self.memory, call, nodes, self.record.at, limits)
 
@@ -122,10 +124,13 @@ class Act:
             if not sending.let_out:
                 ledger.forget_flight(deps.state, key)
             raise
+        self.memory = memory_updates.sized(self.memory, buy.pool, to)
+        if not sending.let_out:
+            sending.end("done", code="there", note=THERE)
+            return
         self.memory, trips = memory_updates.flapped(
             memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )
-        self.memory = memory_updates.sized(self.memory, buy.pool, to)
         self.flapping += [buy.pool] if trips else []
         sending.end("done")
 
@@ -258,7 +263,7 @@ class Act:
     def _keep(self, node: NodeVerdict, sending: Sending, no: PilotlightError) -> None:
         """It stays, open again unless an earlier call for it may still land; what kept it is said."""
         if sending.sent_before:
-            return
+            return sending.refused()
         if isinstance(no, LastNode):
             self.memory = memory_updates.floored(self.memory, node.pool, self.snapshot.now)
             note = f"{no}: {an_hour(node.usd_per_hour)} for as long as it stays"

@@ -133,7 +133,7 @@ def _settle(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) ->
         return
     size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
     came = max(0, min(step.count, step.count - (step.to - size)))
-    if came == step.count:
+    if came == step.count and not steps.may_land(step, snapshot.now):  # A hand may have raised it so far meanwhile.
         sending.end("done", code="late", note="its answer was lost; the cloud shows it")
     elif step.sent_at is None or snapshot.now >= step.sent_at + steps.LATE:
         _shrink_flight(deps, record, step, came)

@@ -51,6 +51,7 @@ class Sending:
         self._deps, self.name = deps, _name(deps, record, step.n)
         self.step, self._version = step, version
         self.let_out = False
+        self._sent_at = step.sent_at
         self.sent_before = step.state == "sent"
         """By another worker, or at another look: it may still land, whatever becomes of it now."""
 
@@ -84,6 +85,11 @@ class Sending:
         count = self.step.count if count is None else count
         self._put(msgspec.structs.replace(self.step, state=state, code=code, note=note, count=count))
         return self.step
+
+    def refused(self) -> None:
+        """What was sent again did not happen: how long the first request may still land is as it was."""
+        if self.step.sent_at != self._sent_at:
+            self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
 
     def _put(self, step: Step) -> None:
         try:
