@@ -235,7 +235,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
 
     ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
-    tells of itself; ``limit`` is None where it was not looked at.
+    tells of itself; ``limit`` is None where it was not looked at. ``watched``: somebody would lift our placement taints
+    in our place.
     """
 
     server: str
@@ -252,6 +253,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Mapping[str, str] = {}
     token: Token | None = None
     limit: Limit | None = None
+    watched: bool = False
 
 
 TOKEN_WARNING_S: Seconds = 7 * 86_400.0

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.decide.checkup.credential import token_check
 from pilotlight.decide.checkup.limits import limit_checks
+from pilotlight.decide.checkup.placement import placement_checks
 from pilotlight.decide.checkup.pool_rules import rule_checks
 from pilotlight.decide.checkup.pools import pool_checks
 from pilotlight.decide.checkup.rivals import rival_checks
@@ -49,6 +50,7 @@ def checkup(
         *rule_checks(policy, clouds or {}),
         *_device_plugin(survey, policy),
         *rival_checks(survey, policy, offered),
+        *placement_checks(survey, policy, offered),
         *_prices(prices, offered),
         *(
             Check(

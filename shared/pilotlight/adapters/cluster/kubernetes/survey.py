@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Source
+from pilotlight.adapters.cluster.kubernetes.doors import watched
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, ListOf, Reads
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
@@ -99,6 +100,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         autoscaler_priorities=look.config(facts.AUTOSCALER_PRIORITIES, "priorities"),
         hidden=look.hidden,
         token=token_of(access.token),
+        watched=policy.placement == "taint" and watched(api, now),
     )
 
 
