@@ -25,6 +25,36 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
 LEFT_OUT = ("cli", "chaos", "replay", "report", "__pycache__")
+OF_COMMANDS = (
+    "adapters/cluster/files.py",
+    "adapters/cluster/kubernetes/accounts.py",
+    "adapters/cluster/kubernetes/admission.py",
+    "adapters/cluster/kubernetes/connecting.py",
+    "adapters/cluster/kubernetes/proving.py",
+    "adapters/cluster/kubernetes/removing.py",
+    "adapters/cluster/kubernetes/survey.py",
+    "codec/whatif.py",
+    "decide/article_score.py",
+    "decide/checkup/cluster.py",
+    "decide/checkup/limits.py",
+    "decide/checkup/marks.py",
+    "decide/checkup/pool_rules.py",
+    "decide/checkup/pools.py",
+    "decide/checkup/rivals.py",
+    "decide/checkup/shop.py",
+    "decide/frontier.py",
+    "decide/money/month.py",
+    "decide/money/own_cost.py",
+    "decide/pool_rows.py",
+    "decide/whatif.py",
+    "doorway/gate.py",
+    "facts/pool_rows.py",
+    "facts/trace.py",
+    "state_schema/registry.py",
+    "world/jobs.py",
+    "world/server.py",
+)
+"""What only commands import, and no function."""
 DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
 CLOUD = ("gcp",)
 NEEDS = {
@@ -88,7 +118,8 @@ def contents(function: Path) -> dict[str, bytes]:
         return files | compiled(files)
     for path in PACKAGE.rglob("*"):
         inside = path.relative_to(PACKAGE)
-        if path.is_file() and not set(inside.parts) & set(LEFT_OUT):
+        ours = set(inside.parts) & set(LEFT_OUT) or inside.as_posix().startswith(OF_COMMANDS)
+        if path.is_file() and not ours:
             files[f"pilotlight/{inside.as_posix()}"] = path.read_bytes()
     files |= {f"pilotlight/_defaults/{name}": (ROOT / name).read_bytes() for name in DEFAULTS}
     return files | compiled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 
 from fleet import free_port
@@ -44,6 +45,16 @@ def test_two_builds_are_the_same_bytes(build: Path, tmp_path: Path) -> None:
     """Nothing of the moment or the machine is in a zip."""
     again = _build(tmp_path)
     assert {p.name: p.read_bytes() for p in again.iterdir()} == {p.name: p.read_bytes() for p in build.iterdir()}
+
+
+def test_no_file_of_a_zip_imports_one_that_was_left_out(build: Path) -> None:
+    """What only commands import may stay out: nothing that is in names it, late imports too."""
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        files = [Path(name).with_suffix("") for name in archive.namelist() if name.endswith(".py")]
+    there = {".".join(file.parts).removesuffix(".__init__") for file in files}
+    graph = grimp.build_graph("pilotlight", cache_dir=None, exclude_type_checking_imports=True)
+    missing = {(one, of) for one in there & graph.modules for of in graph.find_modules_directly_imported_by(one)}
+    assert not {(one, of) for one, of in missing if of not in there}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
