@@ -12,6 +12,8 @@ from pilotlight.decide.checkup.cluster import checkup, strongest
 from pilotlight.decide.checkup.rivals import read_priorities
 from pilotlight.facts.capacity import Mode, Offering, PoolState, Taint
 from pilotlight.facts.checkup import (
+    EVIDENCE,
+    GANGS,
     LOOK,
     SURVEY,
     TAKE,
@@ -56,7 +58,7 @@ NODE = SeenNode(
     taints=(GPU,),
 )
 PLUGIN = SeenSet(namespace="gpu-operator", name="nvidia-device-plugin-daemonset", replicas=1, ready=1)
-ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *SURVEY), True)
+ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY), True)
 WELL = Survey(server="https://api", version="v1.36.0", at=NOW, allowed=ALL, nodes=(NODE,), daemonsets=(PLUGIN,))
 
 
@@ -123,6 +125,11 @@ CASES = [
     pytest.param(
         seen(allowed={r: r.resource != "pods/eviction" for r in ALL}), POLICY, "right", "fault",
         "may not create pods/eviction, which mode act needs", id="a right that the mode needs is missing",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, EVIDENCE[1]: False}), POLICY, "right-evidence", "warning",
+        "may not get coordination.k8s.io/leases cluster-autoscaler: an autoscaler at work is not seen",
+        id="what tells of an autoscaler cannot be read",
     ),
     pytest.param(
         seen(allowed={**ALL, TOO_MUCH[0]: True}), POLICY, "right-too-many", "warning",
@@ -336,5 +343,5 @@ def test_priorities_are_read_as_the_expander_writes_them() -> None:
 
 def test_no_right_is_asked_twice() -> None:
     """The rights by purpose do not overlap."""
-    rights: list[Right] = [*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH]
+    rights: list[Right] = [*LOOK, *TELL, *TAKE, *GANGS, *EVIDENCE, *SURVEY, *TOO_MUCH]
     assert len(set(rights)) == len(rights)

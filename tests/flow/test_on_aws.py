@@ -160,3 +160,15 @@ def test_a_group_that_terminates_a_node_waits_until_its_work_is_saved() -> None:
         assert calls[:3] == ["LaunchInstances", "LaunchInstances", "CompleteLifecycleAction"]
         assert list(stage.world.nodes) == ["n2"]
         assert "TerminateInstanceInAutoScalingGroup" not in calls
+
+
+def test_an_instance_that_never_becomes_a_node_is_told_and_given_back() -> None:
+    """Paid for and no help: past the deadline that very instance ends, and the pod gets its node from another pool."""
+    with on_aws(faults=Faults(boot_s=7200.0)) as (stage, aws):
+        stage.event(stage.submit("a", run_s=600, workload_class="batch"))
+        stage.minutes(16)
+        ended = [asked["InstanceId"] for name, asked in aws.changes() if name.startswith("Terminate")]
+        assert ended[:1] == ["n1"]
+        (told,) = [alert.why for alert in stage.alerts if alert.kind == "capacity-release"]
+        assert told.startswith("no ready GPU 16 min after the request")
+        assert stage.nodes("eight") == 1

@@ -11,7 +11,7 @@ import typer
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering, PoolState
-from pilotlight.facts.checkup import LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, SeenMark, Survey
+from pilotlight.facts.checkup import EVIDENCE, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Check, SeenMark, Survey
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -120,7 +120,7 @@ def look(site: "App", now: datetime) -> Survey:
 
     source = source_of(site.settings.api, site.settings.environ)
     api = Api(source)
-    seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *SURVEY, *TOO_MUCH), now)
+    seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY, *TOO_MUCH), now)
     return msgspec.structs.replace(seen, limit=limit_of(source, api, listed(site.policy)))
 
 

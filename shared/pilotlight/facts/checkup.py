@@ -95,10 +95,7 @@ SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="deployments", group="apps"),
     Right(verb="list", resource="nodepools", group="karpenter.sh"),
     Right(verb="list", resource="scaledobjects", group="keda.sh"),
-    *(
-        Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=name)
-        for name in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES)
-    ),
+    Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_PRIORITIES),
     *(
         Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=LIMIT)
         for what in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")

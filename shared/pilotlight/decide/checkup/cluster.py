@@ -10,6 +10,7 @@ from pilotlight.decide.checkup.pools import pool_checks
 from pilotlight.decide.checkup.rivals import rival_checks
 from pilotlight.facts.capacity import Mode, Offering, PoolState
 from pilotlight.facts.checkup import (
+    EVIDENCE,
     TOO_MUCH,
     Check,
     Right,
@@ -84,6 +85,15 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
         )
     if not missing:
         yield _good("right", "rights", f"may do all that mode {most} needs: {len(wanted)} rights asked one by one")
+    blind = [right for right in EVIDENCE if survey.allowed.get(right) is False]
+    if blind and most in ("scale-up", "act"):
+        yield Check(
+            code="right-evidence",
+            subject="rights",
+            verdict="warning",
+            what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
+            fix="apply infra/kubernetes/rbac/observe.yaml",
+        )
     over: list[Right] = [right for right in TOO_MUCH if survey.allowed.get(right)]
     if over:
         yield Check(
