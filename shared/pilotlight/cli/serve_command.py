@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.cli import local_topics, schedule
+from pilotlight.cli import local_topics, own_pages, schedule
 from pilotlight.cli.while_stdin import end_with_stdin
 from pilotlight.decide.access import loopback
 from pilotlight.doorway import RECEIVES, gate, web
@@ -147,7 +147,7 @@ def site(app: App) -> "WSGIApplication":
     }
     if not (app.settings.api or app.settings.clusters):
         paths["/world/pods"] = _world_pods(app)
-
+    paths |= own_pages.pages(app)
     return gate.guarded(paths, app.settings.callers)
 
 

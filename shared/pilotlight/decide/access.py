@@ -57,6 +57,8 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
     fitting = _taking(rows, path, knock.method)
     if isinstance(fitting, Refusal):
         return fitting
+    if all(not row.rights for row in fitting):
+        return Entry(path)
     refusal = _known(knock, callers, now_s, name, secret, fitting) if callers else stranger(knock)
     return refusal or Entry(path, knock.dry)
 

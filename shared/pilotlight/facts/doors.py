@@ -14,7 +14,8 @@ Where = Literal["function", "serve", "world"]
 
 
 class Door(NamedTuple):
-    """One path and method. Any of ``rights`` opens it; without any it is the cloud's authentication that does."""
+    """One path and method. Any of ``rights`` opens it; without any it is the cloud's
+    authentication that does, and at ``serve`` anybody: what only says that it is there."""
 
     where: Where
     path: str
@@ -50,6 +51,9 @@ DOORS: tuple[Door, ...] = (
         Door("serve", f"/{name}{DRY}", "POST", ("send", "read"), "what it would do; nothing changes")
         for name in FUNCTIONS
     ),
+    Door("serve", "/healthz", "GET", (), "whether the process answers"),
+    Door("serve", "/readyz", "GET", (), "whether settings are read and the state answers"),
+    Door("serve", "/metrics", "GET", ("read",), "its own figures, for Prometheus"),
     Door("serve", IN, "POST", ("send",), "the same, from a source that cannot set headers"),
     Door("serve", "/world/pods", "POST", ("operate",), "create a pod in serve's own world; not beside a real cluster"),
     Door("world", "/cluster/{method}", "POST", ("operate",), "the cluster's port"),

@@ -1,0 +1,64 @@
+"""What ``serve`` tells of itself: ``/healthz``, ``/readyz`` and ``/metrics``."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pilotlight.doorway import gate
+from pilotlight.errors import PilotlightError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from pilotlight.facts.figures import Sample
+    from pilotlight.wiring import App
+
+Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
+
+
+def pages(app: "App") -> "dict[str, WSGIApplication]":
+    """The pages by their paths."""
+    return {path: _page(app, tell) for path, tell in _PAGES.items()}
+
+
+def _page(app: "App", tell: Tell) -> "WSGIApplication":
+    def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        try:
+            return tell(app, environ, start)
+        except PilotlightError as error:
+            return gate.answer(start, 503, {"error": str(error)})
+
+    return answer
+
+
+def _healthy(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    """This process answers; nothing is asked of anybody else, so that their faults restart nothing."""
+    return gate.answer(start, 200, {"ok": True})
+
+
+def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    """Policy and settings are read, and the state answers."""
+    for cluster in app.clusters:
+        _ = app.at(cluster).deps.now()
+    return gate.answer(start, 200, {"ok": True, "clusters": list(app.clusters)})
+
+
+def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    try:
+        from pilotlight.report.openmetrics import page
+
+        body, kind = page(_samples(app), environ.get("HTTP_ACCEPT", ""))
+    except ImportError:
+        return gate.answer(start, 503, {"error": "needs prometheus-client; run pip install 'pilotlight[cli]'"})
+    start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def _samples(app: "App") -> "Iterator[Sample]":
+    from pilotlight.flow import figures
+
+    for cluster in app.clusters:
+        yield from figures.of_cluster(app.at(cluster).deps)
+    yield from figures.of_alerts(app.alerts)
+
+
+_PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready, "/metrics": _metrics}

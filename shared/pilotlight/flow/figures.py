@@ -1,0 +1,101 @@
+"""Pilotlight's own figures of one cluster, out of the state: nothing is asked of cluster or cloud, or written."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.budget import Spent
+from pilotlight.facts.figures import Sample
+from pilotlight.flow.billing import meter
+from pilotlight.flow.billing.tick import standing
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import State
+from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.billing import METERED
+from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.cluster import PAUSE
+from pilotlight.state_schema.decisions import IN_FLIGHT, OPEN
+from pilotlight.state_schema.interruptions import RESCUE
+from pilotlight.state_schema.marks import SILENT
+from pilotlight.state_schema.table import Table
+from pilotlight.units import clock_seconds
+
+COUNTED: Mapping[str, Table[Any]] = {
+    "pilotlight_holds_open": HOLD,
+    "pilotlight_purchases_in_flight": IN_FLIGHT,
+    "pilotlight_decisions_open": OPEN,
+    "pilotlight_interruptions_open": RESCUE,
+}
+"""Figures that are how many records there are."""
+
+
+def of_cluster(deps: Deps) -> Iterator[Sample]:
+    """The figures of one cluster. Raises ``Retry`` kinds where the store does not answer."""
+    now, name = deps.now(), deps.name
+    for spent in standing(deps, now):
+        if spent.meter.measure == "usd":
+            yield from _budget(name, spent)
+    yield from _metered(deps, now)
+    for family, table in COUNTED.items():
+        yield Sample(family, (name,), sum(1 for _ in table.scan(deps.state, f"{name}/")))
+    for pause in PAUSE.scan(deps.state, f"{name}/"):
+        yield Sample("pilotlight_paused", (name, pause.name.removeprefix(f"{name}/")), 1)
+    yield from _since(deps, now)
+    yield from _prices(deps, now)
+
+
+def of_alerts(state: State) -> Iterator[Sample]:
+    """The figures of alerts on their way, of every cluster."""
+    waiting = Counter(entry.value.channel for entry in WAITING.scan(state))
+    gave_up = Counter(entry.value.channel for entry in PROOF.scan(state) if entry.value.status == "gave up")
+    for family, counts in (("pilotlight_alerts_waiting", waiting), ("pilotlight_alerts_given_up", gave_up)):
+        yield from (Sample(family, (channel,), number) for channel, number in counts.items())
+
+
+def _budget(cluster: str, spent: Spent) -> Iterable[Sample]:
+    labels, limit = (cluster, spent.meter.budget.name), spent.meter.limit
+    told = {
+        "limit": limit,
+        "spent": spent.total,
+        "held": spent.held,
+        "left": limit - max(spent.held, spent.total),
+        "forecast": spent.forecast.likely,
+    }
+    return [Sample(f"pilotlight_budget_{what}_usd", labels, float(usd)) for what, usd in told.items()]
+
+
+def _metered(deps: Deps, now: datetime) -> Iterator[Sample]:
+    sums: dict[tuple[str, str], Decimal] = {}
+    for day in meter.days(deps.state, deps.name, now.date(), now.date()):
+        for line in day.lines:
+            whose = (line.pool, line.team or line.kind)
+            sums[whose] = sums.get(whose, Decimal(0)) + line.usd
+    for (pool, team), usd in sums.items():
+        yield Sample("pilotlight_metered_today_usd", (deps.name, pool, team), float(usd))
+
+
+def _since(deps: Deps, now: datetime) -> Iterator[Sample]:
+    silent = SILENT.get(deps.state, deps.name)
+    for_s = max(0.0, clock_seconds(now) - float(silent.value.note)) if silent else 0.0
+    yield Sample("pilotlight_silent_seconds", (deps.name,), for_s)
+    counted = METERED.get(deps.state, deps.name)
+    if counted is not None and counted.value.seen is not None:
+        yield Sample("pilotlight_counted_timestamp_seconds", (deps.name,), clock_seconds(counted.value.seen))
+    try:
+        token = deps.credential()
+    except PilotlightError:
+        token = None
+    if token is not None and token.ends is not None:
+        yield Sample("pilotlight_credential_ends_timestamp_seconds", (deps.name,), clock_seconds(token.ends))
+
+
+def _prices(deps: Deps, now: datetime) -> Iterator[Sample]:
+    for pool in sorted({offering.pool for offering in deps.offerings}):
+        own = [offering for offering in deps.offerings if offering.pool == pool]
+        yield Sample("pilotlight_price_usd_per_hour", (deps.name, pool), float(max(one.usd_per_hour for one in own)))
+        dated = [one.priced_at for one in own if one.priced_at is not None]
+        if dated:
+            yield Sample("pilotlight_price_age_seconds", (deps.name, pool), (now - min(dated)).total_seconds())

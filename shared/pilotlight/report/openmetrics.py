@@ -1,0 +1,37 @@
+"""Figures as the page that Prometheus reads: OpenMetrics, or its older text where that is asked for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pilotlight.facts.figures import FAMILIES, Family, Sample
+
+
+class Page:
+    """What prometheus_client asks for figures: each family once, in its order."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+
+    def collect(self) -> Iterator[Any]:
+        """The families that have a value."""
+        for family in FAMILIES:
+            own = [sample for sample in self._samples if sample.family == family.name]
+            if own:
+                yield _gauge(family, own)
+
+
+def page(samples: Iterable[Sample], accepts: str) -> tuple[bytes, str]:
+    """The body and its content type, for an Accept header."""
+    from prometheus_client.exposition import choose_encoder
+
+    encode, kind = choose_encoder(accepts)
+    return encode(Page(list(samples))), kind
+
+
+def _gauge(family: Family, samples: Iterable[Sample]) -> Any:
+    from prometheus_client.core import GaugeMetricFamily
+
+    made = GaugeMetricFamily(family.name, family.what, labels=family.labels)
+    for sample in samples:
+        made.add_metric(sample.labels, sample.value)
+    return made
