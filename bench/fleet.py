@@ -105,6 +105,15 @@ class Fleet(NamedTuple):
         time.sleep(dice.uniform(0, 0.2))
         os.kill(dice.choice(self.workers()), signal.SIGKILL)
 
+    def freeze_one(self, dice: Random, seconds: float) -> None:
+        """SIGSTOP a worker at some moment of the next 0.2 s, and let it go on after so long."""
+        until(lambda: len(self.workers()) == self.size)
+        time.sleep(dice.uniform(0, 0.2))
+        worker = dice.choice(self.workers())
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(worker, signal.SIGCONT)
+
     def workers(self) -> list[int]:
         """The process ids of serve's workers."""
         return children(self.serve.pid)
