@@ -47,6 +47,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--against", nargs="*", default=list(RIVALS))
     parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="affinity")
     parser.add_argument("--boot-seconds", type=float, default=None)
+    parser.add_argument("--standby-boot-seconds", type=float, default=None)
     parser.add_argument("--detect-seconds", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--json", action="store_true")
@@ -57,7 +58,12 @@ def swept(options: argparse.Namespace, logs: Path) -> Sweep:
     """All runs, with a bar of those that are done."""
     jobs, catalog = read_trace(options.trace), load_catalog(None)
     values = [Decimal(text) for text in options.values.split(",")]
-    scenario = Scenario(placement=options.placement, boot_s=options.boot_seconds, detect_s=options.detect_seconds)
+    scenario = Scenario(
+        placement=options.placement,
+        boot_s=options.boot_seconds,
+        standby_boot_s=options.standby_boot_seconds,
+        detect_s=options.detect_seconds,
+    )
     with counted(len(values) + len(options.against)) as on_done:
         return sweep(
             values,

@@ -5,7 +5,7 @@ Errors are those of ``errors.py``: ``Retry`` kinds when asking again can help, `
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
@@ -118,6 +118,18 @@ class Pools(Protocol):
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Give one named instance back and lower the desired size by one. Gone already is no error."""
+        ...
+
+
+@runtime_checkable
+class StandbyPools(Pools, Protocol):
+    """A cloud whose nodes can be stopped: ``describe`` says of which pools, and ``grow`` starts stopped ones first."""
+
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Stop one named instance and lower the desired size by one: it stands by, and ``release`` gives it back.
+
+        Gone or stopped already is no error. Calls ``gate`` as ``release`` does.
+        """
         ...
 
 

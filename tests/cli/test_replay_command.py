@@ -71,6 +71,8 @@ def test_a_run_that_leaves_a_job_fails_and_says_why(trace: str, tmp_path: Path) 
         pytest.param("--boot-seconds", "inf", id="a boot without end"),
         pytest.param("--boot-seconds", "nan", id="a boot of NaN"),
         pytest.param("--boot-seconds", "-1", id="a boot back in time"),
+        pytest.param("--standby-boot-seconds", "nan", id="a start of NaN"),
+        pytest.param("--standby-usd-per-hour", "-1", id="a disk that pays"),
         pytest.param("--detect-seconds", "1e300", id="a detection after the end of time"),
         pytest.param("--notice-seconds", "inf", id="a notice without end"),
         pytest.param("--shortage", "1", id="no stock ever, so no end"),

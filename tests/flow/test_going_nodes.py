@@ -24,7 +24,7 @@ class Slow(WorldPools):
         super().__init__(stage.world)
         self.stage, self.asked, self.going, self.lost = stage, list[str](), set[str](), 0
 
-    def stop(self) -> None:
+    def turn_off(self) -> None:
         """The machines are off now."""
         for node in self.going:
             super().release(self.stage.world.nodes[node].pool, node)
@@ -93,7 +93,7 @@ def test_a_node_that_was_given_back_is_not_opened_while_it_is_still_seen() -> No
     stage.tick()
     stage.minutes(2)
     assert (node in open_nodes(stage), stage.world.launches) == (False, 2)
-    cloud.stop()
+    cloud.turn_off()
     stage.minutes(6)
     assert late.uid in stage.world.running
     assert (stage.world.launches, list(marks.every(stage.deps))) == (2, [])

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from log_audit import Books
 
+import judge
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.catalog import Catalog
@@ -21,7 +22,7 @@ from pilotlight.replay.peers.run import run_peer
 from pilotlight.replay.run import Run, Scenario, run
 from pilotlight.replay.stats import read_stats
 from pilotlight.replay.synth import synthesise
-from pilotlight.replay.trace import read_trace, window
+from pilotlight.replay.trace import read_trace, window, write_trace
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "policy.yaml"
@@ -232,6 +233,26 @@ def test_a_job_is_narrowed_to_a_type_that_the_policy_has(catalog: Catalog) -> No
     """Where the cheapest type has no pool, the cheapest of those that have one is meant."""
     policy = with_pools(v100=PoolPolicy(instance_type="p3.2xlarge"))
     assert replayed([job(1, 0, models=("T4", "V100"))], catalog, policy=policy).outcome.result.finished
+
+
+@pytest.mark.parametrize("placement", ["affinity", "taint"])
+def test_nodes_that_stand_by_are_judged_from_the_log(
+    placement: Any, day: tuple[Job, ...], catalog: Catalog, tmp_path: Path
+) -> None:
+    """Stopped nodes shorten waits and cost no more; a stranger's books of the log agree to the cent."""
+    path = tmp_path / "day.csv"
+    write_trace(day, path)
+    log: list[dict[str, Any]] = []
+    without = replayed(day, catalog, Scenario(placement=placement)).outcome.result
+    stopping = replayed(day, catalog, Scenario(placement=placement, standby_boot_s=60), log=log).outcome.result
+    books = judge.Books(judge.read_jobs(path), judge.read_types(ROOT / "data" / "catalogs" / "replay.yaml")).read(log)
+    assert books.wrong == []
+    assert books.usd == pytest.approx(float(stopping.cost_usd), abs=1e-3)
+    assert books.standby_usd == pytest.approx(float(stopping.standby_usd), abs=1e-6)
+    assert (books.wakes, books.launches) == (stopping.wakes, stopping.launches)
+    assert books.mean_wait_s == pytest.approx(stopping.wait_s.mean)
+    assert stopping.wakes > 0
+    assert stopping.wait_s.mean < without.wait_s.mean
 
 
 def test_the_run_ends_a_day_after_the_last_job(catalog: Catalog) -> None:

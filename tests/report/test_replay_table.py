@@ -30,6 +30,8 @@ def test_json_has_the_documented_shape_with_plain_numbers(result: Maker) -> None
         "delay_s": {"mean": 95.0, "p95": 190.0},
         "launches": 7,
         "terminations": 7,
+        "wakes": 0,
+        "standby_usd": 0.0,
         "interruptions": 0,
         "lost_gpu_hours": 0.0,
         "bound_usd": {"fluid": 80.5, "integral": 100.0},

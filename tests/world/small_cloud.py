@@ -36,7 +36,7 @@ SPOT = tuple(WorldPool(name=name, instance_type=name, capacity_type="spot") for 
 def world(pools: tuple[WorldPool, ...] = POOLS, **options: Any) -> World:
     """A world of the small cloud; ``faults`` as a mapping or none."""
     faults = Faults(**options.pop("faults", {}))
-    return World(CATALOG, pools, faults=faults, **options)
+    return World(options.pop("catalog", CATALOG), pools, faults=faults, **options)
 
 
 def pod(name: str, gpus: int = 1, milli: int = 1000, on: str = "", **traits: Any) -> PodDemand:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,8 @@ from pilotlight.settings import default_file, read
 
 MOST_S = 7 * DAY
 """The longest boot, detection or notice: more is a slip of the pen."""
+MOST_USD = 1000.0
+"""Dollars an hour of one disk: more is a slip of the pen."""
 MOST_SHORTAGE = 0.95
 """With less stock than this a replay hardly ends; with none, never."""
 SAMPLE_S = 600.0
@@ -78,6 +81,13 @@ def replay(
     boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
     ] = None,
+    standby_boot_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is ever stopped."),
+    ] = None,
+    standby_usd_per_hour: Annotated[
+        float, typer.Option(min=0, max=MOST_USD, help="What a stopped node's disk costs.")
+    ] = 0.011,
     detect_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="From a pod's wait to its event.")] = 10.0,
     notice_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="Notice before a spot node is taken.")] = 0.0,
     shortage: Annotated[
@@ -100,6 +110,8 @@ def replay(
         capacity_type=capacity_type.value,
         placement=placement.value,
         boot_s=boot_seconds,
+        standby_boot_s=standby_boot_seconds,
+        standby_usd_per_hour=Decimal(str(standby_usd_per_hour)),
         detect_s=detect_seconds,
         notice_s=notice_seconds,
         shortage=shortage,

@@ -116,3 +116,8 @@ def _type_problems(offered: InstanceType) -> Iterator[str]:
             yield f"{key}: must be 0 or more, and at most {MOST:,}"
     if not (offered.extra_usd_per_hour.is_finite() and offered.extra_usd_per_hour >= 0):
         yield "extra_usd_per_hour: must be 0 or more dollars"
+    if offered.wake_s is not None and not 0 <= offered.wake_s <= MOST:
+        yield f"wake_s: must be 0 or more, and at most {MOST:,}"
+    disk = offered.standby_usd_per_hour
+    if disk is not None and not (disk.is_finite() and disk >= 0):
+        yield "standby_usd_per_hour: must be 0 or more dollars"

@@ -98,7 +98,7 @@ class OfInstance(_Wire, frozen=True, kw_only=True):
 
 
 class Release(_Wire, frozen=True, kw_only=True):
-    """One named instance of a pool, to be given back."""
+    """One named instance of a pool, to be given back or stopped."""
 
     pool: str
     instance: str
@@ -120,6 +120,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "pools/instance": OfInstance,
     "pools/grow": Grow,
     "pools/release": Release,
+    "pools/stop": Release,
 }
 """``port/method`` and what it takes; it gives what the port's method returns."""
 

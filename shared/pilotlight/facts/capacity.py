@@ -41,6 +41,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     that pool's DaemonSets already taken off. ``resource`` is what pods ask for to get a whole GPU of it,
     ``whole_gpus`` how many they may have so: None is all of ``gpus``. ``slices`` are parts of GPUs a node of it offers
     (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
+    ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
     ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
     read; None for the policy's own figure.
     """
@@ -64,6 +65,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     interruptions_per_hour: float = 0.0
     on_demand_usd_per_hour: UsdPerHour | None = None
+    wake_s: Seconds | None = None
+    standby_usd_per_hour: UsdPerHour | None = None
     priced_at: datetime | None = None
 
     @property
@@ -193,14 +196,17 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
 
     ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
-    size. ``refusal`` is why it is smaller than its desired size, where the cloud's last launch failed. ``rules`` are
-    None where the cloud tells none.
+    size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
+    were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
+    cloud's last launch failed. ``rules`` are None where the cloud tells none.
     """
 
     name: str
     desired: int
     booting: tuple[Booting, ...] = ()
     standby: int = 0
+    stops: bool = False
+    stopped: tuple[str, ...] = ()
     refusal: LateRefusal | None = None
     rules: PoolRules | None = None
 

@@ -29,6 +29,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``gpu_memory_gib`` is that of one device. ``gpu_product`` is the label NVIDIA's feature discovery sets.
     ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
     ``resource`` is what pods ask for to get one of its GPUs, as "amd.com/gpu"; empty goes by the model.
+    ``wake_s`` is how long a stopped one takes to start, and ``standby_usd_per_hour`` what it costs meanwhile: one
+    without both is never stopped.
     ``arch`` is its nodes' label kubernetes.io/arch.
     """
 
@@ -48,6 +50,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     increment_s: Seconds = 1
     boot_s: Seconds = 180
     extra_usd_per_hour: Decimal = Decimal(0)
+    wake_s: Seconds | None = None
+    standby_usd_per_hour: Decimal | None = None
     interruptions_per_hour: float = 0.0
 
     @property

@@ -147,6 +147,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
     ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over.
+    ``stop``: a node that is released is stopped and stands by, not given back.
     ``flight`` names the entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
     ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
     together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
@@ -164,6 +165,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     learned: bool = False
     failed: bool = False
+    stop: bool = False
     registered: bool = True
     frozen: bool = False
     forced: bool = False

@@ -77,12 +77,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
-    was last lit for. ``in_flight`` still boots; ``came`` is ready and its pods are not bound yet: nothing more is
-    bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are pools whose cloud keeps
-    their last node, and until when that is believed. ``believing``: there are pods that should fit where they are not
-    bound. ``rests`` are nodes that a person opened while they were given back, and until when they stay.
-    ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it, ``strays``
-    says by pool when a pod was last seen that may run there and belongs elsewhere.
+    was last lit for. ``started`` holds, for pools whose nodes can be stopped, when the first, the second ... node at
+    once was last started, in seconds from the epoch. ``in_flight`` still boots; ``came`` is ready and its pods are not
+    bound yet: nothing more is bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are
+    pools whose cloud keeps their last node, and until when that is believed. ``believing``: there are pods that should
+    fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
+    they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
+    ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -93,6 +94,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_buy: dict[str, datetime] = {}
     pool_class: dict[str, WorkloadClass] = {}
     hits: dict[str, Hits] = {}
+    started: dict[str, tuple[Seconds, ...]] = {}
     sizes: dict[str, int] = {}
     turns: tuple[Turn, ...] = ()
     flaps: dict[str, Flaps] = {}

@@ -59,7 +59,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     ``daemonsets`` is what its DaemonSets take from every node, as Kubernetes quantities.
     ``handled_by`` is who answers interruption notices of its nodes; ``relaunches``: its group starts a node by itself
     in the place of one that the cloud took. ``atomic``: the cloud grants a request for several nodes whole or refuses
-    it whole, so that no part of a gang ever has to be given back.
+    it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
+    are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves.
     """
 
     cloud: Cloud = "world"
@@ -79,6 +80,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     handled_by: HandledBy = "pilotlight"
     relaunches: bool = False
     atomic: bool = False
+    standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):

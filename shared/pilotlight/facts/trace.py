@@ -70,7 +70,8 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy did with one trace. ``unfinished`` are the jobs that it left, the most frequent reason first."""
+    """What one policy did with one trace. ``wakes`` are starts of stopped nodes, whose disks' ``standby_usd`` are part
+    of the dollars. ``unfinished`` are the jobs that it left, the most frequent reason first."""
 
     policy: str
     trace: str
@@ -86,6 +87,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interruptions: int
     lost_gpu_hours: float
     bound_usd: Bounds
+    wakes: int = 0
+    standby_usd: Decimal = Decimal(0)
     unfinished: tuple[Unfinished, ...] = ()
 
     @property

@@ -52,6 +52,8 @@ def result_of(
         interruptions=world.interruptions,
         lost_gpu_hours=world.lost_gpu_seconds / HOUR,
         bound_usd=bound,
+        wakes=world.wakes,
+        standby_usd=world.standby_cost(),
         unfinished=_unfinished(world, jobs, why),
     )
 

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +45,8 @@ class Scenario:
     capacity_type: CapacityType = "on-demand"
     placement: Placement = "taint"
     boot_s: Seconds | None = None
+    standby_boot_s: Seconds | None = None
+    standby_usd_per_hour: Decimal = Decimal("0.011")
     detect_s: Seconds = 10.0
     notice_s: Seconds = 0.0
     shortage: float = 0.0
@@ -95,7 +98,7 @@ def run(
     on_progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Replay a trace under a policy. Deterministic by the scenario's seed."""
-    catalog = _booting(catalog, scenario.boot_s)
+    catalog = _booting(catalog, scenario)
     policy = policy_for(policy, catalog, scenario)
     pools = [
         WorldPool(
@@ -144,10 +147,13 @@ def run(
     )
 
 
-def _booting(catalog: Catalog, boot_s: Seconds | None) -> Catalog:
-    if boot_s is None:
-        return catalog
-    types = {n: msgspec.structs.replace(t, boot_s=boot_s) for n, t in catalog.instance_types.items()}
+def _booting(catalog: Catalog, scenario: Scenario) -> Catalog:
+    """The catalogue with the scenario's boot, and with its standby in the place of the catalogue's own."""
+    disk = None if scenario.standby_boot_s is None else scenario.standby_usd_per_hour
+    changes: dict[str, object] = {"wake_s": scenario.standby_boot_s, "standby_usd_per_hour": disk}
+    if scenario.boot_s is not None:
+        changes["boot_s"] = scenario.boot_s
+    types = {n: msgspec.structs.replace(t, **changes) for n, t in catalog.instance_types.items()}
     return msgspec.structs.replace(catalog, instance_types=types)
 
 

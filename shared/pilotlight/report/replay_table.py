@@ -35,6 +35,8 @@ def as_json(result: Result) -> dict[str, object]:
         "delay_s": _spread(result.delay_s, "mean", "p95"),
         "launches": result.launches,
         "terminations": result.terminations,
+        "wakes": result.wakes,
+        "standby_usd": _dollars(result.standby_usd),
         "interruptions": result.interruptions,
         "lost_gpu_hours": _rounded(result.lost_gpu_hours),
         "bound_usd": bounds,
@@ -84,6 +86,8 @@ def columns_for(results: Sequence[Result]) -> list[Column]:
         ("P99 wait", lambda r: wait(r.wait_s.p99)),
         ("launches", lambda r: f"{r.launches:,}"),
     ]
+    if any(r.wakes for r in results):
+        columns.append(("wakes", lambda r: f"{r.wakes:,}"))
     if any(r.interruptions for r in results):
         columns.append(("interruptions", lambda r: f"{r.interruptions:,}"))
     if not all(r.finished for r in results):

@@ -25,24 +25,45 @@ class Ledger:
     def __init__(self) -> None:
         self._micros: dict[UsdPerHour, int] = {}
         self._gpu_micros = 0
+        self._disk_micros: dict[UsdPerHour, int] = {}
 
     def close(self, node: WorldNode, now_s: Seconds) -> None:
         """Settle a node that ends now."""
         _add(self._micros, node, now_s)
         self._gpu_micros += node.gpus * billed_micros(node.machine, now_s - node.launched_s)
 
+    def stood(self, node: WorldNode, now_s: Seconds) -> None:
+        """Settle the disk of a node that stands by until now."""
+        _stand(self._disk_micros, node, now_s)
+
     def cost(self, live: Iterable[WorldNode], now_s: Seconds) -> Usd:
-        """Dollars for all ended nodes, and for the live ones up to now."""
+        """Dollars for all ended nodes, and for the live ones up to now; without disks of stopped ones."""
         micros = dict(self._micros)
         for node in live:
             _add(micros, node, now_s)
-        total = sum((price * spent for price, spent in micros.items()), Decimal(0))
-        return total / Decimal(int(HOUR) * _MICRO)
+        return _dollars(micros)
+
+    def standby_cost(self, standing: Iterable[WorldNode], now_s: Seconds) -> Usd:
+        """Dollars for the disks of nodes that stood by, and of those that do up to now."""
+        micros = dict(self._disk_micros)
+        for node in standing:
+            _stand(micros, node, now_s)
+        return _dollars(micros)
 
     def gpu_seconds(self, live: Iterable[WorldNode], now_s: Seconds) -> float:
         """GPU-seconds paid for, up to now."""
         running = sum(node.gpus * billed_micros(node.machine, now_s - node.launched_s) for node in live)
         return (self._gpu_micros + running) / _MICRO
+
+
+def _dollars(micros: dict[UsdPerHour, int]) -> Usd:
+    total = sum((price * spent for price, spent in micros.items()), Decimal(0))
+    return total / Decimal(int(HOUR) * _MICRO)
+
+
+def _stand(micros: dict[UsdPerHour, int], node: WorldNode, now_s: Seconds) -> None:
+    price = node.machine.standby_price
+    micros[price] = micros.get(price, 0) + round((now_s - node.stopped_s) * _MICRO)
 
 
 def _add(micros: dict[UsdPerHour, int], node: WorldNode, now_s: Seconds) -> None:

@@ -10,16 +10,21 @@ from pilotlight.world.faults import Faults
 from pilotlight.world.machines import Machine, WorldPool
 from pilotlight.world.nodes import WorldNode
 
+STOPS_S = 60.0
+"""A node that is stopped can be started again after so long."""
+
 
 class Fleet:
-    """Live nodes by id, in the order of their launch, and each pool's ``desired`` size."""
+    """Live nodes by id, in the order of their launch, each pool's ``desired`` size, and the nodes ``standing`` by."""
 
     def __init__(self, catalog: Catalog, pools: Sequence[WorldPool], faults: Faults, seed: int) -> None:
         self.pools = {p.name: p for p in pools}
         self.nodes: dict[str, WorldNode] = {}
+        self.standing: dict[str, WorldNode] = {}
         self.desired: dict[str, int] = dict.fromkeys(self.pools, 0)
         self.launches = 0
         self.terminations = 0
+        self.wakes = 0
         self.gpus_paid = 0
         self._catalog = catalog
         self.faults = faults
@@ -53,6 +58,39 @@ class Fleet:
         self.gpus_paid -= node.gpus
         self._ledger.close(node, now_s)
 
+    def stop(self, node: WorldNode, now_s: Seconds) -> None:
+        """Stop a node: unpaid from now on, but for its disk."""
+        del self.nodes[node.id]
+        self.gpus_paid -= node.gpus
+        self._ledger.close(node, now_s)
+        node.stopped_s = now_s
+        self.standing[node.id] = node
+
+    def able(self, machine: Machine, now_s: Seconds) -> list[WorldNode]:
+        """The stopped nodes of a machine that can be started by now, the last that was stopped first."""
+        alike = [n for n in self.standing.values() if n.machine.key == machine.key and n.stopped_s + STOPS_S <= now_s]
+        return sorted(alike, key=lambda n: (-n.stopped_s, n.seq))
+
+    def wake(self, stopped: WorldNode, now_s: Seconds) -> WorldNode:
+        """Start a stopped node: it boots again, paid from now on. Raises ``NoCapacity`` or ``QuotaExceeded``."""
+        machine = stopped.machine
+        self.admit(machine, now_s)
+        self.wakes += 1
+        self.forget(stopped, now_s)
+        node = WorldNode(stopped.seq, machine, now_s, now_s + (machine.wake_s or 0.0) + self.faults.gpu_lag_s)
+        self.nodes[node.id] = node
+        self.gpus_paid += node.gpus
+        return node
+
+    def forget(self, stopped: WorldNode, now_s: Seconds) -> None:
+        """A stopped node stands by no longer."""
+        del self.standing[stopped.id]
+        self._ledger.stood(stopped, now_s)
+
+    def standby_cost(self, now_s: Seconds) -> Usd:
+        """Dollars for the disks of stopped nodes up to now."""
+        return self._ledger.standby_cost(self.standing.values(), now_s)
+
     def boot_s(self, machine: Machine) -> Seconds:
         """From the request until the node registers."""
         return machine.boot_s if self.faults.boot_s is None else self.faults.boot_s
@@ -63,8 +101,8 @@ class Fleet:
         return node.launched_s + life_s if life_s is not None and self.faults.reclaim else None
 
     def cost(self, now_s: Seconds) -> Usd:
-        """Dollars for every node up to now."""
-        return self._ledger.cost(self.nodes.values(), now_s)
+        """Dollars for every node up to now, and for the disks of stopped ones."""
+        return self._ledger.cost(self.nodes.values(), now_s) + self.standby_cost(now_s)
 
     def gpu_seconds(self, now_s: Seconds) -> float:
         """GPU-seconds paid for up to now."""

@@ -39,6 +39,14 @@ class Journal:
             saved = 0.0 if reason == "done" else job.saved_s
             self._log({"t": t, "event": "stop", "job": job.id, "reason": reason, "saved_s": saved})
 
+    def standby(self, t: Seconds, node: WorldNode) -> None:
+        if self._log:
+            self._log({"t": t, "event": "standby", "node": node.id})
+
+    def wake(self, t: Seconds, node: WorldNode) -> None:
+        if self._log:
+            self._log({"t": t, "event": "wake", "node": node.id})
+
     def terminate(self, t: Seconds, node: WorldNode, reason: str) -> None:
         if self._log:
             self._log({"t": t, "event": "terminate", "node": node.id, "reason": reason})

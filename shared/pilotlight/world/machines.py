@@ -1,5 +1,7 @@
 """What a world's cloud sells: node pools, and what every node of one is like."""
 
+from decimal import Decimal
+
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
@@ -49,7 +51,8 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """A pool in one zone with all that its catalogue entry says: what every such node is like.
 
-    It has ``gpus``, of which pods may have ``whole_gpus`` by the name ``resource``.
+    It has ``gpus``, of which pods may have ``whole_gpus`` by the name ``resource``. A stopped one takes ``wake_s`` to
+    start and costs ``standby_price`` an hour.
     """
 
     key: str
@@ -66,7 +69,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     minimum_s: Seconds
     increment_s: Seconds
     boot_s: Seconds
+    wake_s: Seconds | None
+    standby_price: UsdPerHour
     interruptions_per_hour: float
+
+    @property
+    def stops(self) -> bool:
+        """Whether a node of it can be stopped and stand by."""
+        return self.wake_s is not None and self.pool.capacity_type == "on-demand"
 
     @staticmethod
     def of(pool: WorldPool, kind: InstanceType, zone: str) -> "Machine":
@@ -105,5 +115,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             minimum_s=kind.minimum_s,
             increment_s=kind.increment_s,
             boot_s=kind.boot_s,
+            wake_s=kind.wake_s,
+            standby_price=kind.standby_usd_per_hour or Decimal(0),
             interruptions_per_hour=kind.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
         )

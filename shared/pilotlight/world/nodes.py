@@ -138,9 +138,9 @@ class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
-    ``doomed_s`` is when the cloud takes it, once it has said so. ``cordoned`` by us, ``steered`` by our placement taint
-    or ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then
-    still land.
+    ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
+    said so. ``cordoned`` by us, ``steered`` by our placement taint or ``shut`` by a person it is ``closed`` to pods but
+    those that tolerate everything; binds on their way then still land.
     """
 
     __slots__ = (
@@ -162,6 +162,7 @@ class WorldNode:
         "shut",
         "slices",
         "steered",
+        "stopped_s",
         "value",
     )
 
@@ -175,6 +176,7 @@ class WorldNode:
         self.ready = False
         self.cordoned = self.steered = self.shut = self.closed = False
         self.doomed_s: Seconds | None = None
+        self.stopped_s: Seconds = 0.0
         self.idle_since_s: Seconds | None = None
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus
         self.slices = dict(machine.slices)

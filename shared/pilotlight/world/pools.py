@@ -41,10 +41,22 @@ class WorldPools:
             gate()
         self.give_back(pool, instance)
 
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        if instance in self._world.nodes and self.holds(pool, instance):
+            gate()
+        self.put_by(pool, instance)
+
+    def put_by(self, pool: str, instance: str) -> None:
+        """The request behind ``stop``, as it arrives."""
+        with self._world.call("stop"):
+            node = self._world.nodes.get(instance)
+            if node is not None and node.pool == pool:
+                self._world.stop(instance)
+
     def holds(self, pool: str, instance: str) -> bool:
         """Whether an instance is there, as one of this pool."""
         with self._world.lock:
-            node = self._world.nodes.get(instance)
+            node = self._named(instance)
             return node is not None and node.pool == pool
 
     def resize(self, pool: str, to: int, zone: str) -> PoolState:
@@ -59,14 +71,24 @@ class WorldPools:
     def give_back(self, pool: str, instance: str) -> None:
         """The request behind ``release``, as it arrives."""
         with self._world.call("release"):
-            node = self._world.nodes.get(instance)
+            node = self._named(instance)
             if node is not None and node.pool == pool:
                 # What the cloud takes anyway may be given back with what is on it.
                 self._world.terminate(instance, "released", evict=node.doomed_s is not None)
 
+    def _named(self, instance: str) -> WorldNode | None:
+        """A node that runs, or that stands by."""
+        return self._world.nodes.get(instance) or self._world.fleet.standing.get(instance)
+
     def _state(self, pool: str, booting: Sequence[WorldNode]) -> PoolState:
+        fleet = self._world.fleet
+        machine = fleet.machine(pool)
+        stopped = [node for node in fleet.standing.values() if node.pool == pool]
         return PoolState(
             name=pool,
+            stops=machine.stops,
+            standby=len(fleet.able(machine, self._world.now_s)) if stopped else 0,
+            stopped=tuple(node.id for node in sorted(stopped, key=lambda n: (-n.stopped_s, n.seq))),
             desired=self._world.fleet.desired[pool],
             booting=tuple(
                 Booting(instance=n.id, requested_at=self._world.moment(n.launched_s)) for n in booting if n.pool == pool

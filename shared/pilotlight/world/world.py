@@ -118,11 +118,14 @@ class World:
             machine = self.fleet.machine(pool, zone)
             if machine.pool.atomic:
                 self.fleet.admit(machine, self.now_s, n)
-            return [self._launch(pool, zone).id for _ in range(n)]
+            return [self._light(pool, zone).id for _ in range(n)]
 
     def terminate(self, node_id: str, reason: str, *, evict: bool = False) -> None:
         """Give a node back. With ``evict`` its jobs return to the queue; without, they raise ``Busy``."""
         with self._lock:
+            if node_id in self.fleet.standing:
+                self._forget(self.fleet.standing[node_id], reason)
+                return
             node = self._node(node_id)
             if node.jobs and not evict:
                 raise Busy(f"node {node_id} runs {len(node.jobs)} jobs: let them end first")
@@ -130,10 +133,23 @@ class World:
             self._end(node, "evicted", reason)
             self._workload.bind(self.now_s)
 
+    def stop(self, node_id: str) -> None:
+        """Stop a node without work: it leaves the cluster and stands by. Raises ``Busy``, or ``BadRequest``."""
+        with self._lock:
+            node = self._node(node_id)
+            if not node.machine.stops:
+                raise BadRequest(f"node {node_id} cannot be stopped: its cloud can only give it back")
+            if node.jobs:
+                raise Busy(f"node {node_id} runs {len(node.jobs)} jobs: let them end first")
+            self.fleet.desired[node.pool] -= 1
+            self._workload.clear(node, "evicted", self.now_s)
+            self.fleet.stop(node, self.now_s)
+            self._journal.standby(self.now_s, node)
+
     def shut_down(self) -> None:
         """Give every node back, whatever runs there: a run is over."""
         with self._lock:
-            for node_id in list(self.nodes):
+            for node_id in [*self.nodes, *self.fleet.standing]:
                 self.terminate(node_id, "the run is over", evict=True)
 
     def finish(self, job: str) -> None:
@@ -263,6 +279,15 @@ class World:
         """Run time since the last checkpoint of every interrupted run, plus restores."""
         return self._workload.lost_gpu_seconds
 
+    @property
+    def wakes(self) -> int:
+        """Stopped nodes that were started so far."""
+        return self.fleet.wakes
+
+    def standby_cost(self) -> Usd:
+        """Dollars for the disks of stopped nodes so far, which are part of ``cost``."""
+        return self.fleet.standby_cost(self.now_s)
+
     def cost(self) -> Usd:
         """Dollars for every node so far."""
         return self.fleet.cost(self.now_s)
@@ -305,7 +330,8 @@ class World:
     def _still(self, event: _Event) -> bool:
         if event.job is not None:
             return event.job.id in self.running and event.job.starts == event.start
-        return event.kind == "replace" or (event.node is not None and event.node.id in self.nodes)
+        # A node that was stopped and started again is another than the one that the event was of.
+        return event.kind == "replace" or (event.node is not None and self.nodes.get(event.node.id) is event.node)
 
     def _happen(self, event: _Event) -> None:
         match event:
@@ -329,6 +355,22 @@ class World:
                 self._lose(node)
             case _Event("replace", node=WorldNode() as node):
                 self._replace(node)
+
+    def _light(self, pool: str, zone: str) -> WorldNode:
+        """Start a stopped node where there is one, else launch."""
+        able = self.fleet.able(self.fleet.machine(pool, zone), self.now_s) if self.fleet.standing else []
+        if not able:
+            return self._launch(pool, zone)
+        node = self.fleet.wake(able[0], self.now_s)
+        self.fleet.desired[pool] += 1
+        self._journal.wake(self.now_s, node)
+        self._agenda.add(self.now_s + (node.machine.wake_s or 0.0), _Event("join", node))
+        return node
+
+    def _forget(self, stopped: WorldNode, reason: str) -> None:
+        self.fleet.forget(stopped, self.now_s)
+        self.fleet.terminations += 1
+        self._journal.terminate(self.now_s, stopped, reason)
 
     def _launch(self, pool: str, zone: str) -> WorldNode:
         node = self.fleet.begin(self.fleet.machine(pool, zone), self.now_s)

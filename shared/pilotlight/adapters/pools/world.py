@@ -32,7 +32,16 @@ class ServedPools:
             return now
         return _one.decode(self._client.change("pools/grow", Grow(pool=pool, to=to, zone=zone), gate))
 
-    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         seen = self.instance(pool, instance)
         if seen is not None and seen.there:
+            self._client.change("pools/stop", Release(pool=pool, instance=instance), gate)
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        seen = self.instance(pool, instance)
+        if (seen is not None and seen.there) or self._stopped(pool, instance):
             self._client.change("pools/release", Release(pool=pool, instance=instance), gate)
+
+    def _stopped(self, pool: str, instance: str) -> bool:
+        """Whether an instance stands by."""
+        return any(state.name == pool and instance in state.stopped for state in self.describe())

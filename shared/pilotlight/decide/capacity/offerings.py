@@ -150,6 +150,8 @@ def _offering(
         minimum_s=machine.minimum_s,
         increment_s=machine.increment_s,
         boot_s=machine.boot_s,
+        wake_s=machine.wake_s,
+        standby_usd_per_hour=machine.standby_usd_per_hour,
         resources=predicted_allocatable(machine, pool.daemonsets, pool.slices),
         resource=machine.gpu_resource,
         whole_gpus=whole_gpus,

@@ -17,6 +17,7 @@ from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
+from pilotlight.decide.capacity.standby import relighting, standby
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.ladder import barred
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
@@ -86,8 +87,10 @@ def plan_cluster(
     look_again = None
     if releases:
         others = [n for n in standing if n.name not in leaving]
-        nodes, look_again = verdicts(others, by_pool, policy, memory, _reserved(ready), now, explain, money.frozen)
-        nodes = failed + nodes
+        relit = relighting(by_pool, pools)
+        nodes, look_again = verdicts(others, relit, policy, memory, _reserved(ready), now, explain, money.frozen)
+        nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
+        look_again = min((t for t in (look_again, falls_due) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
         nodes = [f for f in failed if f.flight]
     here = {n.name for n in view.nodes}

@@ -53,7 +53,9 @@ def _nothing(plan: Plan) -> list[str]:
 
 
 def _planned(call: Buy | NodeVerdict) -> str:
-    return f"buys {call.count} x {call.offering}" if isinstance(call, Buy) else f"releases {call.node}: {call.why}"
+    if isinstance(call, Buy):
+        return f"buys {call.count} x {call.offering}"
+    return f"{'stops' if call.stop else 'releases'} {call.node}: {call.why}"
 
 
 def _became(call: Buy | NodeVerdict, step: Step) -> str:

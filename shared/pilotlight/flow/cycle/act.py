@@ -1,7 +1,7 @@
 """Carries out the steps of a decision: upward to at least a size, downward one named instance, in safe order."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -17,7 +17,7 @@ from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, marks, memory_updates
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.steps import Overtaken, Sending, Stalled
-from pilotlight.ports import CALL_S
+from pilotlight.ports import CALL_S, Pools, StandbyPools
 from pilotlight.units import Seconds, an_hour
 
 DRAIN_S: Seconds = 40.0
@@ -131,6 +131,8 @@ class Act:
         self.memory, trips = memory_updates.flapped(
             memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )
+        if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
+            self.memory = memory_updates.started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
         self.flapping += [buy.pool] if trips else []
         sending.end("done")
 
@@ -200,7 +202,8 @@ class Act:
             self._keep(node, sending, no)
             return
         try:
-            self.deps.pools.release(node.pool, node.instance, gate=partial(self._last_look, node, sending))
+            end = _end_of(self.deps.pools, node)
+            end(node.pool, node.instance, gate=partial(self._last_look, node, sending))
         except Overtaken:
             raise
         except Denied as no:
@@ -274,6 +277,11 @@ class Act:
             sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=0)
         if node.registered and not node.forced:
             marks.lift(self.deps, node.node, "release", by=self.record.id)
+
+
+def _end_of(pools: Pools, node: NodeVerdict) -> Callable[..., None]:
+    """The call that ends a node: it is stopped to stand by, or given back."""
+    return pools.stop if node.stop and isinstance(pools, StandbyPools) else pools.release
 
 
 def _code(no: PilotlightError) -> StepCode:

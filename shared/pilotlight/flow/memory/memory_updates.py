@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from pilotlight.decide.capacity import standby
 from pilotlight.decide.capacity.warm import seen
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Offering
@@ -45,6 +46,12 @@ def refused_late(
 def sized(memory: Memory, pool: str, size: int) -> Memory:
     """We left a pool at this size."""
     return msgspec.structs.replace(memory, sizes={**memory.sizes, pool: size})
+
+
+def started(memory: Memory, pool: str, size: int, count: int, now: datetime) -> Memory:
+    """A pool whose nodes can be stopped was grown by ``count`` nodes to this size."""
+    fresh = standby.started(memory.started.get(pool, ()), size, count, clock_seconds(now))
+    return msgspec.structs.replace(memory, started={**memory.started, pool: fresh})
 
 
 def floored(memory: Memory, pool: str, now: datetime) -> Memory:

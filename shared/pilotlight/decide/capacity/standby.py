@@ -1,0 +1,166 @@
+"""How many stopped nodes of a pool pay for themselves, by the price of waiting.
+
+Starting a stopped node instead of launching one saves (boot - start) x (V + its price). The n-th node of a pool,
+running or stopped, is worth its disk while (how often it is started) x (what a start saves) > (what its disk costs).
+How often is told by when it was last started: once since then. So a node that is never started again costs in disks
+at most what one start would have saved, whatever comes (ski rental).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from msgspec.structs import replace
+
+from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment
+
+MOST = 512
+"""No more nodes of a pool than so many are ever remembered."""
+
+
+def started(last: Sequence[Seconds], size: int, count: int, now_s: Seconds) -> tuple[Seconds, ...]:
+    """When each node of a pool was last started, after ``count`` more made it ``size`` nodes."""
+    known = [*last, *(0.0 for _ in range(len(last), min(size, MOST)))]
+    known[max(0, size - count) : size] = [now_s] * len(known[max(0, size - count) : size])
+    return tuple(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What standing by costs and saves in one pool. ``saved`` are the dollars that one start saves."""
+
+    offering: Offering
+    wake_s: Seconds
+    disk: UsdPerHour
+    wait: UsdPerHour
+    last: Sequence[Seconds]
+
+    @property
+    def saved(self) -> Usd:
+        """Dollars that one start saves: the wait and the boot that are not paid."""
+        sooner = Decimal(max(0.0, self.offering.boot_s - self.wake_s)) / Decimal(HOUR)
+        return sooner * (self.wait + self.offering.usd_per_hour)
+
+    def until_s(self, n: int) -> Seconds:
+        """Until when the n-th node pays for its disk."""
+        began = max(self.last[n - 1 :], default=0.0)
+        return began + float(self.saved / self.disk) * HOUR if self.disk else began + HOUR * 24 * 365
+
+    def why(self, n: int, now_s: Seconds) -> str:
+        """The sum, for people."""
+        since = max(self.last[n - 1 :], default=now_s)
+        once = f"node {n} at once was last started {human(now_s - since)} ago"
+        an_hour = HOUR / max(now_s - since, 60.0)
+        price = f"({cents(self.wait)}/h of waiting + {cents(self.offering.usd_per_hour)}/h)"
+        return f"{once} ({an_hour:.2f} an hour) x {human(self.offering.boot_s - self.wake_s)} x {price}"
+
+
+def worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:
+    """What standing by is worth in a pool; None where its nodes cannot be stopped or a figure is not known."""
+    if not state.stops or offering.wake_s is None or offering.standby_usd_per_hour is None:
+        return None
+    if offering.capacity_type != "on-demand":
+        return None
+    wait = policy.wait(memory.pool_class.get(offering.pool, "batch"))
+    last = memory.started.get(offering.pool, ())
+    return Worth(offering, offering.wake_s, offering.standby_usd_per_hour, wait, last)
+
+
+def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
+    """The pools' offerings with what lighting a node takes now: a start, where one stands by."""
+    wakes = {
+        s.name: replace(offering, boot_s=offering.wake_s)
+        for s in pools
+        if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
+    }
+    return {**offerings, **wakes} if wakes else offerings
+
+
+def standby(
+    nodes: Sequence[NodeVerdict],
+    pools: Sequence[PoolState],
+    offerings: Mapping[str, Offering],
+    policy: Policy,
+    memory: Memory,
+    now: datetime,
+    explain: bool = False,
+) -> tuple[list[NodeVerdict], datetime | None]:
+    """The verdicts, with nodes stopped that would have been given back and pay for themselves so, and stopped ones
+    given back that no longer do; and when the next of them falls due. With ``explain`` those that stay are told too.
+    """
+    out, due = list(nodes), []
+    for state in sorted((s for s in pools if s.stops), key=lambda s: s.name):
+        offering = offerings.get(state.name)
+        sums = worth(offering, state, policy, memory) if offering is not None else None
+        if sums is not None:
+            pool = _Pool(sums, state, policy, out, clock_seconds(now))
+            pool.judge(explain)
+            due += pool.due()
+    return out, min((at for at in due if at > now), default=None)
+
+
+class _Pool:
+    """The verdicts of one pool, changed in ``out``. ``standing`` counts the nodes that stand by then."""
+
+    def __init__(self, sums: Worth, state: PoolState, policy: Policy, out: list[NodeVerdict], now_s: Seconds) -> None:
+        rules = policy.pools.get(state.name)
+        self.fixed = None if rules is None or rules.standby == "auto" else rules.standby
+        self.sums, self.state, self.out, self.now_s = sums, state, out, now_s
+        self.lit = state.desired - sum(v.pool == state.name and v.verdict == "release" for v in out)
+        self.standing = len(state.stopped)
+
+    def judge(self, explain: bool) -> None:
+        """Stop what pays, give back what does not."""
+        for at, verdict in enumerate(self.out):
+            if verdict.pool == self.state.name and _idle(verdict) and self._pays(self.standing + 1):
+                self.standing += 1
+                why = f"{verdict.why}; stopped, not given back: {self._sum(self.standing)}"
+                self.out[at] = replace(verdict, stop=True, why=why)
+        spare = list(self.state.stopped)
+        while spare and not self._pays(self.standing):
+            why = f"stopped, and no longer worth its disk: {self._sum(self.standing)}"
+            self.out.append(self._verdict(spare.pop(), "release", why))
+            self.standing -= 1
+        for at, instance in enumerate(spare, start=1) if explain else ():
+            self.out.append(self._verdict(instance, "keep", f"stopped, and stands by: {self._sum(at)}"))
+
+    def due(self) -> list[datetime]:
+        """When the last of those that stand by no longer pays, if it is judged by that."""
+        if self.fixed is not None or not self.standing:
+            return []
+        return [moment(self.sums.until_s(self.lit + self.standing))]
+
+    def _pays(self, standing: int) -> bool:
+        if self.fixed is not None:
+            return standing <= self.fixed
+        return self.sums.until_s(self.lit + standing) > self.now_s
+
+    def _sum(self, standing: int) -> str:
+        if self.fixed is not None:
+            return f"pools.{self.state.name}.standby: {self.fixed}"
+        sign = ">" if self._pays(standing) else "<"
+        return f"{self.sums.why(self.lit + standing, self.now_s)} {sign} ${self.sums.disk:f}/h for its disk"
+
+    def _verdict(self, instance: str, verdict: Literal["keep", "release"], why: str) -> NodeVerdict:
+        return NodeVerdict(
+            node=instance,
+            pool=self.state.name,
+            instance=instance,
+            verdict=verdict,
+            why=why,
+            usd_per_hour=None,
+            spent_usd=None,
+            registered=False,
+            learned=True,
+        )
+
+
+def _idle(verdict: NodeVerdict) -> bool:
+    """Whether a node goes because it idles: one that failed or goes by force is no good to have again."""
+    return verdict.verdict == "release" and verdict.registered and not (verdict.failed or verdict.forced)
