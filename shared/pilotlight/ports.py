@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pilotlight.facts.bill import Bill
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
+from pilotlight.facts.catalog import Catalog, Price
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.shop import Assortment, Size
 from pilotlight.units import Seconds
@@ -164,6 +164,10 @@ class Shop(Protocol):
 
     def sizes(self) -> Sequence[Size]:
         """The instance types of its region."""
+        ...
+
+    def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
+        """What the cloud itself tells of the prices of these sizes now; nothing of what it does not tell."""
         ...
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:

@@ -126,3 +126,15 @@ def test_a_region_rents_types_with_their_gpus_and_zones(dynamodb_server: str) ->
     }
     assert all(zone.startswith(REGION) for size in found.sizes.values() for zone in size.zones)
     assert found.quota == {}
+
+
+def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> None:
+    """As EC2 has them now; of what it does not know there is no price, and never 0."""
+    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    shop = asg.open_shop(REGION, Account({}, world().clock, lambda: "", environ))
+    found = shop.prices(["g5.xlarge", "g99.xlarge"])
+    assert list(found) == ["g5.xlarge"]
+    price = found["g5.xlarge"]["spot"]
+    assert price.usd_per_hour > 0
+    assert price.source.startswith(f"EC2 {REGION}")
+    assert shop.prices([]) == {}

@@ -1,12 +1,14 @@
 """``pilotlight sizes``: what a cloud rents in a region, and a price file to write your prices into."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
 import typer
 
 from pilotlight.errors import BadInput
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Price
 from pilotlight.facts.shop import Size
 from pilotlight.settings import deployed
 
@@ -21,6 +23,9 @@ class Bills(NamedTuple):
 
 
 CLOUDS = {"civo": Bills("Civo", "civo", 3600, 3600), "asg": Bills("AWS", "eks", 60, 1)}
+
+Known = Mapping[str, Mapping[CapacityType, Price]]
+"""Prices that the cloud itself tells, by size."""
 
 YOURS = "YOUR-PRICE"
 """No number, so that a file with a price left out is refused, and never bought at."""
@@ -60,12 +65,13 @@ def sizes(
 
         typer.echo(json_text(chosen))
     elif catalog:
-        typer.echo(_file(bills, where, chosen, datetime.now(UTC)), nl=False)
+        known = shop.prices([size.name for size in chosen])
+        typer.echo(_file(bills, where, chosen, known, datetime.now(UTC)), nl=False)
     else:
         _show(bills, where, chosen)
 
 
-def _file(bills: Bills, region: str, chosen: Sequence[Size], now: datetime) -> str:
+def _file(bills: Bills, region: str, chosen: Sequence[Size], known: Known, now: datetime) -> str:
     """A catalogue file that is refused until its prices are numbers."""
     import yaml
 
@@ -74,13 +80,15 @@ def _file(bills: Bills, region: str, chosen: Sequence[Size], now: datetime) -> s
         "as_of": f"{now:%Y-%m-%dT00:00:00Z}",
         "notes": f"Sizes as {bills.title}'s API tells them; prices by hand.",
         "throughput_source": "none given; GPU models are not compared by speed",
-        "instance_types": {size.name: _entry(bills, size, f"{now:%Y-%m-%d}") for size in chosen},
+        "instance_types": {
+            size.name: _entry(bills, size, known.get(size.name, {}), f"{now:%Y-%m-%d}") for size in chosen
+        },
     }
     head = f"# {YOURS}: dollars an hour, of your contract or {bills.title}'s list; source: where you read it.\n"
     return head + yaml.safe_dump(body, sort_keys=False, width=120)
 
 
-def _entry(bills: Bills, size: Size, today: str) -> dict[str, object]:
+def _entry(bills: Bills, size: Size, known: Mapping[CapacityType, Price], today: str) -> dict[str, object]:
     return {
         "cloud": bills.cloud,
         "gpu_model": size.gpu_model or "GPU",
@@ -91,7 +99,13 @@ def _entry(bills: Bills, size: Size, today: str) -> dict[str, object]:
         **({"ephemeral": f"{size.disk_gb}G"} if size.disk_gb else {}),
         "minimum_s": bills.minimum_s,
         "increment_s": bills.increment_s,
-        "prices": {"on-demand": {"usd_per_hour": YOURS, "source": "YOUR-SOURCE", "date": today}},
+        "prices": {
+            "on-demand": {"usd_per_hour": YOURS, "source": "YOUR-SOURCE", "date": today},
+            **{
+                kind: {"usd_per_hour": str(price.usd_per_hour), "source": price.source, "date": price.date}
+                for kind, price in known.items()
+            },
+        },
     }
 
 

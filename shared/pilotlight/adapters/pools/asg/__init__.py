@@ -26,4 +26,4 @@ def open_pools(where: str, account: Account) -> Pools | None:
 def open_shop(where: str, account: Account) -> Shop:
     """What a region rents, which ``where`` begins with."""
     region = where.partition("/")[0]
-    return AsgShop(QueryApi("ec2", region, Credentials(region, account.environ), account.environ))
+    return AsgShop(QueryApi("ec2", region, Credentials(region, account.environ), account.environ), account.clock)

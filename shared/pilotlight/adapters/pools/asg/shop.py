@@ -1,18 +1,25 @@
-"""What EC2 tells of instance types, and of the zones that have them. Of the account's quota it tells nothing."""
+"""What EC2 tells of instance types, their zones and spot prices. It tells no quota, and no price on demand."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from typing import TypeVar
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Price
 from pilotlight.facts.shop import Assortment, Size
+from pilotlight.ports import Clock
 
 GPU_FAMILIES = ("g*", "p*")
 """What the names of instance types with GPUs begin with."""
 AT_ONCE = 100
 """EC2 tells of so many named types in one call."""
+
+LINUX = "Linux/UNIX"
 
 T = TypeVar("T", bound="_Page")
 
@@ -64,11 +71,47 @@ class _Offers(_Page, frozen=True):
     instanceTypeOfferingSet: tuple[_Offer, ...] = ()
 
 
+class _SpotPrice(msgspec.Struct, frozen=True):
+    instanceType: str
+    spotPrice: Decimal
+    timestamp: datetime
+    availabilityZone: str = ""
+
+
+class _SpotPrices(_Page, frozen=True):
+    spotPriceHistorySet: tuple[_SpotPrice, ...] = ()
+
+
 class AsgShop:
     """The Shop port of a region."""
 
-    def __init__(self, ec2: QueryApi) -> None:
-        self._ec2 = ec2
+    def __init__(self, ec2: QueryApi, clock: Clock) -> None:
+        self._ec2, self._clock = ec2, clock
+
+    def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
+        """Spot's, of the dearest zone that has the type: no node costs more. On demand EC2 tells none."""
+        now = self._clock.now()
+        asked = {
+            **members("InstanceType", names, ""),
+            "ProductDescription.1": LINUX,
+            "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        }
+        latest: dict[tuple[str, str], _SpotPrice] = {}
+        for page in self._all("DescribeSpotPriceHistory", _SpotPrices, asked) if names else ():
+            for one in page.spotPriceHistorySet:
+                key = one.instanceType, one.availabilityZone
+                if key not in latest or one.timestamp > latest[key].timestamp:
+                    latest[key] = one
+        dearest: dict[str, _SpotPrice] = {}
+        for one in latest.values():
+            if one.instanceType not in dearest or one.spotPrice > dearest[one.instanceType].spotPrice:
+                dearest[one.instanceType] = one
+        return {
+            name: {
+                "spot": Price(usd_per_hour=one.spotPrice, source=f"EC2 {one.availabilityZone}", date=f"{now:%Y-%m-%d}")
+            }
+            for name, one in dearest.items()
+        }
 
     def sizes(self) -> Sequence[Size]:
         return self._sizes(GPU_FAMILIES)

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.civo_api import CivoApi
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Price
 from pilotlight.facts.shop import Assortment, Size
 
 
@@ -27,6 +29,9 @@ class CivoShop:
 
     def sizes(self) -> Sequence[Size]:
         return [_fact(size) for size in self._api.get("/v2/sizes", list[_Size])]
+
+    def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
+        return {}
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         found = {size.name: size for size in self.sizes()}
