@@ -16,6 +16,9 @@ from pilotlight.units import Seconds
 BLIND: tuple[Port, ...] = ("state", "cluster", "pools")
 """While one of these does not answer nobody can see to a budget."""
 
+SLOW_S: Seconds = 300
+"""Workers that die and stand still, one after another, may give a node back so much later than they should."""
+
 Told = Callable[[str, Day], bool]
 """Whether people were told of a budget, by its name, in a day."""
 
@@ -32,6 +35,8 @@ def passed(books: Books, now_s: Seconds, down: Sequence[Outage], told: Told) -> 
                 continue
             over = _cost(nodes, budget, day, (0.0, now_s)) - limit_of(budget)
             meanwhile = sum((_cost(nodes, budget, day, stretch) for stretch in blind), Decimal(0))
+            if budget.usd is None:  # A budget of GPU-hours is worth minutes here.
+                meanwhile += sum((node.measure(budget, SLOW_S) for node in nodes), Decimal(0))
             if over > meanwhile + CENT:
                 yield f"{budget.name} of {day.name} was passed by {over:.2f}, and {meanwhile:.2f} were lit in outages"
             elif over > CENT and not told(budget.name, day):

@@ -29,15 +29,22 @@ class _Ladder(msgspec.Struct):
 
 
 class _Node(msgspec.Struct):
-    """What is read of a metered node: its price, and its stretches, whose last field is microseconds."""
+    """What is read of a metered node: its price, its stretches, whose last field is microseconds, and their end.
 
+    One that is not gone goes on from there, unwritten, up to the last look or the day's end.
+    """
+
+    until: datetime
+    gone_at: datetime | None = None
     usd_per_hour: Decimal | None = None
     stretches: list[tuple[str, str, str, str, datetime, int]] = []
 
-    @property
-    def usd(self) -> Decimal:
-        """What was metered of it."""
-        return (self.usd_per_hour or ZERO) * sum(stretch[-1] for stretch in self.stretches) / 3_600_000_000
+    def usd(self, day: "Day", looked_s: Seconds) -> Decimal:
+        """What was metered of it on a day."""
+        counted_s = sum(stretch[-1] for stretch in self.stretches) / 1e6
+        until_s = (self.until - START).total_seconds()
+        on_s = 0.0 if self.gone_at else day.inside(until_s, max(until_s, looked_s))
+        return (self.usd_per_hour or ZERO) * Decimal(counted_s + on_s) / 3600
 
 
 class _Part(msgspec.Struct):
@@ -104,17 +111,19 @@ class SpendInvariants:
         ``parts`` are ``metering/`` by day and part, ``whole`` are ``meter/`` by day.
         """
         nodes: dict[str, Decimal] = {}
-        for value in parts.values():
+        looked_s = self._looks[-1].begin_s if self._looks else 0.0
+        for key, value in parts.items():
+            day = _day(key.partition("/")[0])
             for instance, node in msgspec.json.decode(value, type=_Part).nodes.items():
-                nodes[instance] = nodes.get(instance, ZERO) + node.usd
+                nodes[instance] = nodes.get(instance, ZERO) + node.usd(day, looked_s)
         for id, entry in self._books.entries.items():
             yield from self._wrong(id, entry, nodes.pop(id, ZERO), now_s)
         yield from (f"{id} was metered, and never was" for id in nodes)
-        for day, value in whole.items():
+        for name, value in whole.items():
             told = sum((line.usd for line in msgspec.json.decode(value, type=_Whole).lines), ZERO)
-            least, most = self._cost(_day(day), now_s)
+            least, most = self._cost(_day(name), now_s)
             if not least - CENT <= told <= most + CENT:
-                yield f"{day} was closed at ${told:.4f}, and its nodes cost between ${least:.4f} and ${most:.4f}"
+                yield f"{name} was closed at ${told:.4f}, and its nodes cost between ${least:.4f} and ${most:.4f}"
 
     def _cost(self, day: Day, now_s: Seconds) -> tuple[Decimal, Decimal]:
         """The least and the most that the nodes of a day can be metered at."""

@@ -1,0 +1,51 @@
+"""The audit of the meter: what it says of nodes whose time is written only where there is news of them."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pilotlight.chaos.books import Books
+from pilotlight.chaos.scene import START
+from pilotlight.chaos.spend_invariants import SpendInvariants
+from pilotlight.facts.policy import Policy
+from pilotlight.units import HOUR
+
+MIDNIGHT_S = 11 * HOUR + 600
+"""From the world's start to the end of its first day."""
+
+
+def node(since_s: float, until_s: float, gone: bool = False) -> dict[str, Any]:
+    """A node at $12 an hour as a part has it, counted up to a moment."""
+    begin, until = ((START + timedelta(seconds=s)).isoformat() for s in (since_s, until_s))
+    counted = ["idle", "", "", "", begin, round((until_s - since_s) * 1e6)]
+    return {"usd_per_hour": "12", "until": until, "gone_at": until if gone else None, "stretches": [counted]}
+
+
+def audit(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """What is wrong with two days of a node that lived from half an hour before midnight to half an hour after it."""
+    books = Books(Policy(version=1, pools={}))
+    spend = SpendInvariants(books, ())
+    begin_s, end_s = MIDNIGHT_S - 1800, MIDNIGHT_S + 1800
+    launch = {"t": begin_s, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"}
+    books.log(launch)
+    books.log({"t": end_s, "event": "terminate", "node": "n1", "reason": "released"})
+    for minute in range(62):
+        spend.looked(begin_s + minute * 60, begin_s + minute * 60)
+    days = {"2026-11-20/05": first, "2026-11-21/05": second}
+    parts = {key: json.dumps({"nodes": {"n1": found}}).encode() for key, found in days.items()}
+    return list(spend.miscounted(parts, {}, end_s + 60))
+
+
+def test_a_day_that_is_over_counts_a_node_to_its_end_though_that_is_not_written() -> None:
+    """Its last news was a minute after its launch: the rest of the day is its own."""
+    first = node(MIDNIGHT_S - 1800, MIDNIGHT_S - 1740)
+    assert audit(first, node(MIDNIGHT_S, MIDNIGHT_S + 1800, gone=True)) == []
+
+
+@pytest.mark.parametrize("until_s", [MIDNIGHT_S + 600, MIDNIGHT_S + 3600])
+def test_a_node_that_is_gone_counts_as_far_as_is_written(until_s: float) -> None:
+    """Twenty minutes too few and half an hour too many are told."""
+    first = node(MIDNIGHT_S - 1800, MIDNIGHT_S - 1740)
+    assert len(audit(first, node(MIDNIGHT_S, until_s, gone=True))) == 1
