@@ -13,7 +13,7 @@ from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, Site
 
 SOON_S = 0.3
-LONG_S = 30.0
+LONG_S = 300.0
 
 
 class Gate:

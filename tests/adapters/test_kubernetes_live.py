@@ -114,8 +114,8 @@ class Live:
         return True
 
     def goes(self, name: str) -> bool:
-        """Whether a pod goes, given a moment."""
-        ends = time.monotonic() + 5
+        """Whether a pod goes, given a while."""
+        ends = time.monotonic() + 120
         while self.there(name) and time.monotonic() < ends:
             time.sleep(0.2)
         return not self.there(name)
@@ -126,7 +126,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def eventually(call: Callable[[], Any], *until: type[Exception], seconds: float = 20) -> Any:
+def eventually(call: Callable[[], Any], *until: type[Exception], seconds: float = 120) -> Any:
     """The answer of a call once it raises none of these; what a controller does takes a moment."""
     ends = time.monotonic() + seconds
     while True:

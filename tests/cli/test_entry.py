@@ -124,3 +124,32 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert [line for line in said.splitlines() if not line.startswith("state: ")] == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nosuch"], "No such command 'nosuch'; see pilotlight --help"),
+        (["pause"], "Missing option '--reason'; see pilotlight pause --help"),
+        (["serve", "--port", "99999"], "Invalid value for '--port': "),
+        (["report", "--mont", "2026-10"], "No such option: --mont"),
+        (["state", "get"], "see pilotlight state get --help"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_words_that_are_not_known_are_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    """What is wrong and where to look; exit code 2."""
+    done = without("nothing", *words, cwd=tmp_path, HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+
+
+@pytest.mark.parametrize("words", [[], ["state"]], ids=" ".join)
+def test_no_words_are_answered_with_the_help(tmp_path: Path, words: list[str]) -> None:
+    """Of the command, or of a group of them."""
+    done = without("nothing", *words, cwd=tmp_path, HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert f"Usage: {' '.join(['pilotlight', *words])} " in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

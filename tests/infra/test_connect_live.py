@@ -96,7 +96,7 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
 
 def eventually(do: Callable[[], Any], wanted: Callable[[Any], bool], *problems: type[Exception]) -> Any:
     """What ``do`` returns, once that is wanted."""
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 300
     while True:
         try:
             seen = do()

@@ -47,18 +47,18 @@ def user(tmp_path: Path) -> Iterator[dict[str, str]]:
             environ.pop(f"PILOTLIGHT_{each}", None)
         _run(environ, f"kubectl delete -f {ROOT / JOB} --ignore-not-found")
         _run(environ, f"{ROOT}/.venv/bin/pilotlight connect --context prod --remove")
-        _run(environ, "kubectl wait --for=delete namespace/pilotlight --timeout=120s")
+        _run(environ, "kubectl wait --for=delete namespace/pilotlight --timeout=300s")
 
 
 def _run(environ: dict[str, str], command: str) -> str:
     done = subprocess.run(
-        ["bash", "-c", command], env=environ, capture_output=True, text=True, timeout=180, check=False
+        ["bash", "-c", command], env=environ, capture_output=True, text=True, timeout=600, check=False
     )
     return done.stdout
 
 
 def _until(environ: dict[str, str], command: str) -> None:
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 300
     while not _run(environ, command):
         assert time.monotonic() < ends, f"nothing yet: {command}"
         time.sleep(0.5)

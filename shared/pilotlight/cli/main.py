@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.models import CommandInfo, TyperInfo
@@ -127,7 +127,8 @@ def run() -> None:
         command = build(words)
         for number in ENDS:
             signal.signal(number, stop)
-        command(args=words)
+        ended = command(args=words, prog_name="pilotlight", standalone_mode=False)
+        sys.exit(ended if isinstance(ended, int) else 0)
     except Stopped:
         sys.exit(stop.code)
     except Exception as error:
@@ -178,6 +179,8 @@ def _report(error: Exception, debug: bool) -> int:
     """Say on stderr what went wrong, one line a problem; the exit code."""
     if debug:
         traceback.print_exception(error)
+    if hasattr(error, "format_message"):
+        return _usage(error)
     if isinstance(error, ModuleNotFoundError) and (said := advice(error)):
         sys.stderr.write(f"error: {said}\n")
         return EXIT_BAD_INPUT
@@ -188,6 +191,16 @@ def _report(error: Exception, debug: bool) -> int:
     else:
         sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}; run again with --debug for the details\n")
     return EXIT_BAD_INPUT if isinstance(error, Reject) else EXIT_FAILED
+
+
+def _usage(error: Any) -> int:
+    """Words that the command line does not know: in one line as all errors, or the help where there were none."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return EXIT_BAD_INPUT
+    path = error.ctx.command_path if error.ctx else "pilotlight"
+    sys.stderr.write(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {path} --help\n")
+    return EXIT_BAD_INPUT
 
 
 _HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
