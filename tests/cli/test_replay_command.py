@@ -110,6 +110,16 @@ def test_a_week_of_a_trace_that_is_not_there_is_refused() -> None:
         CliRunner().invoke(build(words), words, catch_exceptions=False)
 
 
+def test_a_week_of_ones_own_trace_is_called_by_its_name(tmp_path: Path) -> None:
+    """Not by that of another; and dollars below ten have their cents."""
+    (tmp_path / "mine.csv").write_text(HEADER + "a,700000,600,1,1000,,team,,\n")
+    words = ["week", "--trace", str(tmp_path / "mine.csv"), "--report", str(tmp_path / "week.html")]
+    said = CliRunner().invoke(build(words), words, catch_exceptions=False).stdout
+    assert said.startswith("1 job: days 7 to 14 of mine.csv\n")
+    assert "Philly" not in said.title()
+    assert re.search(r"pilotlight +\$\d\d?\.\d\d ", said)
+
+
 def test_a_command_keeps_the_log_to_itself(capfd: pytest.CaptureFixture[str]) -> None:
     """Without --debug nothing of the log, and no traceback in it, reaches a person's terminal."""
     logger = logging.getLogger(LOGGER)

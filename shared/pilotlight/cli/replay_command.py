@@ -153,8 +153,8 @@ def week(
     Example: pilotlight week --report week.html
     """
     if trace.exists() or trace != REAL_WEEK:
-        jobs, name = window(read_trace(trace), *WEEK), "philly week"
-        note = f"{len(jobs):,} jobs: days 7 to 14 of the real Philly trace ({trace.name})"
+        jobs, name = window(read_trace(trace), *WEEK), f"days 7 to 14 of {trace.name}"
+        note = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}: {name}"
     else:
         stats = default_file("data/philly_week.stats.json")
         jobs, name = synthesise(read_stats(stats.read_bytes(), stats.name), seed), "built-in week"

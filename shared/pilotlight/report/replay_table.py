@@ -96,8 +96,8 @@ def columns_for(results: Sequence[Result]) -> list[Column]:
 
 
 def usd(amount: Usd) -> str:
-    """Whole dollars, as figures of thousands are compared: "$8,779"."""
-    return f"${amount:,.0f}"
+    """Whole dollars, as figures of thousands are compared: "$8,779"; with cents below ten: "$0.41"."""
+    return f"${amount:,.2f}" if 0 < amount < 10 else f"${amount:,.0f}"
 
 
 def wait(seconds: Seconds) -> str:
@@ -114,7 +114,9 @@ def _title(results: Sequence[Result]) -> str:
     if not results:
         return "no results"
     r = results[0]
-    return f"{r.trace}: {r.jobs:,} jobs, {r.gpu_hours:,.0f} GPU-hours; lower bound {usd(r.bound_usd.integral)}"
+    several = "job" if r.jobs == 1 else "jobs"
+    bound = usd(r.bound_usd.integral)
+    return f"{r.trace}: {r.jobs:,} {several}, {r.gpu_hours:,.0f} GPU-hours; lower bound {bound}"
 
 
 def _dollars(amount: Usd) -> float:
