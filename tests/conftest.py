@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import pilotlight.adapters.state.calls
 from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
 from pilotlight.world.clock import VirtualClock
 
@@ -15,6 +16,9 @@ __all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
 # No test times a wall clock, and a busy machine is no fault of the code.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+# Nor is an emulator that has to wait for its turn: whoever tests a store's deadline sets one.
+pilotlight.adapters.state.calls.STORE_S = 300.0
 
 pytest_plugins = ["block_count"]
 

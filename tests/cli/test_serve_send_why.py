@@ -95,7 +95,7 @@ def test_a_sent_pod_lights_a_node_and_people_are_told(served: Served) -> None:
     """send creates the pod and posts its event: a node is bought, its alert reaches the console, why explains it."""
     sent = _run(served.home, "send", POD, "--url", served.url)
     assert sent.returncode == 0, sent.stderr
-    assert b"pod_pending: buys 1 x " in sent.stdout
+    assert b"buys 1 x " in sent.stdout or b" is on its way: " in sent.stdout  # A tick may have looked before.
     until(lambda: "INFO local: asked for 1 node" in served.log)
     why = _run(served.home, "why", "nlp/finetune-0")
     assert why.returncode == 0
