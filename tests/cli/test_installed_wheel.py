@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "pause": ("--reason trying", Said()),
     "resume": ("", Said(1, "not paused")),
     "approve": ("01782864000000-723475b2", Said(1, "no decision '01782864000000-723475b2'")),
+    "pools": ("", Said()),
     "why": ("ml-research/train-0", Said(1, "nothing known about 'ml-research/train-0'")),
     "report": ("--html month.html", Said()),
     "whatif": ("scale-to-zero", Said()),

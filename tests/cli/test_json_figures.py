@@ -34,6 +34,7 @@ def run(words: str, tmp_path: Path, **environ: str) -> str:
         "plan --pods {cluster}/pods.json --nodes {cluster}/nodes.json --json",
         "send {samples}/kubernetes/failed_scheduling.json --dry-run --json",
         "whatif --json",
+        "pools --json",
         "cost-of-self --events-per-day 2003 --json",
         "replay {tmp}/trace.csv --against keda --json",
         "stats {tmp}/trace.csv --json",

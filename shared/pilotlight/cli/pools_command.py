@@ -3,7 +3,6 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
@@ -41,7 +40,9 @@ def pools(
             raise each
     rows = {name: each for name, each in found.items() if not isinstance(each, Exception)}
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text(rows))
         return
     from pilotlight.cli.printing import console
     from pilotlight.report.pools_table import table
