@@ -35,7 +35,7 @@ COMMANDS = {
     "reconcile_command": ("reconcile",),
     "connect_command": ("connect",),
     "brake_commands": ("pause", "resume", "approve"),
-    "placement_commands": ("placement",),
+    "placement_commands": ("placement", "manifests"),
     "why_command": ("why",),
     "report_command": ("report",),
     "pools_command": ("pools",),
@@ -55,7 +55,7 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "plan doctor check schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve placement",
+    "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
     "Proof": "replay week synth stats trace chaos conformance interruptions drill",

@@ -1,4 +1,4 @@
-"""``pilotlight placement``: what keeps small work off dear nodes, lifted by hand or by the watchman."""
+"""``pilotlight placement`` and ``manifests``: what keeps small work off dear nodes, made, or lifted by hand."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -18,10 +18,49 @@ def register(app: typer.Typer) -> None:
     group.callback()(_group)
     group.command("lift")(lift)
     app.add_typer(group, name="placement")
+    manifests = typer.Typer(no_args_is_help=True, help="Manifests that are made from your policy and prices.")
+    manifests.callback()(_manifests)
+    manifests.command("placement")(affinity)
+    app.add_typer(manifests, name="manifests")
 
 
 def _group() -> None:
     """Nodes that are closed to work that belongs on a cheaper type."""
+
+
+def _manifests() -> None:
+    """Manifests that are made from your policy and prices."""
+
+
+def affinity(
+    policy: Annotated[str, typer.Option(help="Policy file; left out: that of the deployment.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Print an admission policy that narrows GPU pods to their cheapest types, from the policy's pools and prices.
+
+    For clusters of Kubernetes 1.36 and newer, in place of placement by taint: node affinity is added as a pod is
+    created, in namespaces with the label pilotlight.dev/placement=affinity. Print it again when pools or prices change.
+
+    Example: [bold]pilotlight manifests placement --policy policy.yaml | kubectl apply -f -[/bold]
+    """
+    import yaml
+
+    from pilotlight.codec.kubernetes.affinity_policy import affinity_policy
+    from pilotlight.decide.capacity.offerings import offerings
+    from pilotlight.settings import deployed
+    from pilotlight.wiring import App
+
+    settings = deployed()
+    site = App(msgspec.structs.replace(settings, policy=policy or settings.policy))
+    offered, unbuyable = offerings(site.policy, site.catalog)
+    for finding in unbuyable:
+        typer.echo(f"{finding.subject}: {finding.message}", err=True)
+    if not offered:
+        raise BadInput("the policy has no pool whose type and price are known: there is nothing to narrow pods to")
+    made = affinity_policy(offered)
+    typer.echo(
+        msgspec.json.format(msgspec.json.encode(made)).decode() if as_json else yaml.safe_dump_all(made), nl=False
+    )
 
 
 def lift(

@@ -16,6 +16,19 @@ AUTO_MODE = ("eks.amazonaws.com/compute-type", "auto")
 POOL = "pilotlight.dev/pool"
 GPU_MODEL = "pilotlight.dev/gpu-model"
 """The catalogue's name of a model, as "T4"."""
+NAMES_A_GPU = frozenset(
+    {
+        GPU_MODEL,
+        GPU_PRODUCT,
+        INSTANCE_TYPE,
+        POOL,
+        "cloud.google.com/gke-accelerator",
+        "karpenter.k8s.aws/instance-gpu-name",
+    }
+)
+"""Labels by which a pod's own selector says which GPU it wants."""
+AFFINITY_OPT_IN = "pilotlight.dev/placement"
+"""On a namespace, "affinity": its GPU pods are narrowed to their cheapest types as they are created."""
 NODE_NAME = "metadata.name"
 """Not a label: ``matchFields`` on a node's name are read as a requirement on this key, which every node carries."""
 

@@ -14,24 +14,11 @@ from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code, Rejected
-from pilotlight.facts.labels import GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, POOL, ZONE
+from pilotlight.facts.labels import NAMES_A_GPU, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, Requirement, unnamed
 from pilotlight.units import MILLI_PER_GPU, cents
-
-NAMES_A_GPU = frozenset(
-    {
-        GPU_MODEL,
-        GPU_PRODUCT,
-        INSTANCE_TYPE,
-        POOL,
-        "cloud.google.com/gke-accelerator",
-        "karpenter.k8s.aws/instance-gpu-name",
-    }
-)
-"""Labels by which a pod's own selector says which GPU it wants."""
-
 
 MOST = 4
 """So many values of a label, and so many alternatives, are said at most."""
