@@ -1,4 +1,4 @@
-"""Warm nodes worth their price, learned from how often they would have been taken."""
+"""Spare nodes worth their price: kept, and bought before they are asked for, by what the pool's history says."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -6,86 +6,190 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_fleet import NOW, T4, fate, node, plan, policy
+from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
-from pilotlight.decide.capacity.warm import ENOUGH, HALF_LIFE_S, learned, saving, seen, worth_keeping
+from pilotlight.decide.capacity.demand_rates import ENOUGH, HALF_LIVES_S, MOST, asked, learned, returned, weights
+from pilotlight.decide.capacity.warm import Spares, lead_s
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.units import HOUR, clock_seconds
 
-BOOT_S = 180.0
+LEAD_S = lead_s(T4)
 NOW_S = clock_seconds(NOW)
 
 
-def history(every_s: float, at_once: int = 1, days: float = 3) -> Hits:
+def history(every_s: float, at_once: int = 1, days: float = 3, to_s: float = NOW_S) -> Hits:
     """Demand that came regularly up to now, ``at_once`` nodes each time."""
     hits: Hits | None = None
     for step in range(int(days * 24 * HOUR / every_s), -1, -1):
-        hits = seen(hits, at_once, NOW_S - step * every_s, BOOT_S)
+        hits = asked(hits, at_once, at_once, to_s - step * every_s, LEAD_S)
     assert hits is not None
     return hits
 
 
+def spares(hits: Hits, wait: str, after_s: float = 0) -> Spares:
+    """Those of a pool whose node costs $1 an hour."""
+    return Spares(T4, hits, Decimal(wait), NOW + timedelta(seconds=after_s))
+
+
 @pytest.mark.parametrize("every_s", [300, 900, 3600])
 def test_the_rate_is_learned(every_s: float) -> None:
-    """A demand every so often saves, an hour, its rate times the wait of a boot times the worth of a wait."""
-    worth = saving(history(every_s), 1, NOW_S, BOOT_S, Decimal(12))
-    assert float(worth) == pytest.approx(12 * HOUR / every_s * BOOT_S / HOUR, rel=0.15)
+    """Of a demand every so often the first spare is hit as often, while it is there: not while it is replaced."""
+    there = 1 - LEAD_S / every_s
+    assert spares(history(every_s), "9").hits_per_hour(1) == pytest.approx(HOUR / every_s / there, rel=0.3)
 
 
 KEPT = {
     "one at a time, a wait worth much": (1, "100", 1),
     "one at a time, a wait worth little": (1, "0.1", 0),
     "three at a time": (3, "100", 3),
-    "a wait worth nothing": (3, "0", 0),
+    "seventy at a time: no more than are considered": (MOST + 6, "100", MOST),
 }
 
 
 @pytest.mark.parametrize(("at_once", "wait", "kept"), KEPT.values(), ids=KEPT.keys())
 def test_how_many_pay_for_themselves(at_once: int, wait: str, kept: int) -> None:
-    """As many warm nodes as come at once, where their wait is worth more than their price."""
-    hits = history(900, at_once)
-    assert worth_keeping(hits, NOW_S, BOOT_S, Decimal(1), Decimal(wait)) == kept
+    """As many spares as come at once, where their wait is worth more than their price."""
+    assert spares(history(900, at_once, days=0.5), wait).count == kept
 
 
-def test_demand_fades() -> None:
-    """After a half-life without demand a warm node saves half as much."""
-    hits = history(900)
-    before, after = (saving(hits, 1, NOW_S + s, BOOT_S, Decimal(12)) for s in (0, HALF_LIFE_S))
-    assert float(after) == pytest.approx(float(before) / 2)
+def test_in_a_stream_of_demand_the_deep_spares_pay_too() -> None:
+    """Where a node is asked for every 20 s the first spares are hardly ever there: those behind them pay."""
+    assert spares(history(20, days=0.1), "30").count >= LEAD_S / 20
 
 
-@given(st.lists(st.tuples(st.floats(0, 5000), st.integers(1, 5)), min_size=1, max_size=30), st.integers(0, 100))
-def test_a_further_warm_node_never_saves_more(gaps: list[tuple[float, int]], price: int) -> None:
-    """A dearer node is never kept in greater number, and no more are kept than ever came at once."""
-    hits, now_s = None, NOW_S
+def test_a_node_that_falls_idle_stands_in_for_one_on_its_way() -> None:
+    """Demand that the next node to fall idle serves never asks for a second spare."""
+    hits: Hits | None = None
+    for step in range(60):
+        at_s = NOW_S - HOUR + step * 60
+        hits = returned(asked(hits, 1, 1, at_s, LEAD_S), 1, at_s + 30)
+    assert hits is not None
+    assert len(hits.rates) == 1
+    assert spares(hits, "100").count == 1
+
+
+def test_a_burst_of_minutes_is_foretold_by_minutes_and_steady_days_by_days() -> None:
+    """Each pool's own past says which half-life counts."""
+    bursts: Hits | None = None
+    for day in range(12):
+        for step in range(40):
+            at_s = NOW_S + day * 7200 + step * 15
+            bursts = returned(asked(bursts, 1, 1, at_s, LEAD_S), 1, at_s + 10)
+    steady = history(2 * HOUR, days=20)
+    assert bursts is not None
+    short, long = sum(weights(bursts)[:2]), sum(weights(steady)[3:])
+    assert (short > 0.9, long > 0.9) == (True, True)
+
+
+def test_what_one_is_worth_is_scaled_by_its_class_and_by_how_many_wait() -> None:
+    """A gang of four nodes is one job: each is worth a quarter of a wait; a node for four jobs is worth four."""
+    gangs, shared = Hits(at=NOW_S), Hits(at=NOW_S)
+    for _ in range(60):
+        gangs, shared = asked(gangs, 4, 1, NOW_S, LEAD_S), asked(shared, 1, 4, NOW_S, LEAD_S)
+    assert gangs.worth == pytest.approx(0.25, rel=0.1)
+    assert shared.worth == pytest.approx(4, rel=0.1)
+    assert float(spares(shared, "1").wait) == pytest.approx(4, rel=0.1)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 5000), st.integers(1, 5), st.integers(0, 2)), min_size=1, max_size=30),
+    st.integers(1, 300),
+)
+def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: int) -> None:
+    """No more is kept where a wait is worth less, nor than ever came at once; shares and weights stay shares."""
+    hits, now_s = Hits(at=NOW_S), NOW_S
+    for gap_s, nodes, back in gaps:
+        now_s += gap_s
+        hits = returned(asked(hits, nodes, nodes, now_s, LEAD_S), back, now_s)
+    assert hits.count == len(gaps)
+    assert len(hits.coming) <= len(hits.rates) <= MOST
+    assert all(0 <= share <= 1.0000001 for row in hits.there for share in row)
+    assert sum(weights(hits)) == pytest.approx(1)
+    few, many = (spares(hits, str(w), now_s - NOW_S).count for w in (wait, wait + 1))
+    assert few <= many <= len(hits.rates)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 20_000), st.integers(1, 6)), min_size=ENOUGH, max_size=40), st.integers(1, 300)
+)
+def test_idling_after_the_last_hit_costs_at_most_twice_what_the_hits_could_save(
+    gaps: list[tuple[float, int]], wait: int
+) -> None:
+    """Whatever came: from a pool's last hit on, idle dollars <= 2 x nodes x (price x boot + wait x lead)."""
+    hits, now_s = Hits(at=NOW_S), NOW_S
     for gap_s, nodes in gaps:
         now_s += gap_s
-        hits = seen(hits, nodes, now_s, BOOT_S)
-    assert hits is not None
-    assert hits.count == sum(n for _, n in gaps)
-    cheap, dear = (worth_keeping(hits, now_s, BOOT_S, Decimal(p), Decimal(50)) for p in (price, price + 1))
-    assert dear <= cheap <= len(hits.rates)
+        hits = asked(hits, nodes, nodes, now_s, LEAD_S)
+    at_s, idle_usd = 0.0, 0.0
+    first = most = spares(hits, str(wait), now_s - NOW_S).count
+    while most:
+        now = spares(hits, str(wait), now_s - NOW_S + at_s)
+        end_s = clock_seconds(now.until(now.count)) - now_s if now.count else at_s
+        idle_usd += now.count * float(T4.usd_per_hour) * max(end_s - at_s, 1.0) / HOUR
+        at_s, most = max(end_s, at_s + 1.0), now.count
+    assert idle_usd <= 2 * first * float(spares(hits, str(wait)).usd_per_hit) + first * 0.01
 
 
-def test_a_node_that_pays_for_itself_stays() -> None:
-    """With a busy history one idle node stays lit however long it idles, and the second goes after a minute."""
+def test_a_node_that_pays_for_itself_stays_and_the_others_go_at_once() -> None:
+    """With a busy history one idle node stays lit however long it idles, with its sum; the second goes at once."""
     rules = policy([T4], value_of_wait=Decimal(100))
     memory = Memory(hits={"t4": history(900)})
-    lit = [node("a", idle_s=7000), node("b", idle_s=61)]
+    lit = [node("a", idle_s=7000), node("b", idle_s=1)]
     both = plan(nodes=lit, offerings=[T4], rules=rules, memory=memory)
     assert [n.node for n in both.releases] == ["a"]
+    assert "would not pay for itself: hit 0" in fate(both, "a")[1]
     one = plan(nodes=[lit[0]], offerings=[T4], rules=rules, memory=memory)
     assert fate(one, "a")[0] == "keep"
-    assert "pay for themselves" in fate(one, "a")[1]
-    assert one.look_again_at is not None
+    assert "x (190 s x $100.00/h + a boot of $0.05) > $1.00/h" in fate(one, "a")[1]
+    at = one.look_again_at
+    assert at is not None
+    assert not plan(nodes=[lit[0]], offerings=[T4], rules=rules, memory=memory, now=at - timedelta(seconds=5)).releases
+    assert plan(nodes=[lit[0]], offerings=[T4], rules=rules, memory=memory, now=at).releases
+
+
+def test_a_spare_is_bought_before_it_is_asked_for() -> None:
+    """A pool whose spare pays for itself and that has none gets one, with its sum; one on its way is enough."""
+    rules, memory = policy([T4], value_of_wait=Decimal(100)), Memory(hits={"t4": history(900)})
+    made = plan(offerings=[T4], rules=rules, memory=memory)
+    assert [(buy.pool, buy.count, buy.demands) for buy in made.buys] == [("t4", 1, ())]
+    assert "1 spare pay for themselves: the last is hit" in made.buys[0].why
+    booting = node("n", ready=False, created_at=NOW)
+    assert not plan(nodes=[booting], offerings=[T4], rules=rules, memory=memory).buys
+
+
+def test_a_pod_that_takes_the_spare_on_its_way_has_another_bought() -> None:
+    """The demand is counted at that look, once: the next look of the same pods buys and counts nothing."""
+    rules, memory = policy([T4], value_of_wait=Decimal(100)), Memory(hits={"t4": history(900)})
+    booting = node("n", ready=False, created_at=NOW)
+    made = plan([pod("p")], nodes=[booting], offerings=[T4], rules=rules, memory=memory)
+    assert [(buy.count, buy.demands) for buy in made.buys] == [(1, ())]
+    assert [(one.pool, one.nodes, one.jobs) for one in made.demands] == [("t4", 1, 1.0)]
+    later = Memory(hits=memory.hits, counted_to=made.counted_to)
+    two = [booting, node("m", ready=False, created_at=NOW)]
+    again = plan([pod("p")], nodes=two, offerings=[T4], rules=rules, memory=later)
+    assert (again.buys, again.demands) == ((), ())
+
+
+def test_a_stated_idle_timeout_is_no_place_for_spares() -> None:
+    """Where the policy says how long nodes idle nothing is bought ahead."""
+    from pilotlight.facts.policy import PoolPolicy
+
+    pools = {"t4": PoolPolicy(instance_type="T4x1", idle_timeout=60)}
+    rules = policy([T4], pools=pools, value_of_wait=Decimal(100))
+    assert not plan(offerings=[T4], rules=rules, memory=Memory(hits={"t4": history(900)})).buys
 
 
 def test_too_little_history_is_none() -> None:
     """A pool with a handful of demands is judged by its break-even, as one without any."""
-    few = history(3600, days=(ENOUGH - 2) / 24)
+    few = history(HOUR, days=(ENOUGH - 2) / 24)
     assert not learned(few)
     rules = policy([T4], value_of_wait=Decimal(1))
     for memory in (Memory(), Memory(hits={"t4": few})):
         made = plan(nodes=[node("a", idle_s=359)], offerings=[T4], rules=rules, memory=memory)
         assert made.look_again_at == NOW + timedelta(seconds=1)
         assert "break-even" in fate(made, "a")[1]
+
+
+def test_every_half_life_has_its_place_in_a_history() -> None:
+    """What is learned holds one figure a half-life, so that a changed list is a changed record."""
+    assert {len(row) for row in history(900).rates} == {len(HALF_LIVES_S)}

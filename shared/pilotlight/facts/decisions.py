@@ -214,8 +214,18 @@ def known_per_hour(nodes: Iterable[NodeVerdict]) -> UsdPerHour:
     return sum((node.usd_per_hour for node in nodes if node.usd_per_hour is not None), Decimal(0))
 
 
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a pool that pods ask for which were not counted before. ``jobs`` is how many wait, scaled by class."""
+
+    pool: str
+    nodes: int
+    jobs: float
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One decision over one view. ``look_again_at`` is when it could change with no new event, if ever.
+
+    ``demands`` are of pods created up to ``counted_to``, which no earlier plan counted.
 
     ``buys`` and the nodes to release are what is to be done; ``held`` is what would be, but for a brake.
     """
@@ -229,6 +239,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     look_again_at: datetime | None = None
     held: tuple[Held, ...] = ()
     placement: Placement = NOTHING_PLACED
+    demands: tuple[Demand, ...] = ()
+    counted_to: datetime | None = None
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:

@@ -40,16 +40,21 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
-    """How often the k-th warm node of a pool would have been taken, in hits an hour, faded over time.
+    """How often the k-th spare node of a pool is asked for, as of ``at`` (seconds from the epoch).
 
-    ``recent`` are seconds (from the epoch) of the demands of the last boot window; ``rates[k-1]`` belongs to the
-    k-th node; all as of ``at``. ``count`` is how many were ever counted.
+    ``coming`` is when the nodes come that would replace the spares taken so far, the soonest first. ``rates[k-1]`` are
+    the k-th spare's hits an hour, and ``there[k-1]`` the share of the time that it would have been there, each faded
+    by every half-life of ``decide.capacity.demand_rates``; ``losses`` say how badly each half-life foretold. ``count``
+    is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1.
     """
 
     at: Seconds
-    recent: tuple[Seconds, ...] = ()
-    rates: tuple[float, ...] = ()
+    coming: tuple[Seconds, ...] = ()
+    rates: tuple[tuple[float, ...], ...] = ()
+    there: tuple[tuple[float, ...], ...] = ()
+    losses: tuple[float, ...] = ()
     count: int = 0
+    worth: float = 1.0
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +81,7 @@ class Flaps(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
+    ``counted_to`` is when the youngest waiting pod was created whose demand is in ``hits``.
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
     was last lit for. ``started`` holds, for pools whose nodes can be stopped, when the first, the second ... node at
     once was last started, in seconds from the epoch. ``in_flight`` still boots; ``came`` is ready and its pods are not
@@ -95,6 +101,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     pool_class: dict[str, WorkloadClass] = {}
     hits: dict[str, Hits] = {}
     started: dict[str, tuple[Seconds, ...]] = {}
+    counted_to: datetime | None = None
     sizes: dict[str, int] = {}
     turns: tuple[Turn, ...] = ()
     flaps: dict[str, Flaps] = {}

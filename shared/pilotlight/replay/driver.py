@@ -22,7 +22,7 @@ from pilotlight.world.jobs import demands_of
 from pilotlight.world.world import Change, World
 
 TICK_S = 60.0
-"""A schedule ticks once a minute."""
+"""A schedule ticks once a minute: what was done is looked at by then."""
 
 LAST_S = 24 * HOUR
 """A run ends at the latest so long after its last job."""
@@ -36,8 +36,8 @@ HEADERS = {"content-type": "application/cloudevents+json"}
 class Driver:
     """Submits the jobs of a trace to a world and carries the events a cluster would send to the front door.
 
-    ``detect_s`` passes between a pod's wait beginning and its event. A tick that could change nothing is skipped:
-    nothing happened since the last one, and the last answer named no earlier moment to look again.
+    ``detect_s`` passes between a pod's wait beginning and its event, and between any other change and a look at it. A
+    look that could change nothing is skipped: nothing happened since the last, and no answer named this moment.
     """
 
     def __init__(
@@ -71,9 +71,7 @@ class Driver:
         self._names = {j.job_id: j for j in jobs}
         self._waits: list[tuple[Seconds, int, str]] = []
         self._order = 0
-        self._stirred = False
-        self._look_at_s = math.inf
-        self._ticked_s = -TICK_S
+        self._stirred_s = self._look_at_s = math.inf
         self._moved_s = 0.0
         self._looks: list[Seconds] = []
         world.on_change.append(self._changed)
@@ -111,9 +109,7 @@ class Driver:
         )
 
     def _tick_due_s(self) -> Seconds:
-        if self._stirred:
-            return max(self._ticked_s + TICK_S, math.ceil(self.world.now_s / TICK_S) * TICK_S)
-        return math.inf if self._look_at_s == math.inf else math.ceil(self._look_at_s / TICK_S) * TICK_S
+        return min(self._stirred_s, self._look_at_s)
 
     def _reach(self, at_s: Seconds) -> None:
         if self.sampler is not None:
@@ -126,7 +122,6 @@ class Driver:
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
         if self._tick_due_s() <= at_s:
-            self._ticked_s = at_s
             self._doors_due(at_s)
             self._look()
         elif self._doors_due(at_s):
@@ -152,21 +147,26 @@ class Driver:
             self._wait(job.job_id)
         else:
             self.world.submit(demands, job.duration_s, job=job.job_id)
-            # An idle node that was taken is history that a tick learns from.
-            self._stirred = self._stirred or job.job_id in self.world.running
+            if job.job_id in self.world.running:  # An idle node that was taken is history to learn from.
+                self._stir(self.detect_s)
 
     def _changed(self, change: Change) -> None:
         if change.what == "pending":
             self._wait(change.subject)
         elif change.what == "done":
             self._moved_s = change.t
-            self._stirred = self._stirred or bool(self.world.idle or self.world.pending)
+            if self.world.idle or self.world.pending:
+                self._stir(self.detect_s)
             if self.on_progress is not None:
                 self.on_progress(len(self.world.finished))
         elif change.what in ("ready", "lost"):
-            self._stirred = True
+            self._stir(self.detect_s)
         if self.placement == "taint" and (change.what == "ready" or (change.what == "done" and self.world.pending)):
             heapq.heappush(self._looks, self.world.now_s + self.detect_s)
+
+    def _stir(self, after_s: Seconds) -> None:
+        """What happened is looked at so much later, together with what happens until then."""
+        self._stirred_s = min(self._stirred_s, self.world.now_s + after_s)
 
     def _wait(self, job: str) -> None:
         self._order += 1
@@ -187,7 +187,7 @@ class Driver:
         )
 
     def _look(self) -> None:
-        self._stirred, self._look_at_s = False, math.inf
+        self._stirred_s = self._look_at_s = math.inf
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
 
@@ -197,7 +197,7 @@ class Driver:
         if answer.status != 200 or "why" not in answer.body:
             raise Failed(f"{function} answered {answer.status} at {self.world.now_s:.0f} s: {answer.body}")
         if answer.body["did"]:
-            self._stirred = True
+            self._stir(TICK_S)
         again = answer.body.get("look_again_at")
         if again is not None:
             self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))

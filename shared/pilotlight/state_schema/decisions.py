@@ -40,7 +40,15 @@ _STATES = {
 """Of what became of an effect. One that was planned may have been sent: the cloud is read."""
 
 
-MEMORY = Table("memory", Format(Memory))
+def _without_hits(old: Any) -> dict[str, Any]:
+    """A memory without what pools were asked for, which was counted otherwise (schema 1): it is learned anew."""
+    strange = sorted(old.keys() - {*Memory.__struct_encode_fields__})
+    if strange:
+        raise ValueError(f"it has the field {strange[0]!r}")
+    return {key: value for key, value in old.items() if key != "hits"}
+
+
+MEMORY = Table("memory", Format(Memory, _without_hits))
 """``<cluster>``."""
 
 IN_FLIGHT = Table("inflight", Format(InFlight))

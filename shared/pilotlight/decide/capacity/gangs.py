@@ -93,6 +93,7 @@ class Savepoint:
 
     def __init__(self, run: Provisioner) -> None:
         self.outcomes = len(run.outcomes)
+        self._demands = len(run.demands)
         self.findings = len(run.findings)
         self._headroom = run.headroom.saved()
         self._bins = [
@@ -118,6 +119,7 @@ class Savepoint:
     def restore(self, run: Provisioner) -> None:
         """Put everything back as it was."""
         del run.outcomes[self.outcomes :]
+        del run.demands[self._demands :]
         del run.findings[self.findings :]
         run.headroom = self._headroom
         for b, devices, slices, cpu, memory, ephemeral, pods, other, taken, full in self._bins:

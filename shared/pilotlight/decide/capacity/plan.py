@@ -15,9 +15,10 @@ from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.offerings import stale_prices
 from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.scale_down import verdicts
+from pilotlight.decide.capacity.scale_down import spares_of, verdicts
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.capacity.standby import relighting, standby
+from pilotlight.decide.capacity.warm import with_demand
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.ladder import barred
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
@@ -82,13 +83,18 @@ def plan_cluster(
     headroom.purse = Purse(money, now) if money.balances else None
     if view.pending:
         plan_pods(run, view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
-    buys = run.buys() + _warm_buys(run, by_pool, policy)
+    known = (memory.counted_to,) if memory.counted_to is not None else ()
+    counted_to = max((*known, *(pod.created_at for pod in view.pending)), default=None)
+    memory = with_demand(memory, run.demands, counted_to, by_pool, now)
+    relit = relighting(by_pool, pools)
+    buys = run.buys() + _spare_buys(run, by_pool, relit, policy, memory)
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
         others = [n for n in standing if n.name not in leaving]
-        relit = relighting(by_pool, pools)
-        nodes, look_again = verdicts(others, relit, policy, memory, _reserved(ready), now, explain, money.frozen)
+        spare = _spares_coming(run, by_pool)
+        reserved = _reserved(ready)
+        nodes, look_again = verdicts(others, relit, policy, memory, reserved, now, explain, money.frozen, spare)
         nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
         look_again = min((t for t in (look_again, falls_due) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
@@ -107,6 +113,8 @@ def plan_cluster(
         look_again_at=min(
             (t for t in (look_again, money.look_again_at, *_rests(run, memory)) if t is not None), default=None
         ),
+        demands=tuple(run.demands),
+        counted_to=counted_to,
     )
     plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
     seen = strays(run.homes, view, memory, shut, now) if shut else memory.strays
@@ -192,24 +200,41 @@ def _reserved(ready: Sequence[Bin]) -> dict[str, str]:
     return {b.where: f"{sum(n for _, n in b.taken)} waiting pod(s) will bind to it" for b in ready if b.taken}
 
 
-def _warm_buys(run: Provisioner, by_pool: Mapping[str, Offering], policy: Policy) -> tuple[Buy, ...]:
-    """Nodes to reach each pool's warm and least numbers, as far as caps and budgets' steps allow."""
+def _spare_buys(
+    run: Provisioner,
+    by_pool: Mapping[str, Offering],
+    relit: Mapping[str, Offering],
+    policy: Policy,
+    memory: Memory,
+) -> tuple[Buy, ...]:
+    """Nodes to reach each pool's spares that pay for themselves, its warm and its least number."""
     buys: list[Buy] = []
     for name, pool in sorted(policy.pools.items()):
         offering = by_pool.get(name)
-        if offering is None or not (pool.warm or pool.min):
+        if offering is None or not (pool.warm or pool.min or name in memory.hits):
             continue
-        if barred(run.steps, offering, run.memory.pool_class.get(name, ""), "", run.now):
+        if barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
+        spares = spares_of(relit[name], policy, memory, run.now)
+        pay = spares.count if spares is not None and not memory.backing_off(offering.name, run.now) else 0
         empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
-        short = max(pool.warm - empty, pool.min - run.headroom.by_pool[name])
+        short = max(pool.warm - empty, pay - empty, pool.min - run.headroom.by_pool[name])
+        if short <= 0:
+            continue
         terms = run.headroom.terms(offering, None)
         count = min(short, max(0, run.headroom.room(offering, terms)[0]))
         if count > 0:
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
+            if spares is not None and short == pay - empty:
+                why = f"{pay} spare pay for themselves: the last is {spares.why(pay)}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
+
+
+def _spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
+    """Nodes on their way that nobody waits for, by pool."""
+    return Counter(b.pool for b in run.booting if b.pool in by_pool and _untouched(b, by_pool[b.pool]))
 
 
 def _untouched(bin_: Bin, offering: Offering) -> bool:

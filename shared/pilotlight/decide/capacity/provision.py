@@ -17,7 +17,7 @@ from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import InFlight, Offering
-from pilotlight.facts.decisions import NOT_NOW, Buy, Code, PodGroup, Rejected, Verdict
+from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
@@ -61,6 +61,7 @@ class Provisioner:
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
+        self.demands: list[Demand] = []
         self.only: Offering | None = None
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed)
 
@@ -125,6 +126,8 @@ class Provisioner:
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
+                if verdict == "booting" and len(bin_.taken) == 1:
+                    self._ask(bin_.pool, 1, Group(shape, pods))
                 self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
                     self.purchases[bin_.where].charge(shape, pods)
@@ -218,6 +221,17 @@ class Provisioner:
         purchase.bins += fresh
         fill(group.shape, len(group.pods), fresh, self.allowed)
         purchase.charge(group.shape, group.pods)
+        self._ask(offering.pool, nodes, group)
+
+    def _ask(self, pool: str, nodes: int, group: Group) -> None:
+        """Note that pods ask for empty nodes of a pool; those that an earlier look counted do not ask again."""
+        to = self.memory.counted_to
+        new = len(group.pods) if to is None else sum(1 for pod in group.pods if pod.created_at > to)
+        if new:
+            jobs = new if group.shape.gang is None else 1 / group.shape.gang.size * new
+            scale = float(self.policy.of_class(group.shape.workload_class).wait_scale)
+            asked = -(-nodes * new // len(group.pods))
+            self.demands.append(Demand(pool=pool, nodes=asked, jobs=jobs * scale))
 
     def _cannot(self, group: Group, able: Eligible) -> None:
         if able.finding is not None:

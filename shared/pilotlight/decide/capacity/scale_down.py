@@ -10,77 +10,83 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pilotlight.decide.capacity.warm import learned, pays_until_s, saving, worth_keeping
+from pilotlight.decide.capacity.demand_rates import learned
+from pilotlight.decide.capacity.warm import Spares
 from pilotlight.decide.money.economics import billed, break_even_s, paid_until_s
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
-from pilotlight.units import Seconds, cents, clock_seconds, human, moment
+from pilotlight.units import Seconds, cents, human
 
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
-HYSTERESIS_S = 60.0
-"""A node that history says to put out still idles so long: a tick's noise does not move it."""
-
 NOTHING_FROZEN: Mapping[str, bool] = {}
+NOTHING_COMING: Mapping[str, int] = {}
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long a node of a pool may idle, and why so long; ``warm`` idle nodes pay for themselves and stay.
+    """How long a node of a pool may idle, and why so long.
 
-    ``warm_until`` is when the first, the first two ... of them no longer do if no demand comes meanwhile.
-    ``learned``: by the pool's own history. That history is its breaker too: what is lit again soon raises the hits.
+    Where ``spares`` says how many pay for themselves, by the pool's own history, those stay and the others go at once.
+    That history is its breaker too: what is lit again soon raises the hits.
     """
 
     seconds: Seconds
     why: str
-    warm_until: tuple[datetime, ...] = ()
-    learned: bool = False
-
-    @property
-    def warm(self) -> int:
-        """How many idle nodes stay."""
-        return len(self.warm_until)
+    spares: Spares | None = None
 
 
 def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
     """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
 
-    With a history, an idle node beyond those that pay for themselves goes after ``HYSTERESIS_S``. Without one, it
-    goes when keeping it has cost as much as relighting would. A pool that flapped idles for longer.
+    Without a history it goes when keeping it has cost as much as relighting would, and later where its pool flapped.
     """
     bare = _allowance(offering, policy, memory, now)
     flaps = memory.flaps.get(offering.pool)
-    if flaps is None or flaps.stretch == 1 or bare.learned:
+    if flaps is None or flaps.stretch == 1 or bare.spares is not None:
         return bare
     longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
     seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
     return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped")
 
 
-def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
+def spares_of(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Spares | None:
+    """How many spares of a pool pay for themselves; None where the policy says how long they idle, or nothing does."""
+    if _stated(offering, policy, memory) is not None:
+        return None
+    hits = memory.hits.get(offering.pool)
+    if hits is None or not policy.value_of_wait or not learned(hits):
+        return None
+    return Spares(offering, hits, policy.value_of_wait, now)
+
+
+def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | None:
+    """The idle time that the policy names, of a pool or of the class that it was last lit for."""
     pool = policy.pools.get(offering.pool)
     if pool is not None and pool.idle_timeout is not None:
         return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
     name = memory.pool_class.get(offering.pool, "batch")
-    rules = policy.of_class(name)
-    if rules.idle_timeout is not None:
-        return Allowance(rules.idle_timeout, f"classes.{name}.idle_timeout")
-    hits, price, wait = memory.hits.get(offering.pool), offering.usd_per_hour, policy.wait(name)
-    if hits is not None and wait and learned(hits):
-        now_s = clock_seconds(now)
-        keep = worth_keeping(hits, now_s, offering.boot_s, price, wait)
-        worth = saving(hits, keep + 1, now_s, offering.boot_s, wait)
-        why = f"warm node {keep + 1} would cost {cents(price)}/h and save {cents(worth)}/h of waiting"
-        until = (pays_until_s(hits, k, now_s, offering.boot_s, price, wait) for k in range(1, keep + 1))
-        return Allowance(HYSTERESIS_S, why, tuple(moment(s) for s in until), learned=True)
-    even = break_even_s(offering.boot_s, price, wait)
-    worth_ = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
-    return Allowance(min(even, rules.max_idle_timeout), f"break-even: a {human(offering.boot_s)} boot, {worth_}")
+    stated = policy.of_class(name).idle_timeout
+    return None if stated is None else Allowance(stated, f"classes.{name}.idle_timeout")
+
+
+def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
+    stated = _stated(offering, policy, memory)
+    if stated is not None:
+        return stated
+    spares = spares_of(offering, policy, memory, now)
+    if spares is not None:
+        return Allowance(0, "", spares)
+    name = memory.pool_class.get(offering.pool, "batch")
+    wait = policy.wait(name)
+    even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
+    worth = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
+    seconds = min(even, policy.of_class(name).max_idle_timeout)
+    return Allowance(seconds, f"break-even: a {human(offering.boot_s)} boot, {worth}")
 
 
 def verdicts(
@@ -92,12 +98,14 @@ def verdicts(
     now: datetime,
     explain: bool,
     frozen: Mapping[str, bool] = NOTHING_FROZEN,
+    coming: Mapping[str, int] = NOTHING_COMING,
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """What becomes of each node, and the next moment an idle one could fall due.
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
     reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
-    those ``frozen`` by a budget the ones said to be true go at once: their idling would pass it.
+    those ``frozen`` by a budget the ones said to be true go at once: their idling would pass it. ``coming`` are spares
+    on their way, by pool.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
@@ -116,7 +124,7 @@ def verdicts(
         elif explain:
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
-        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], frozen)
+        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], frozen, coming.get(pool, 0))
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             if at is not None:
@@ -136,10 +144,13 @@ class _Judge:
         now: datetime,
         lit: int,
         frozen: Mapping[str, bool],
+        coming: int,
     ) -> None:
-        self.frozen = frozen
+        self.frozen, self.coming = frozen, coming
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
         self.may = allowance(offering, policy, memory, now)
+        self.fades: datetime | None = None
+        self.pay = self.may.spares.count if self.may.spares is not None else 0
         pool = policy.pools.get(offering.pool)
         self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
         bought = memory.last_buy.get(offering.pool)
@@ -148,7 +159,7 @@ class _Judge:
     def judge(self, nodes: list[Node]) -> list[tuple[NodeVerdict, datetime | None]]:
         """A verdict for each, and when it could change."""
         out = []
-        left = len(nodes)
+        left = sum(1 for node in nodes if node.name not in self.reserved)
         for node in sorted(nodes, key=self._since):
             verdict, due = self._one(node, left)
             left -= verdict.verdict == "release"
@@ -182,9 +193,11 @@ class _Judge:
             return self._release(node, idle_s, SPENT_UP), None
         if idle_left <= self.warm or self.lit <= self.least:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
-        if idle_left <= self.may.warm:
-            at = self.may.warm_until[idle_left - 1]
-            return keep(f"kept warm: {self.may.warm} of this pool are taken often enough to pay for themselves", at)
+        spare = idle_left + self.coming
+        if self.may.spares is not None and spare <= self.pay:
+            why = f"kept warm, {spare} of {self.pay} of this pool that pay for themselves: {self.may.spares.why(spare)}"
+            self.fades = self.fades or self.may.spares.until(spare)
+            return keep(why, self.fades)
         if idle_s < self.may.seconds:
             due = since + timedelta(seconds=self.may.seconds)
             return keep(f"idle for {human(idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
@@ -197,6 +210,8 @@ class _Judge:
             )
         self.lit -= 1
         why = f"idle for {human(idle_s)}, longer than {human(self.may.seconds)} ({self.may.why})"
+        if self.may.spares is not None:
+            why = f"idle for {human(idle_s)}; spare {spare} would not pay for itself: {self.may.spares.why(spare)}"
         return self._release(node, idle_s, why), None
 
     def _paid_until(self, node: Node) -> datetime | None:
@@ -216,7 +231,7 @@ class _Judge:
             usd_per_hour=self.offering.usd_per_hour,
             idle_s=idle_s,
             break_even_s=self.may.seconds,
-            learned=self.may.learned,
+            learned=self.may.spares is not None,
             frozen=node.name in self.frozen,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
         )

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
 from pilotlight.decide.capacity.offerings import too_old
 from pilotlight.decide.capacity.planned_nodes import model_allowed
-from pilotlight.decide.money.economics import TYPICAL_RUN_S, break_even_s, usd_per_useful_hour
+from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import StepInForce
@@ -287,12 +287,7 @@ def cost(candidate: Candidate, shape: PodShape, count: int, policy: Policy) -> D
     """
     offering, rules = candidate.offering, policy.of_class(shape.workload_class)
     run_s = min(shape.max_run_s or TYPICAL_RUN_S, TYPICAL_RUN_S)
-    idle_s = rules.idle_timeout
-    if idle_s is None:
-        idle_s = min(
-            break_even_s(offering.boot_s, offering.usd_per_hour, policy.wait(shape.workload_class)),
-            rules.max_idle_timeout,
-        )
+    idle_s = min(offering.boot_s, rules.max_idle_timeout) if rules.idle_timeout is None else rules.idle_timeout
     pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or run_s
     return usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
 

@@ -72,8 +72,7 @@ class Act:
 
     def remember(self) -> None:
         """Write what the calls left behind, once, after them."""
-        if self.memory is not self.snapshot.memory:
-            ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, self.memory)
+        ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, self.memory)
 
     @property
     def done(self) -> Record:

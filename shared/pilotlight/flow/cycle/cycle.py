@@ -9,6 +9,7 @@ import msgspec
 
 from pilotlight.decide.capacity.closed_nodes import OPEN_S, counted
 from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.capacity.warm import with_demand
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
@@ -117,8 +118,13 @@ class Cycle:
         self.opened |= doors.opened(plan.placement)
         open_until = doors.open_until(plan.placement)
         again = carry_on(self.deps, snapshot, left, self.held)
+        by_pool = {offering.pool: offering for offering in self.deps.offerings}
+        memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
+        snapshot = replace(snapshot, memory=memory)
         record = self.record(snapshot, plan)
         if record is None:
+            if plan.demands:
+                ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
             why = summary(plan, ())
             return Answer(
                 decision="",

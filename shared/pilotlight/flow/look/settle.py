@@ -1,15 +1,16 @@
 """What a reconcile settles before it decides: capacity that came or never came, and which idle nodes were taken."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.warm import seen
+from pilotlight.decide.capacity.demand_rates import asked, returned
+from pilotlight.decide.capacity.warm import REACTION_S
 from pilotlight.facts.capacity import InFlight, Node, PoolState
-from pilotlight.facts.memory import Hits, Memory, Quarantine
+from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances
@@ -26,7 +27,7 @@ QUARANTINE_S = 6 * 3600.0
 
 def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
-    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot.view.nodes, deps, snapshot.now)
+    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps)
     unresolved = snapshot.unresolved
     live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
     pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
@@ -106,33 +107,46 @@ def _fresh(memory: Memory, now: datetime) -> Memory:
     )
 
 
-def _idle(memory: Memory, nodes: tuple[Node, ...], deps: Deps, now: datetime) -> Memory:
-    """Remember since when nodes are idle, and count those that were idle at the last look and were taken since."""
-    was = memory.idle_since
+def _idle(memory: Memory, snapshot: Snapshot, deps: Deps) -> Memory:
+    """Remember since when nodes are idle; count those that were idle at the last look and were taken, or came back.
+
+    A node that was bought for the pod that took it was counted then.
+    """
+    was, now = memory.idle_since, snapshot.now
+    bought_for = {uid for _, entry in snapshot.flights for uid in entry.demands}
     idle: dict[str, datetime] = {}
-    taken: Counter[str] = Counter()
-    for node in nodes:
-        if not node.ready or any(p.gpu is not None and not p.daemonset for p in node.pods):
-            if node.name in was:
-                taken[node.pool] += 1
+    taken: dict[str, list[float]] = defaultdict(list)
+    back: Counter[str] = Counter()
+    boots = {o.pool: o.boot_s for o in deps.offerings}
+    for node in snapshot.view.nodes:
+        if node.gpu_pods or not node.ready:
+            if node.name in was and node.gpu_pods and not any(pod.uid in bought_for for pod in node.gpu_pods):
+                taken[node.pool].append(_worth(node, deps))
             continue
         since = node.idle_since or was.get(node.name) or now
         idle[node.name] = since
         if node.name in was and since > was[node.name]:
-            taken[node.pool] += 1
+            taken[node.pool].append(1.0)
+        if since > was.get(node.name, node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)):
+            back[node.pool] += 1
     if idle == was:
         return memory
-    return msgspec.structs.replace(memory, idle_since=idle, hits=_hits(memory, taken, deps, now))
+    now_s, hits = clock_seconds(now), dict(memory.hits)
+    for pool in sorted(taken.keys() & boots.keys()):
+        hits[pool] = asked(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
+    for pool in sorted(back.keys() & hits.keys()):
+        hits[pool] = returned(hits[pool], back[pool], now_s)
+    return msgspec.structs.replace(memory, idle_since=idle, hits=hits)
 
 
-def _hits(memory: Memory, taken: Counter[str], deps: Deps, now: datetime) -> dict[str, Hits]:
-    boots = {o.pool: o.boot_s for o in deps.offerings if o.pool in taken}
-    return {
-        **memory.hits,
-        **{
-            pool: seen(memory.hits.get(pool), taken[pool], clock_seconds(now), boot_s) for pool, boot_s in boots.items()
-        },
-    }
+WORKED_S = 30.0
+"""A node that is idle since so long after its boot has worked in between."""
+
+
+def _worth(node: Node, deps: Deps) -> float:
+    """What the wait is worth that a spare saved, of the class of its first pod."""
+    name = node.gpu_pods[0].workload_class or "batch"
+    return float(deps.policy.of_class(name).wait_scale)  # type: ignore[arg-type]
 
 
 def _quarantine(memory: Memory, shape: str, entry: InFlight, now: datetime) -> Memory:

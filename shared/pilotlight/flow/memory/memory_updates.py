@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.capacity import standby
-from pilotlight.decide.capacity.warm import seen
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
@@ -61,14 +60,10 @@ def floored(memory: Memory, pool: str, now: datetime) -> Memory:
 
 def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
     """A purchase was made."""
-    pool_class, hits = memory.pool_class, memory.hits
+    pool_class = memory.pool_class
     if buy.workload_class:
         pool_class = {**pool_class, buy.pool: buy.workload_class}  # type: ignore[dict-item]
-    if buy.demands:
-        hits = {**hits, buy.pool: seen(hits.get(buy.pool), buy.count, clock_seconds(now), buy.boot_s)}
-    return msgspec.structs.replace(
-        memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class, hits=hits
-    )
+    return msgspec.structs.replace(memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class)
 
 
 def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:

@@ -1,0 +1,137 @@
+"""How often the k-th spare node of a pool is asked for: learned at each demand, from its own past alone.
+
+Think of a pool that always has k spares: each one taken is replaced by a node that comes a lead time later. The k-th
+of them is hit by a demand that arrives while k - 1 others are being replaced, and it is there while fewer than k are.
+A node that falls idle takes the place of one on its way. Hits and the time there are faded by several half-lives at
+once; each half-life's word counts by how well it foretold so far (weights by Poisson loss, as in Bayesian averaging),
+so that pools with bursts of minutes and pools with steady days are both foretold. Nothing here knows a price.
+"""
+
+import math
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from pilotlight.facts.memory import Hits
+from pilotlight.units import HOUR, Seconds
+
+HALF_LIVES_S = (120.0, 600.0, HOUR, 6 * HOUR, 24 * HOUR)
+ENOUGH = 3
+"""A pool that was asked for nodes less often than this in all has no history to judge by."""
+MOST = 64
+"""No more than so many spares of a pool are ever considered."""
+FORGIVING = 300.0
+"""A half-life is never so far behind the best that it could not catch up: what pools are used for changes."""
+LEAST_SHARE = 0.02
+"""A spare that is there for a smaller share of the time is hardly ever there."""
+RARE = 3.6e-4
+"""Hits an hour that no half-life rules out."""
+MEMORY_OF_WORTH = 20
+"""What a node asked for is worth is averaged over about so many."""
+
+_PER_S = tuple(math.log(2) / half for half in HALF_LIVES_S)
+_NONE = (0.0,) * len(HALF_LIVES_S)
+_ALWAYS = (1.0,) * len(HALF_LIVES_S)
+
+
+def learned(hits: Hits | None) -> bool:
+    """Whether a pool was asked for nodes often enough to be judged by its own history."""
+    return hits is not None and hits.count >= ENOUGH
+
+
+def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:
+    """The history after pods asked for ``nodes`` more nodes at once, on behalf of ``jobs`` (scaled) that wait."""
+    old = aged(hits or Hits(at=now_s), now_s)
+    coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
+    for _ in range(nodes):
+        k = len(coming)
+        if k >= MOST:
+            break
+        coming.append(now_s + lead_s)
+        if k == len(rates):
+            rates.append(_NONE)
+            there.append(_ALWAYS)
+        losses = [loss - math.log(rate + RARE) for loss, rate in zip(losses, rates[k], strict=True)]
+        rates[k] = tuple(rate + per * HOUR for rate, per in zip(rates[k], _PER_S, strict=True))
+    count = old.count + 1
+    worth = old.worth + (jobs / nodes - old.worth) / min(count, MEMORY_OF_WORTH)
+    return replace(
+        old,
+        coming=tuple(sorted(coming)),
+        rates=tuple(rates),
+        there=tuple(there),
+        losses=_relative(losses),
+        count=count,
+        worth=worth,
+    )
+
+
+def returned(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
+    """The history after ``nodes`` fell idle: they stand in for those that were to come first."""
+    old = aged(hits, now_s)
+    return replace(old, coming=old.coming[nodes:])
+
+
+def aged(hits: Hits, now_s: Seconds) -> Hits:
+    """The history as of now. What was coming has come in between, one after the other."""
+    while hits.coming and hits.coming[0] <= now_s:
+        hits = replace(_faded(hits, hits.coming[0]), coming=hits.coming[1:])
+    return _faded(hits, now_s)
+
+
+def weights(hits: Hits, after_s: Seconds = 0.0) -> tuple[float, ...]:
+    """How much each half-life's word counts, now or so much later if nothing is asked for; they sum to 1."""
+    losses = hits.losses or _NONE
+    if after_s and hits.rates:
+        losses = _relative([a + b for a, b in zip(losses, _expected(hits, after_s), strict=True)])
+    trust = [math.exp(-loss) for loss in losses]
+    return tuple(each / sum(trust) for each in trust)
+
+
+def hits_per_hour(hits: Hits, k: int, after_s: Seconds, trust: Sequence[float]) -> float | None:
+    """How often an hour the k-th spare would be taken while it is there, ``after_s`` from now without a demand.
+
+    None for one that is hardly ever there: it costs next to nothing, and says nothing against those behind it.
+    """
+    if k > len(hits.rates):
+        return 0.0
+    absent_s = 0.0
+    if len(hits.coming) >= k:
+        absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
+    rate = share = 0.0
+    for weight, per_s, hit, there in zip(trust, _PER_S, hits.rates[k - 1], hits.there[k - 1], strict=True):
+        faded = math.exp(-per_s * after_s)
+        rate += weight * hit * faded
+        share += weight * (there * faded + 1 - math.exp(-per_s * (after_s - absent_s)))
+    return rate / share if share >= LEAST_SHARE else None
+
+
+def _faded(hits: Hits, now_s: Seconds) -> Hits:
+    gone_s = now_s - hits.at
+    if gone_s <= 0:
+        return hits
+    if not hits.rates:
+        return replace(hits, at=now_s)
+    fades = [math.exp(-per_s * gone_s) for per_s in _PER_S]
+    away = len(hits.coming)
+    return replace(
+        hits,
+        at=now_s,
+        rates=tuple(tuple(rate * fade for rate, fade in zip(row, fades, strict=True)) for row in hits.rates),
+        there=tuple(
+            tuple(share * fade + (1 - fade if away < k else 0.0) for share, fade in zip(row, fades, strict=True))
+            for k, row in enumerate(hits.there, start=1)
+        ),
+        losses=_relative([a + b for a, b in zip(hits.losses or _NONE, _expected(hits, gone_s), strict=True)]),
+    )
+
+
+def _expected(hits: Hits, for_s: Seconds) -> list[float]:
+    """How many hits each half-life foretells for a stretch of time: what none of them came to counts against it."""
+    sums = [sum(column) / HOUR for column in zip(*hits.rates, strict=True)]
+    return [total * (1 - math.exp(-per_s * for_s)) / per_s for total, per_s in zip(sums, _PER_S, strict=True)]
+
+
+def _relative(losses: Sequence[float]) -> tuple[float, ...]:
+    least = min(losses)
+    return tuple(min(loss - least, FORGIVING) for loss in losses)
