@@ -5,12 +5,14 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from stage import START, Stage
 
 from pilotlight.decide.money.budget import window
 from pilotlight.decide.money.stop_time import CALL_S, stop_s
 from pilotlight.errors import Denied
+from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.flow.books import interruptions
@@ -18,6 +20,7 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
 from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.faults import Faults
 from pilotlight.world.pools import WorldPools
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
@@ -234,6 +237,36 @@ def test_looks_say_when_a_stop_would_have_to_begin() -> None:
     (stopped,) = interruptions.left(on.deps)
     assert stopped.found.deadline is not None
     assert (stopped.found.deadline - START).total_seconds() <= 6 * HOUR
+
+
+class Behind(WorldPools):
+    """A cloud whose clock is two seconds behind the store's."""
+
+    def describe(self) -> list[PoolState]:
+        """Instances are older by that."""
+        early = timedelta(seconds=2)
+        return [
+            msgspec.structs.replace(
+                pool,
+                booting=tuple(msgspec.structs.replace(b, requested_at=b.requested_at - early) for b in pool.booting),
+            )
+            for pool in super().describe()
+        ]
+
+
+@pytest.mark.parametrize(("rules", "usd"), [(STOP, "0.20"), (KEEP, "2.1334")], ids=["a stretch", "a whole run"])
+def test_a_cloud_whose_clock_is_behind_does_not_close_a_node_that_takes_all_of_a_cap(
+    rules: ClassPolicy, usd: str
+) -> None:
+    """What was granted up to the last cent is not passed by two seconds of a clock: the pod runs."""
+    budget = Budget(name="all", usd=Decimal(usd), period="day")
+    on = Stage(budgets=(budget,), classes={"batch": rules, "serving": KEEP}, faults=Faults(gpu_lag_s=45))
+    on.deps = replace(on.deps, pools=Behind(on.world))
+    on.event(on.submit("a", run_s=240))
+    on.minutes(3)
+    assert [(n.joined, n.ready, n.cordoned) for n in on.world.nodes.values()] == [(True, False, False)]
+    on.minutes(9)
+    assert [job.id for job in on.world.finished] == ["uid-a"]
 
 
 def test_money_that_frees_keeps_a_node_from_being_stopped() -> None:

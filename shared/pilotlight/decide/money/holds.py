@@ -92,12 +92,25 @@ def match(
             strange.append(one)
         else:
             waiting.remove(hold)
-            since = min(hold.since, one.since)
-            live.append((msgspec.structs.replace(hold, instance=one.instance, matched_at=now, since=since), one))
+            live.append((_matched(hold, one, now), one))
     missing = [h for h in going if h.instance and h.instance not in by_instance]
     coming, gone = _coming([*waiting, *missing], lit_, pools, now, unresolved)
     live += [(hold, None) for hold in coming]
     return Matching(tuple(live), tuple(strange), (*void, *gone, *(h for h in holds if h.ended_at is not None)))
+
+
+def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:
+    """The hold as its instance's. Where that is older by its cloud's clock all of it begins, and ends, as much earlier:
+    it holds no more than was granted."""
+    early = max(hold.since - one.since, timedelta())
+    return msgspec.structs.replace(
+        hold,
+        instance=one.instance,
+        matched_at=now,
+        since=hold.since - early,
+        binds_until=hold.binds_until - early,
+        until=hold.until - early,
+    )
 
 
 def _one_an_instance(going: Sequence[Hold]) -> list[Hold]:
