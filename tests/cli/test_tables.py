@@ -43,6 +43,7 @@ TABLES = {
     "cost-of-self --events-per-day 999999999": "cost-of-self",
     "whatif": "whatif",
     "replay trace.csv --against karpenter": "replay",
+    "tune trace.csv --values 3 --against keda": "tune",
     "stats trace.csv": "stats",
     "synth -o week.csv.gz": "synth",
     "trace --from openb openb.csv -o out.csv.gz": "trace",

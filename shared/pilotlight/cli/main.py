@@ -46,6 +46,7 @@ COMMANDS = {
     "cost_command": ("cost-of-self",),
     "sizes_command": ("sizes",),
     "replay_command": ("replay", "week"),
+    "tune_command": ("tune",),
     "trace_commands": ("synth", "stats", "trace"),
     "chaos_command": ("chaos",),
     "conformance_command": ("conformance",),
@@ -58,7 +59,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
-    "Proof": "replay week synth stats trace chaos conformance interruptions drill",
+    "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
 
