@@ -273,3 +273,15 @@ def test_what_began_again_and_waits_is_taken_away_by_its_own_end(clock: VirtualC
     later(clock, 60)
     flush(desk)
     assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_an_end_from_before_it_began_again_is_not_told(clock: VirtualClock) -> None:
+    """Begun, over and begun again, in the order of a queue that hands the end on last: people know that it goes on."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    first, end, second, over = (alert(at=clock.now() + timedelta(seconds=n), resolved=bool(n % 2)) for n in range(4))
+    fan_out(desk, first)
+    assert fan_out(desk, second).did == ("a: told before",)
+    assert fan_out(desk, end).did == ("a: it began again since",)
+    fan_out(desk, over)
+    assert [told.resolved for told in wall.told] == [False, True]

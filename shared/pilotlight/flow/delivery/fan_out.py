@@ -24,6 +24,7 @@ from pilotlight.flow.delivery.desk import (
     deliver,
     drop,
     end_came_first,
+    goes_on,
     known,
     later_end,
     proof,
@@ -91,6 +92,8 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
         end_came_first(desk, name, alert)
         before, first = _looked(desk, name, alert)  # A beginning that came meanwhile is told, and then this.
     if said := _settled(desk, name, alert, before, first) or _given_up(before, alert, now, rules.again_after):
+        if not alert.resolved:
+            goes_on(desk, name, alert)
         return Word(said)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
     waits = waiting_name(name, alert)
