@@ -1,6 +1,6 @@
 """What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import TYPE_CHECKING, Literal
 
 from pilotlight.facts.decisions import Record
@@ -38,26 +38,6 @@ def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note:
         decision=change.decision,
         at=change.at,
     )
-
-
-def allowed(record: Record) -> Iterator[Alert]:
-    """The end of what waited for an approval that is used up now: whatever waits for another is news again."""
-    for buy in record.plan.buys:
-        if buy.approval:
-            yield Alert(
-                cluster=record.cluster,
-                kind="capacity-stopped",
-                severity="warning",
-                fingerprint=_cause("stopped", "grow", buy.pool, buy.offering),
-                what=f"an approval let pool {buy.pool} ({buy.offering}) grow",
-                why=f"decision {buy.approval} was approved, and that is used up",
-                next="what needs an approval is asked for again",
-                how=f"pilotlight why {record.id}",
-                subject=f"pool {buy.pool}",
-                resolved=True,
-                decision=record.id,
-                at=record.at,
-            )
 
 
 def landed_late(fingerprint: str, nodes: Container[str]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.flow.alerts.not_done import allowed, gone, landed_late, not_done
+from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
 from pilotlight.flow.alerts.unmet_demand import mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -46,15 +46,14 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             change = _change(deps, call, step.count, record)
             alert = not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
             out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
-    for n, alert in enumerate(allowed(record)):
-        if ledger.was_told(deps.state, deps.name, alert.fingerprint):
-            out.append(alert_out(alert, f"{record.id}.a{n}.over"))
     for n, held in enumerate(record.plan.held):
         if held.code != "settling":
             change = _change(deps, held.of, held.count, record)
             ended = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
             alert = not_done(change, ended, held.call, held.target, why, worth(deps, held.of, held.count))
+            if held.code == "approval" and (spent := ledger.last_approval(deps.state, deps.name, change.pool)):
+                alert = msgspec.structs.replace(alert, fingerprint=f"{alert.fingerprint}/{spent}")
             out += _news(deps, alert, f"{record.id}.h{n}.{ended}")
     for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
         out += _news(deps, alert, f"{record.id}.w{n}")

@@ -13,6 +13,7 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.cluster import APPROVED, PAUSE
 
@@ -77,6 +78,8 @@ def spend_approvals(deps: Deps, record: Record) -> None:
             raise Conflict(f"the approval of decision {decision} was used meanwhile")
         spent = msgspec.structs.replace(found.value, spent_by=record.id)
         APPROVED.put(deps.state, found.name, spent, if_version=found.version)
+        for pool in {buy.pool for buy in record.plan.buys if buy.approval == decision}:
+            ledger.approval_spent(deps.state, deps.name, pool, decision)
 
 
 def _approvals(deps: Deps, now: datetime) -> dict[str, tuple[str, int]]:
