@@ -146,6 +146,19 @@ def test_who_lost_twice_is_bought_for() -> None:
     assert times == [(0, {}, ("n",)), (1, {}, ("n",)), (2, {"a100": 1}, ())]
 
 
+def test_an_opening_that_another_would_take_is_not_made() -> None:
+    """Where a small pod has waited longer and fits, it would have the room first: the owner is bought for at once."""
+    owner, small = pod("owner", terms=A100_ONLY), pod("small")
+    older = msgspec.structs.replace(small, created_at=NOW - timedelta(seconds=60))
+    lit = [node("n", A100, closed=True)]
+    flight = msgspec.structs.replace(STRAYS, in_flight=(in_flight(T4, [older]),))
+    made = steered([owner, older], lit, memory=flight, booting={"t4": 1})
+    assert (bought(made), made.placement.open) == ({"a100": 1}, ())
+    younger = msgspec.structs.replace(small, created_at=NOW + timedelta(seconds=1))
+    made = steered([owner, younger], lit, memory=flight, booting={"t4": 1})
+    assert (bought(made), made.placement.open) == ({}, ("n",))
+
+
 def test_room_that_is_gone_is_lost_at_once() -> None:
     """An opening whose node has no room left is not waited for; one whose pod was bound is nobody's loss."""
     wanted, other = pod("p", terms=A100_ONLY), pod("o", terms=A100_ONLY)

@@ -57,17 +57,18 @@ def test_a_closed_node_opens_for_its_own_and_closes_behind_them() -> None:
     assert (stage.world.launches, closed(stage)) == (2, ["n1"])
 
 
-def test_whoever_takes_the_room_first_has_it_and_the_loser_is_bought_for() -> None:
-    """A small pod that waits for its own node takes the opening; the pod it was for gets a node of its own."""
+def test_no_node_is_opened_for_whom_it_is_not() -> None:
+    """While a small pod waits that would have the room first, the dear node stays closed and its own gets another."""
     stage = dear()
     stage.submit("busy", run_s=7200)
     stage.world.finish("uid-first")
     stage.event(stage.submit("thief", run_s=7200))
+    stage.wait(5)
     stage.event(stage.submit("owner", gpus=8))
-    assert "uid-thief" in stage.world.running
+    assert closed(stage) == ["n1"]
     stage.minutes(5)
-    assert "uid-owner" in stage.world.running
-    assert closed(stage)[0] == "n1"
+    on = {p.demand.uid: p.node.pool for job in stage.world.running.values() for p in job.placement}
+    assert (on["uid-thief"], on["uid-owner"]) == ("one", "eight")
 
 
 def test_a_pod_that_nothing_is_bought_for_gets_in() -> None:

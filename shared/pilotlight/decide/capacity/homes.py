@@ -26,7 +26,7 @@ class Homes:
         steered: Collection[str] = (),
         closed: Collection[str] = (),
     ) -> None:
-        self._policy, self._able, self._steered, self._closed = policy, able, steered, closed
+        self._policy, self._able, self._steered, self.closed = policy, able, steered, closed
         self._known: dict[str, Pools | None] = {}
 
     def of(self, shape: PodShape) -> Pools | None:
@@ -58,8 +58,17 @@ class Homes:
         if homes is None:
             return True
         if bin_.kind == "ready":
-            return bin_.where not in self._closed or (bin_.pool in homes and not lost)
+            return bin_.where not in self.closed or (bin_.pool in homes and not lost)
         return bin_.pool in homes or bin_.pool not in self._steered
+
+    def shuts(self, bin_: Bin) -> bool:
+        """Whether a node is closed now."""
+        return bin_.kind == "ready" and bin_.where in self.closed
+
+    def strange(self, shape: PodShape, pool: str) -> bool:
+        """Whether a shape belongs elsewhere than in a pool."""
+        homes = self.of(shape)
+        return homes is not None and pool not in homes
 
     def _found(self, shape: PodShape) -> Pools | None:
         able = self._able(shape)

@@ -63,6 +63,7 @@ class Provisioner:
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
         self.only: Offering | None = None
+        self.waiting: Collection[PodDemand] = ()
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed)
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
@@ -71,6 +72,8 @@ class Provisioner:
 
     def not_in_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
         """Pods whose capacity is on its way take their room in it; the rest are returned."""
+        if self.homes.closed:
+            self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
         flight = {uid: entry for entry in self.memory.in_flight for uid in entry.demands}
         if not flight:
             return list(pending)
@@ -122,7 +125,7 @@ class Provisioner:
             (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
         ):
             if homes is not None:
-                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
+                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost) and not self._taken_first(b, group)]
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
@@ -132,6 +135,20 @@ class Provisioner:
                 if verdict == "bought":
                     self.purchases[bin_.where].charge(shape, pods)
         return placed
+
+    def _taken_first(self, bin_: Bin, group: Group) -> bool:
+        """Whether a pod that belongs elsewhere and has waited longer would take a closed node's room as it opens."""
+        if not self.homes.shuts(bin_):
+            return False
+        turn = _turn(group.pods[0]) if group.pods else None
+        return any(
+            turn is not None
+            and _turn(pod) < turn
+            and self.homes.strange(pod.shape, bin_.pool)
+            and bin_.room_for(pod.shape) > 0
+            and self.allowed(pod.shape, bin_)
+            for pod in self.waiting
+        )
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
@@ -279,6 +296,11 @@ class Provisioner:
     def buys(self) -> tuple[Buy, ...]:
         """The purchases of the plan, one an offering."""
         return tuple(purchase.buy() for _, purchase in sorted(self.purchases.items()) if purchase.bins)
+
+
+def _turn(pod: PodDemand) -> tuple[int, datetime]:
+    """The order in which the scheduler tries pods."""
+    return -pod.shape.priority, pod.created_at
 
 
 def within(bin_: Bin, offering: Offering) -> bool:
