@@ -136,12 +136,6 @@ BUGS = {
         "promised - 3 * after",
         _kinds("false_evictions"),
     ),
-    "a node is stopped though its budget has room": Bug(
-        "flow.books.keeper:_Keeper._move_on",
-        "late = cut != wants and",
-        'refused += concerned[:1]; self._refuse(concerned[0], Short("n", "full")); late = False and',
-        _kinds("false_evictions"),
-    ),
     "a node is not stopped where its budget ends": Bug(
         "flow.books.keeper:_Keeper._stopped",
         "if not end.may or",
