@@ -43,10 +43,12 @@ def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
 
 
 def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    from werkzeug.wrappers import Request
+
     try:
         from pilotlight.report.openmetrics import page
 
-        body, kind = page(_samples(app), environ.get("HTTP_ACCEPT", ""))
+        body, kind = page(_samples(app), Request(environ).headers.get("Accept", ""))
     except ImportError:
         return gate.answer(start, 503, {"error": "needs prometheus-client; run pip install 'pilotlight[cli]'"})
     start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
