@@ -44,6 +44,18 @@ def test_a_day_that_is_over_counts_a_node_to_its_end_though_that_is_not_written(
     assert audit(first, node(MIDNIGHT_S, MIDNIGHT_S + 1800, gone=True)) == []
 
 
+def test_a_node_is_missed_only_after_whoever_saw_it_has_written_that_down() -> None:
+    """A worker that stood still writes late of a node that is gone: it is counted to the first look after that."""
+    books = Books(Policy(version=1, pools={}))
+    spend = SpendInvariants(books, ())
+    books.log({"t": 0, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
+    books.log({"t": 240, "event": "terminate", "node": "n1", "reason": "lost"})
+    for begin_s, end_s in ((300, 310), (10, 620), (700, 700)):
+        spend.looked(begin_s, end_s)
+    part = json.dumps({"nodes": {"n1": node(0, 700, gone=True)}}).encode()
+    assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []
+
+
 @pytest.mark.parametrize("until_s", [MIDNIGHT_S + 600, MIDNIGHT_S + 3600])
 def test_a_node_that_is_gone_counts_as_far_as_is_written(until_s: float) -> None:
     """Twenty minutes too few and half an hour too many are told."""

@@ -144,7 +144,8 @@ class SpendInvariants:
     def _span(self, entry: Entry, now_s: Seconds) -> tuple[Seconds, Seconds]:
         """Up to when a node is surely counted, and up to when it may be: the first look that could miss it.
 
-        A look may miss a node that joins while it looks: two have to have seen it.
+        A look may miss a node that joins while it looks: two have to have seen it. One that saw it alive, and stood
+        still before it wrote that down, makes it known so much later.
         """
         end_s = now_s if entry.ended_s is None else entry.ended_s
         seen = sum(1 for look in self._looks if look.begin_s >= entry.launched_s and look.end_s < end_s) >= 2
@@ -152,7 +153,9 @@ class SpendInvariants:
         known_s = max(entry.launched_s, min(end_s, last_s)) if seen else entry.launched_s
         if entry.ended_s is None:
             return known_s, now_s
-        return known_s, next((look.end_s for look in self._looks if look.begin_s >= end_s), now_s)
+        saw = (look.end_s for look in self._looks if look.begin_s < end_s and look.end_s > entry.launched_s)
+        missed_s = max([end_s, *saw])
+        return known_s, min((look.end_s for look in self._looks if look.begin_s >= missed_s), default=now_s)
 
     def _spent(self, budget: Budget, day: Day, now_s: Seconds) -> tuple[Decimal, Decimal]:
         """The least and the most that can be spent of a budget on a day. Of a team or a class only the most is known:

@@ -190,6 +190,16 @@ def test_a_notice_does_not_keep_a_node_past_its_cap(days: float) -> None:
     assert told == [("scheduled-change", False), ("scheduled-change", True), ("hard-cap", False), ("hard-cap", True)]
 
 
+def test_work_on_a_node_that_nobody_bought_is_not_stopped_while_its_budget_has_room() -> None:
+    """A group put a node in a lost one's place: what may be stopped there is held for in stretches, and runs on."""
+    on = stage("10", STOP)
+    on.submit("a", run_s=3 * HOUR)
+    on.world.launch("one")
+    on.minutes(4 * 60)
+    assert [job.id for job in on.world.finished] == ["uid-a"]
+    assert on.world.interruptions == 0
+
+
 def test_without_consent_nothing_is_stopped() -> None:
     """A class whose longest run stands nowhere is told of once, with the way out, and runs on."""
     on = stage("30", ClassPolicy(gpu_models="any", idle_timeout=300))

@@ -166,8 +166,12 @@ def adopted(one: Lit, offering: Offering, policy: Policy, now: datetime, charged
     )
 
 
-def committed(hold: Hold, pods: Iterable[BoundPod], policy: Policy) -> Hold:
-    """The hold with the longest run of what has bound to its node since, of pods that may not be stopped at a cap."""
+def committed(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
+    """The hold with the longest run of what has bound to its node since, of pods that may not be stopped at a cap.
+
+    One that nobody bought for, and on which all that runs may be stopped, is held for in stretches from then on.
+    """
+    hold = _in_stretches(hold, pods, policy)
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
     for pod in pods:
         name = class_of(pod.workload_class)
@@ -177,6 +181,16 @@ def committed(hold: Hold, pods: Iterable[BoundPod], policy: Policy) -> Hold:
         return hold
     own = msgspec.structs.replace(hold.terms, run_s=longest[0], run_source=longest[1])
     return msgspec.structs.replace(hold, terms=own)
+
+
+def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
+    kinds = [class_of(pod.workload_class) for pod in pods]
+    if hold.terms.workload_class or hold.terms.stretch_s or not kinds:
+        return hold
+    if not all(kind is not None and stops(kind, policy) for kind in kinds):
+        return hold
+    stretch_s = min(policy.of_class(kind).hold for kind in kinds if kind is not None)
+    return msgspec.structs.replace(hold, terms=msgspec.structs.replace(hold.terms, stretch_s=stretch_s))
 
 
 def promised(hold: Hold) -> Hold:
