@@ -50,7 +50,7 @@ def test_every_figure_is_the_same_to_the_billionth(value: Any) -> None:
             '{"usd":["0.333333333","a 0.33333333333333"]}',
         ),
     ],
-    ids=str,
+    ids=["a third", "nothing", "a shorter one", "a float", "inside a list", "in JSON that is written already"],
 )
 def test_a_figure_is_printed_short(figure: object, printed: str) -> None:
     """Nine digits after the point at most, and zero is 0."""
