@@ -20,7 +20,7 @@ ENOUGH = 3
 """A pool that was asked for nodes less often than this in all has no history to judge by."""
 MOST = 64
 """No more than so many spares of a pool are ever considered."""
-FORGIVING = 300.0
+FORGIVING = 3_000.0
 """A half-life is never so far behind the best that it could not catch up: what pools are used for changes."""
 LEAST_SHARE = 0.02
 """A spare that is there for a smaller share of the time is hardly ever there."""
