@@ -199,11 +199,6 @@ def nobody_climbs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ladder, "climb", lambda *_: ())
 
 
-def ends_overtake(patch: pytest.MonkeyPatch) -> None:
-    """What is told to be over is told to be so after it."""
-    patch.setattr(fan_out, "end_came_first", lambda *_: None)
-
-
 def nothing_flushed(patch: pytest.MonkeyPatch) -> None:
     """What could not be told at once is left."""
     patch.setattr(flush, "flush", lambda *_, **__: Answer(decision="", did=(), why="", outcome="nothing"))
@@ -270,7 +265,6 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
         pytest.param(counted_anew, {"miscounted_dollars"}, 0, id="a node's time is counted anew at every look"),
         pytest.param(rungs_forgotten, {"ladder_slips"}, 5, id="where a budget stood is forgotten"),
         pytest.param(nobody_climbs, {"ladder_slips"}, 5, id="a budget never climbs"),
-        pytest.param(ends_overtake, {"lost_alerts"}, 21, id="an end overtakes its beginning"),
         pytest.param(nothing_flushed, {"lost_alerts"}, 1, id="alerts that wait are left"),
         pytest.param(proofs_not_looked_at, {"doubled_alerts"}, 3, id="a proof is not looked at"),
         pytest.param(replaced_twice, {"double_replacements"}, 5, id="two replacements for one pod"),

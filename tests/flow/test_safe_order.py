@@ -84,6 +84,8 @@ STEPS = (
     ("GET", "pods"),
     ("GET", "namespaces"),
     ("GET", "poddisruptionbudgets"),
+    ("GET", "namespaces/kube-system/configmaps/cluster-autoscaler-status"),
+    ("GET", "namespaces/kube-system/leases/cluster-autoscaler"),
     ("GET", "nodes/n1"),
     ("PATCH", "nodes/n1"),
     ("GET", "nodes/n1"),
@@ -91,7 +93,7 @@ STEPS = (
     ("GET", "nodes/n1"),
     ("GET", "pods"),
 )
-"""The look; our taint over the version read; who is bound, from the quorum; the drain."""
+"""The look, which asks who else scales these nodes; our taint over the version read; who is bound; the drain."""
 
 
 def test_the_order(real: Real) -> None:

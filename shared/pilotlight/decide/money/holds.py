@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.decide.money.budget import OLDEST, amount, covered_until, limit, longest_run, stops, terms, used
-from pilotlight.decide.money.stop_time import after_s, stop_s
+from pilotlight.decide.money.stop_time import stop_s
 from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending
 from pilotlight.facts.budget import Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
@@ -207,7 +207,7 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
     """
     binds_until = hold.binds_until
     if binds_until < now + TICK:
-        binds_until = now + TICK + timedelta(seconds=after_s(hold.terms))
+        binds_until = now + TICK + timedelta(seconds=hold.terms.idle_s)
     if not hold.terms.stretch_s:
         until = max(hold.until, covered_until(hold.terms, binds_until))
     else:
