@@ -103,30 +103,18 @@ def one_peer(
 ) -> Outcome:
     """One peer's run; its log is written to ``log``, where that is given."""
     with log_to(log) as write:
-        return _peer(name, jobs, catalog, scenario, trace, bound, write)
-
-
-def _peer(
-    name: str,
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    scenario: Scenario,
-    trace: str,
-    bound: Bounds,
-    write: Log | None,
-) -> Outcome:
-    return run_peer(
-        name,
-        jobs,
-        catalog,
-        trace=trace,
-        seed=scenario.seed,
-        capacity_type=scenario.capacity_type,
-        faults=scenario.faults(),
-        bound=bound,
-        sample_s=scenario.sample_s or None,
-        log=write,
-    )
+        return run_peer(
+            name,
+            jobs,
+            catalog,
+            trace=trace,
+            seed=scenario.seed,
+            capacity_type=scenario.capacity_type,
+            faults=scenario.faults(),
+            bound=bound,
+            sample_s=scenario.sample_s or None,
+            log=write,
+        )
 
 
 @contextmanager

@@ -65,11 +65,11 @@ def sweep(
     each = (jobs, catalog, scenario, trace, bound)
     ours = {ours_name(v): partial(_ours, v, policy, *each, _log(logs, ours_name(v))) for v in values}
     # An always-on fleet has no events to tell.
-    theirs = {n: partial(_theirs, n, *each, None if n == ALWAYS_ON else _log(logs, n)) for n in peers}
-    tasks: dict[str, Callable[[], Result]] = {**ours, **theirs}
+    theirs = {n: partial(one_peer, n, *each, None if n == ALWAYS_ON else _log(logs, n)) for n in peers}
+    tasks: dict[str, Callable[[], Outcome]] = {**ours, **theirs}
     _, results = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=processes)
-    settings = (Setting(value_of_wait=v, result=r) for v, r in zip(values, results, strict=False))
-    return Sweep(ours=tuple(settings), peers=tuple(results[len(values) :]))
+    settings = (Setting(value_of_wait=v, result=o.result) for v, o in zip(values, results, strict=False))
+    return Sweep(ours=tuple(settings), peers=tuple(o.result for o in results[len(values) :]))
 
 
 def ours_name(value: Decimal) -> str:
@@ -95,20 +95,7 @@ def _ours(
     trace: str,
     bound: Bounds,
     log: Path | None,
-) -> Result:
+) -> Outcome:
     priced = msgspec.structs.replace(policy, value_of_wait=value)
     with log_to(log) as write:
-        return run(jobs, catalog, priced, scenario, trace=trace, bounds=bound, log=write).outcome.result
-
-
-def _theirs(
-    name: str,
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    scenario: Scenario,
-    trace: str,
-    bound: Bounds,
-    log: Path | None,
-) -> Result:
-    outcome: Outcome = one_peer(name, jobs, catalog, scenario, trace, bound, log)
-    return outcome.result
+        return run(jobs, catalog, priced, scenario, trace=trace, bounds=bound, log=write).outcome

@@ -21,6 +21,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget import meters, terms
+from pilotlight.decide.money.stop_time import stop_s
 from pilotlight.facts.budget import Account, Meter, Terms
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.books import accounts, budget_holds
@@ -35,9 +36,9 @@ def stage(usd: int) -> Stage:
 
 
 def dollar(on: Stage) -> Terms:
-    """A node for which a dollar is held: an hour at a dollar, with no boot, and no idle time after it."""
+    """A node for which a dollar is held: an hour at a dollar, with no boot, its stop included."""
     own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
-    return msgspec.structs.replace(own, usd_per_hour=Decimal(1), boot_s=0, idle_s=0, run_s=3600, minimum_s=0)
+    return msgspec.structs.replace(own, usd_per_hour=Decimal(1), boot_s=0, idle_s=0, run_s=3600 - stop_s(), minimum_s=0)
 
 
 def meter_of(deps: Deps) -> Meter:
@@ -91,7 +92,7 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     deps = replace(on.deps, state=store(on, tmp_path))
     for n in range(4):
         assert budget_holds.reserve(deps, f"d{n}", 0, [dollar(on)] * 900, START) == ""
-    why = "budget all: $3,601.00 of $3,600.00 a month would be held (a run may take 1 h: classes.batch.max_runtime)"
+    why = "budget all: $3,601.00 of $3,600.00 a month would be held (a run may take 0.928 h: classes.batch.max_runtime)"
     assert budget_holds.reserve(deps, "d5", 0, [dollar(on)], START) == why
     assert [len(part.held) for part in parts_of(deps.state).values()] == [1500, 1500, 600]
     judge(deps.state, 3600)

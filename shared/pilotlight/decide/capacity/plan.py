@@ -15,10 +15,10 @@ from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.offerings import stale_prices
 from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.scale_down import spares_of, verdicts
+from pilotlight.decide.capacity.scale_down import spares_by_pool, verdicts
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.capacity.standby import relighting, standby
-from pilotlight.decide.capacity.warm import with_demand
+from pilotlight.decide.capacity.warm import Spares, with_demand
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.ladder import barred
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
@@ -87,14 +87,16 @@ def plan_cluster(
     counted_to = max((*known, *(pod.created_at for pod in view.pending)), default=None)
     memory = with_demand(memory, run.demands, counted_to, by_pool, now)
     relit = relighting(by_pool, pools)
-    buys = run.buys() + _spare_buys(run, by_pool, relit, policy, memory)
+    spares = spares_by_pool(relit, policy, memory, now)
+    buys = run.buys() + _spare_buys(run, by_pool, spares, policy, memory)
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
         others = [n for n in standing if n.name not in leaving]
-        spare = _spares_coming(run, by_pool)
-        reserved = _reserved(ready)
-        nodes, look_again = verdicts(others, relit, policy, memory, reserved, now, explain, money.frozen, spare)
+        coming, reserved = _spares_coming(run, by_pool), _reserved(ready)
+        nodes, look_again = verdicts(
+            others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
+        )
         nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
         look_again = min((t for t in (look_again, falls_due) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
@@ -203,7 +205,7 @@ def _reserved(ready: Sequence[Bin]) -> dict[str, str]:
 def _spare_buys(
     run: Provisioner,
     by_pool: Mapping[str, Offering],
-    relit: Mapping[str, Offering],
+    spares: Mapping[str, Spares],
     policy: Policy,
     memory: Memory,
 ) -> tuple[Buy, ...]:
@@ -215,8 +217,8 @@ def _spare_buys(
             continue
         if barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
-        spares = spares_of(relit[name], policy, memory, run.now)
-        pay = spares.count if spares is not None and not memory.backing_off(offering.name, run.now) else 0
+        own = spares.get(name)
+        pay = own.count if own is not None and not memory.backing_off(offering.name, run.now) else 0
         empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
         short = max(pool.warm - empty, pay - empty, pool.min - run.headroom.by_pool[name])
         if short <= 0:
@@ -226,8 +228,8 @@ def _spare_buys(
         if count > 0:
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
-            if spares is not None and short == pay - empty:
-                why = f"{pay} spare pay for themselves: the last is {spares.why(pay)}"
+            if own is not None and short == pay - empty:
+                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
 

@@ -22,8 +22,6 @@ from pilotlight.units import Seconds, cents, human
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
-NOTHING_FROZEN: Mapping[str, bool] = {}
-NOTHING_COMING: Mapping[str, int] = {}
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
@@ -40,12 +38,12 @@ class Allowance:
     spares: Spares | None = None
 
 
-def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
+def allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
     """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
 
     Without a history it goes when keeping it has cost as much as relighting would, and later where its pool flapped.
     """
-    bare = _allowance(offering, policy, memory, now)
+    bare = _allowance(offering, policy, memory, spares)
     flaps = memory.flaps.get(offering.pool)
     if flaps is None or flaps.stretch == 1 or bare.spares is not None:
         return bare
@@ -54,14 +52,16 @@ def allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime)
     return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped")
 
 
-def spares_of(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Spares | None:
-    """How many spares of a pool pay for themselves; None where the policy says how long they idle, or nothing does."""
-    if _stated(offering, policy, memory) is not None:
-        return None
-    hits = memory.hits.get(offering.pool)
-    if hits is None or not policy.value_of_wait or not learned(hits):
-        return None
-    return Spares(offering, hits, policy.value_of_wait, now)
+def spares_by_pool(
+    offerings: Mapping[str, Offering], policy: Policy, memory: Memory, now: datetime
+) -> dict[str, Spares]:
+    """How many spares pay for themselves, of each pool with a history whose idle time the policy does not name."""
+    return {
+        name: Spares(offerings[name], hits, policy.value_of_wait, now)
+        for name, hits in memory.hits.items()
+        if policy.value_of_wait and name in offerings and learned(hits)
+        if _stated(offerings[name], policy, memory) is None
+    }
 
 
 def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | None:
@@ -74,13 +74,12 @@ def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | N
     return None if stated is None else Allowance(stated, f"classes.{name}.idle_timeout")
 
 
-def _allowance(offering: Offering, policy: Policy, memory: Memory, now: datetime) -> Allowance:
+def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
+    if spares is not None:
+        return Allowance(0, "", spares)
     stated = _stated(offering, policy, memory)
     if stated is not None:
         return stated
-    spares = spares_of(offering, policy, memory, now)
-    if spares is not None:
-        return Allowance(0, "", spares)
     name = memory.pool_class.get(offering.pool, "batch")
     wait = policy.wait(name)
     even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
@@ -97,15 +96,16 @@ def verdicts(
     reserved: Mapping[str, str],
     now: datetime,
     explain: bool,
-    frozen: Mapping[str, bool] = NOTHING_FROZEN,
-    coming: Mapping[str, int] = NOTHING_COMING,
+    frozen: Mapping[str, bool],
+    coming: Mapping[str, int],
+    spares: Mapping[str, Spares],
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """What becomes of each node, and the next moment an idle one could fall due.
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
     reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
     those ``frozen`` by a budget the ones said to be true go at once: their idling would pass it. ``coming`` are spares
-    on their way, by pool.
+    on their way, by pool; ``spares`` says how many of a pool pay for themselves.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
@@ -124,7 +124,8 @@ def verdicts(
         elif explain:
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
-        judge = _Judge(offerings[pool], policy, memory, reserved, now, lit[pool], frozen, coming.get(pool, 0))
+        may = allowance(offerings[pool], policy, memory, spares.get(pool))
+        judge = _Judge(offerings[pool], policy, memory, may, reserved, now, lit[pool], frozen, coming.get(pool, 0))
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             if at is not None:
@@ -140,6 +141,7 @@ class _Judge:
         offering: Offering,
         policy: Policy,
         memory: Memory,
+        may: Allowance,
         reserved: Mapping[str, str],
         now: datetime,
         lit: int,
@@ -148,7 +150,7 @@ class _Judge:
     ) -> None:
         self.frozen, self.coming = frozen, coming
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
-        self.may = allowance(offering, policy, memory, now)
+        self.may = may
         self.fades: datetime | None = None
         self.pay = self.may.spares.count if self.may.spares is not None else 0
         pool = policy.pools.get(offering.pool)

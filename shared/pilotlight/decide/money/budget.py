@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, billed_seconds, break_even_s
-from pilotlight.decide.money.stop_time import stop_s
+from pilotlight.decide.money.stop_time import after_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
@@ -149,8 +149,6 @@ def terms(
     run_s, source = longest_run(max_run_s, workload_class, policy)
     rules = policy.of_class(workload_class or "batch")
     idle_s = _idle_s(offering, policy, workload_class or "batch")
-    if any(budget.hard for budget in policy.budgets):
-        idle_s = max(idle_s, stop_s())
     whole_s = offering.boot_s + run_s + idle_s
     return Terms(
         pool=offering.pool,
@@ -179,18 +177,15 @@ def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
 
 
 def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
-    """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over.
-
-    Where a budget is hard and its idle timeout short, it is held for as long as it takes to stop it in order.
-    """
+    """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over."""
     binds_until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
     until = now + timedelta(seconds=terms_.stretch_s) if terms_.stretch_s else covered_until(terms_, binds_until)
     return Hold(id=id_, decision=decision, terms=terms_, since=now, binds_until=binds_until, until=until)
 
 
 def covered_until(terms_: Terms, binds_until: datetime) -> datetime:
-    """When the longest run ends that binds at the last moment."""
-    return binds_until + timedelta(seconds=terms_.run_s)
+    """When the longest run that binds at the last moment is over, and its node can be stopped in order."""
+    return binds_until + timedelta(seconds=terms_.run_s + after_s(terms_) - terms_.idle_s)
 
 
 def held(meter: Meter, hold: Hold) -> Decimal:
@@ -238,7 +233,7 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
 
 def most(terms_: Terms) -> Usd:
     """All that a node of such terms can cost: its boot, its longest run and one idle timeout or stop."""
-    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + terms_.idle_s))
+    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + after_s(terms_)))
 
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from pilotlight.decide.deadline import MARGIN_S, RETRY_S, TICK_S
+from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.units import Seconds
 
@@ -22,3 +23,8 @@ def stop_s(pods: Iterable[BoundPod] = ()) -> Seconds:
     checkpoint_s = max((pod.checkpoint_takes_s for pod in found), default=0.0)
     grace_s = max((pod.grace_s for pod in found), default=GRACE_S)
     return checkpoint_s + grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
+
+
+def after_s(terms: Terms) -> Seconds:
+    """What a node takes beyond a run: it idles until it is given back, or is stopped in order once the run is over."""
+    return max(terms.idle_s, stop_s())
