@@ -95,6 +95,14 @@ def test_every_command_that_opens_the_state_takes_the_option(command: str) -> No
         assert "--state" in shown.output, f"{command} {words}"
 
 
+@pytest.mark.parametrize("words", [("placement", "lift"), ("manifests", "placement")], ids=" ".join)
+def test_a_command_that_opens_no_state_says_nothing_of_it(words: tuple[str, str]) -> None:
+    """It has no such option: where the state lies is nothing to it."""
+    shown = CliRunner().invoke(build([words[0]]), [*words, "--help"], env={"COLUMNS": "200"})
+    assert "--dry-run" in shown.output or "--policy" in shown.output
+    assert "--state" not in shown.output
+
+
 def test_a_file_is_made_ready_and_left_alone_then(home: Path) -> None:
     """A dry run makes nothing; the second run finds it there."""
     address = f"sqlite:{home / 'made' / 's.db'}"

@@ -96,10 +96,13 @@ def build(words: list[str]) -> typer.Typer:
     named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
     for module in named or COMMANDS:
         import_module(f"pilotlight.cli.{module}").register(app)
-    for commands in (app, *(group.typer_instance for group in app.registered_groups if group.typer_instance)):
-        for command in commands.registered_commands:
-            if command.callback is not None and (commands is not app or _name(command) in OPEN_STATE):
-                command.callback = with_state(command.callback)
+    opening = [command for command in app.registered_commands if _name(command) in OPEN_STATE]
+    for group in app.registered_groups:
+        if group.typer_instance is not None and _name(group) in OPEN_STATE:
+            opening += group.typer_instance.registered_commands
+    for command in opening:
+        if command.callback is not None:
+            command.callback = with_state(command.callback)
     panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
     registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for info in registered:
