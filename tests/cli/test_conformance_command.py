@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ from typer.testing import CliRunner
 from pilotlight.cli import conformance_run
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
+from pilotlight.flow.memory import brakes
+from pilotlight.settings import deployed as deployed_settings
+from pilotlight.wiring import app
 from pilotlight.world.world import World
 
 POLICY = """
@@ -128,6 +133,67 @@ def test_a_promise_that_is_broken_is_told_and_the_sweep_gives_back(
         with pytest.raises(Failed, match="a promise was not kept"):
             run("--cloud", "aws", *AT_ONCE)
         assert (here.launches, here.nodes, here.fleet.desired["one"]) == (2, {}, 0)
+
+
+@pytest.mark.parametrize("cloud", ["aws", "civo"])
+def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
+    cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The moment a node is bought a person stops it, and again while it cleans up: nothing is left, and no pause."""
+    monkeypatch.setattr(conformance_run, "PATIENCE_S", 60)
+    with deployed(cloud, tmp_path, monkeypatch) as (here, _):
+        truly = conformance_run.Run._give_back
+
+        def give_back(self: conformance_run.Run, instance: str) -> None:
+            signal.raise_signal(signal.SIGINT)
+            truly(self, instance)
+
+        def bought(self: conformance_run.Run) -> str:
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError("it went on")
+
+        monkeypatch.setattr(conformance_run.Run, "_again", bought)
+        monkeypatch.setattr(conformance_run.Run, "_give_back", give_back)
+        words = ["conformance", "--cloud", cloud, *AT_ONCE]
+        assert CliRunner().invoke(build(words), words).exit_code != 0
+        assert (here.launches, here.nodes, here.fleet.desired["one"]) == (1, {}, 0)
+        assert brakes.paused(app(deployed_settings()).state, "local", "one") == ""
+    assert "stopping: what was bought is given back first" in capfd.readouterr().err
+
+
+def test_a_size_that_was_raised_and_whose_instance_never_comes_is_named_as_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come yet, and nobody would give it back: the report and the last lines say what to do."""
+    with deployed("aws", tmp_path, monkeypatch) as (here, account):
+        account.at_once = False
+        monkeypatch.setattr(account, "_launch", lambda *_: [])
+        with pytest.raises(Failed, match="a promise was not kept"):
+            run("--cloud", "aws", *AT_ONCE, "--out", str(tmp_path / "report.json"))
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert "lower it by hand" in report["left"]["unknown"]
+        assert (here.launches, report["kept"]) == (0, False)
+
+
+def test_a_report_that_cannot_be_written_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was tried on a cloud that costs money is not lost for want of a folder."""
+    with deployed("aws", tmp_path, monkeypatch):
+        words = ["conformance", "--cloud", "aws", *AT_ONCE, "--out", str(tmp_path / "none" / "report.json")]
+        done = CliRunner().invoke(build(words), words)
+        assert isinstance(done.exception, Failed)
+        assert "No such file or directory; the report is printed above" in str(done.exception)
+        assert '"sha256"' in done.stdout
+
+
+def test_a_pool_that_a_person_paused_is_left_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pause is not ours to take back."""
+    with deployed("aws", tmp_path, monkeypatch) as (_, account):
+        state = app(deployed_settings()).state
+        brakes.pause(state, "local", "one", "hands off", datetime.now(UTC))
+        with pytest.raises(BadInput, match=r"hands off.*: run pilotlight resume first"):
+            run("--cloud", "aws", *AT_ONCE)
+        assert "hands off" in brakes.paused(state, "local", "one")
+        assert account.changes() == []
 
 
 REFUSED = {

@@ -58,9 +58,13 @@ def conformance(
     tried = Run(site, pool, environment()).go()
     report = _report(tried, cloud, offering)
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
-    if out:
-        Path(out).write_text(text + "\n")
     typer.echo(text) if as_json else _show(report)
+    if out:
+        try:
+            Path(out).write_text(text + "\n")
+        except OSError as error:
+            typer.echo(text)
+            raise Failed(f"{out}: {error.strerror}; the report is printed above instead") from None
     if not tried.kept:
         raise Failed("a promise was not kept; the report says which")
 
@@ -89,6 +93,10 @@ def _see_that_it_may(site: "App", pool: str) -> None:
     mode = site.deps.mode_of(pool)
     if mode != "act":
         raise BadInput(f"the mode of {pool} is {mode}: set pools.{pool}.mode to act")
+    from pilotlight.flow.memory import brakes
+
+    if why := brakes.paused(site.deps.state, site.settings.cluster_name, pool):
+        raise BadInput(f"{why}: run pilotlight resume first")
     view = site.deps.cluster.observe()
     if view.pending:
         raise BadInput(f"{len(view.pending)} GPU pods wait in the cluster: use a sandbox, where none does")
@@ -112,8 +120,6 @@ def _show(report: dict[str, Any]) -> None:
     for result in report["results"]:
         mark = "kept" if result["kept"] else "NOT KEPT"
         typer.echo(f"{mark:9}{result['promise']}: {result['what']} ({result['seconds']:.1f} s)")
-    for instance, why in report["left"].items():
-        typer.echo(f"LEFT     {instance}: {why}")
     bought = ", ".join(report["bought"]) or "nothing"
     typer.echo(
         f"bought {bought}, about {cents(Decimal(report['usd']))} of {report['offering']}; sha256 {report['sha256']}"

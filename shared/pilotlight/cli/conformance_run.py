@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from pilotlight.cli.in_order import InOrder
 from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, Retry
 from pilotlight.facts.capacity import PoolState
 from pilotlight.flow.deps import Deps
@@ -74,13 +75,15 @@ class Run:
     def go(self) -> Tried:
         """Every step, then the sweep. The pool is paused meanwhile: Pilotlight's own functions leave it alone."""
         began = self.deps.now()
-        brakes.pause(self.deps.state, self.cluster, self.pool, "conformance", began)
-        try:
-            if self._all(self._before_buying()):
-                self._all(self._bought())
-        finally:
-            left = self._sweep()
-            brakes.resume(self.deps.state, self.cluster, self.pool)
+        with InOrder("stopping: what was bought is given back first") as order:
+            brakes.pause(self.deps.state, self.cluster, self.pool, "conformance", began)
+            try:
+                order.steps(lambda: self._all(self._before_buying()) and self._all(self._bought()))
+            finally:
+                left = self._sweep()
+                brakes.resume(self.deps.state, self.cluster, self.pool)
+            for instance, why in left.items():
+                sys.stderr.write(f"LEFT {instance}: {why}\n")
         lit_s = 0.0 if self.bought_at is None else time.monotonic() - self.bought_at
         return Tried(
             pool=self.pool, began=began, results=tuple(self.results), bought=tuple(self.mine), lit_s=lit_s, left=left
@@ -186,9 +189,13 @@ class Run:
         return self._sized(self.size)
 
     def _sweep(self) -> dict[str, str]:
-        """Give back whatever is new in the pool; what cannot be is named."""
+        """Give back whatever is new in the pool, what is still to come too; what cannot be is named."""
         left: dict[str, str] = {}
         try:
+            self._until(
+                lambda: bool(self._new()) or self.state().desired <= self.size,
+                f"its size is above {self.size} and no instance of it is told: lower it by hand",
+            )
             new = self._new()
         except PilotlightError as error:
             return {"unknown": f"{error}; look at the cloud's console"}
