@@ -97,7 +97,7 @@ def test_limits_do_not_keep_what_must_go(node: NodeVerdict) -> None:
 def test_an_approval_covers_one_purchase_of_its_pool() -> None:
     """The next one in the same plan waits."""
     over = policy(over=ApproveOver(nodes=0))
-    made = braked(plan(buy("a", 2), buy("a", 2)), Brakes(approvals={"a": ("17", 2)}), NOTHING, over, 0, NOW)
+    made = braked(plan(buy("a", 2), buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
     assert [(b.count, b.approval) for b in made.buys] == [(2, "17")]
     assert [held.code for held in made.held] == ["approval"]
 
@@ -105,8 +105,15 @@ def test_an_approval_covers_one_purchase_of_its_pool() -> None:
 def test_an_approval_is_not_used_where_none_is_needed() -> None:
     """It stays for the purchase that needs it."""
     over = policy(over=ApproveOver(nodes=9))
-    made = braked(plan(buy("a", 2)), Brakes(approvals={"a": ("17", 2)}), NOTHING, over, 0, NOW)
+    made = braked(plan(buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
     assert [b.approval for b in made.buys] == [""]
+
+
+def test_the_narrowest_approval_that_suffices_is_used() -> None:
+    """A newer one for fewer nodes does not hide it, and one for more stays for what needs more."""
+    given = {"a": (("15", 3), ("16", 2), ("17", 1))}
+    made = braked(plan(buy("a", 2)), Brakes(approvals=given), NOTHING, policy(over=ApproveOver(nodes=0)), 0, NOW)
+    assert [b.approval for b in made.buys] == ["16"]
 
 
 purchases = st.lists(

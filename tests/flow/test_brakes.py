@@ -1,5 +1,6 @@
 """The brakes: a pause, limits of ten minutes, approval of large purchases, and the breaker of flapping pools."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
 
 
 def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
-    """What a person allowed an hour ago is asked again."""
+    """What a person allowed an hour ago is asked again, at once and once."""
     stage = Stage(approve_over=ApproveOver(nodes=1))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
@@ -175,6 +176,29 @@ def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
     stage.world.advance(stage.world.now_s + 3601)
     stage.pass_(60)
     assert stage.world.launches == 1
+    stage.pass_(60)
+    assert len(_asked(stage)) == 2
+
+
+def test_another_count_is_asked_for_at_once() -> None:
+    """The approval of one node does not let two through, so people hear that it takes another."""
+    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage.pod("a", run_s=7200)
+    stage.pod("b", run_s=7200)
+    (one,) = _asked(stage)
+    stage.pod("c", run_s=7200)
+    brakes.approve(stage.app.state, "local", one, {T4: 1}, stage.app.clock.now())
+    stage.pass_(60)
+    assert stage.world.launches == 1
+    (two,) = set(_asked(stage)) - {one}
+    brakes.approve(stage.app.state, "local", two, {T4: 2}, stage.app.clock.now())
+    stage.pass_(60)
+    assert stage.world.launches == 3
+
+
+def _asked(stage: Stage) -> list[str]:
+    """The decisions that people were asked to approve."""
+    return re.findall(r"pilotlight approve (\S+)", "\n".join(stage.said))
 
 
 def test_a_dry_run_on_a_paused_cluster_buys_nothing_and_says_why() -> None:

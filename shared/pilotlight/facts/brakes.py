@@ -39,14 +39,15 @@ class Brakes(msgspec.Struct, frozen=True, kw_only=True):
     """All brakes as one look reads them.
 
     ``modes`` and ``paused`` (with its reason) are by pool; ``paused`` knows ``ALL`` too. ``advice`` says why modes are
-    less than was asked for. ``approvals`` are those not spent yet, by pool the approval's decision and its nodes.
-    ``turns`` are the calls of the last ten minutes.
+    less than was asked for. ``approvals`` are those that still allow something, by pool each one's decision and its
+    nodes; ``used_up`` is by pool the last that allows nothing any more. ``turns`` are calls of the last ten minutes.
     """
 
     modes: Mapping[str, Mode] = {}
     advice: str = ""
     paused: Mapping[str, str] = {}
-    approvals: Mapping[str, tuple[str, int]] = {}
+    approvals: Mapping[str, tuple[tuple[str, int], ...]] = {}
+    used_up: Mapping[str, str] = {}
     turns: tuple[Turn, ...] = ()
 
 

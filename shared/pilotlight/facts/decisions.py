@@ -181,8 +181,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """A call that was decided and that a brake holds: ``count`` nodes of it. ``why`` has the brake's figures.
 
     ``mode``: the pool's mode is advice only. ``paused`` by a person. ``limit``: that of ten minutes. ``approval``: a
-    person must allow it. ``settling``: an earlier call for the pool may still land. Exactly one of ``buy`` and ``node``
-    is set.
+    person must allow it; ``after`` is the pool's last approval, used up or lapsed. ``settling``: an earlier call for
+    the pool may still land. Exactly one of ``buy`` and ``node`` is set.
     """
 
     code: BrakeCode
@@ -190,6 +190,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     buy: Buy | None = None
     node: NodeVerdict | None = None
+    after: str = ""
 
     @property
     def of(self) -> Buy | NodeVerdict:

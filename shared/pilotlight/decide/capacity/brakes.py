@@ -96,7 +96,7 @@ class _Hand:
         self.brakes, self.limits, self.over, self.now = brakes, policy.limits, policy.approve_over, now
         self.turns = recent(brakes.turns, now)
         self.nodes, self.usd_per_hour = lit_nodes, usd_per_hour
-        self.approved: Mapping[str, tuple[str, int]] = dict(brakes.approvals)
+        self.approved = dict(brakes.approvals)
 
     def buy(self, buy: Buy) -> tuple[Buy | None, Held | None]:
         """What may be bought of it now, and what is held."""
@@ -107,10 +107,8 @@ class _Hand:
         if not code:
             allowed, code, why = self._within_limits(buy)
         if allowed and (no := self._over(buy, allowed)):
-            decision, nodes = self.approved.get(buy.pool, ("", 0))
-            if nodes >= allowed:
-                self.approved = {pool: one for pool, one in self.approved.items() if pool != buy.pool}
-                buy = msgspec.structs.replace(buy, approval=decision)
+            if approval := self._approval(buy.pool, allowed):
+                buy = msgspec.structs.replace(buy, approval=approval)
             else:
                 allowed, code, why = 0, "approval", f"{no}: it waits for approval"
         if allowed:
@@ -119,8 +117,19 @@ class _Hand:
             self.usd_per_hour += allowed * buy.usd_per_hour
         if not code:
             return buy, None
-        held = Held(code=code, why=why, count=buy.count - allowed, buy=buy)
+        after = self.brakes.used_up.get(buy.pool, "") if code == "approval" else ""
+        held = Held(code=code, why=why, count=buy.count - allowed, buy=buy, after=after)
         return (msgspec.structs.replace(buy, count=allowed, terms=buy.terms[:allowed]) if allowed else None), held
+
+    def _approval(self, pool: str, count: int) -> str:
+        """The decision whose approval allows so many nodes, the narrowest that does; it is used by this. Or nothing."""
+        given = self.approved.get(pool, ())
+        enough = [one for one in given if one[1] >= count]
+        if not enough:
+            return ""
+        used = min(enough, key=lambda one: (one[1], one[0]))
+        self.approved[pool] = tuple(one for one in given if one is not used)
+        return used[0]
 
     def release(self, node: NodeVerdict) -> Held | None:
         """What holds a release, if anything does."""

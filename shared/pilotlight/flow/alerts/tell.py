@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record, Step, StepCode, StepState
+from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
 from pilotlight.flow.alerts.unmet_demand import mark, warnings
@@ -52,12 +52,17 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             ended = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
             alert = not_done(change, ended, held.call, held.target, why, worth(deps, held.of, held.count))
-            if held.code == "approval" and (spent := ledger.last_approval(deps.state, deps.name, change.pool)):
-                alert = msgspec.structs.replace(alert, fingerprint=f"{alert.fingerprint}/{spent}")
+            if held.code == "approval":
+                alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
             out += _news(deps, alert, f"{record.id}.h{n}.{ended}")
     for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
         out += _news(deps, alert, f"{record.id}.w{n}")
     return tuple(out)
+
+
+def _asks(fingerprint: str, held: Held) -> str:
+    """What else is asked of a person is news: another count, or the same once an approval is used up or has lapsed."""
+    return f"{fingerprint}/{held.count}" + (f"/{held.after}" if held.after else "")
 
 
 def _of_a_broken_gang(call: Buy | NodeVerdict, step: Step) -> bool:

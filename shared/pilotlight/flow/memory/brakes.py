@@ -3,6 +3,7 @@
 Keys: ``pause/<cluster>/<pool or *>``, ``approved/<cluster>/<decision>``.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -13,7 +14,6 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import ledger
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.cluster import APPROVED, PAUSE
 
@@ -43,11 +43,14 @@ def read(deps: Deps, memory: Memory, now: datetime) -> Brakes:
     """Every brake, as one look decides by it."""
     within = f"{deps.name}/"
     pauses = {found.name.removeprefix(within): _said(found.value) for found in PAUSE.scan(deps.state, within)}
+    given = _given(deps)
+    live = [grant for grant in given if not grant.spent_by and now - grant.granted_at < timedelta(seconds=APPROVAL_S)]
     return Brakes(
         modes={pool: deps.mode_of(pool) for pool in deps.policy.pools},
         advice=deps.advice,
         paused=pauses,
-        approvals=_approvals(deps, now),
+        approvals=_by_pool(live),
+        used_up={pool: grant.decision for grant in given if grant not in live for pool in grant.nodes},
         turns=memory.turns,
     )
 
@@ -78,19 +81,21 @@ def spend_approvals(deps: Deps, record: Record) -> None:
             raise Conflict(f"the approval of decision {decision} was used meanwhile")
         spent = msgspec.structs.replace(found.value, spent_by=record.id)
         APPROVED.put(deps.state, found.name, spent, if_version=found.version)
-        for pool in {buy.pool for buy in record.plan.buys if buy.approval == decision}:
-            ledger.approval_spent(deps.state, deps.name, pool, decision)
 
 
-def _approvals(deps: Deps, now: datetime) -> dict[str, tuple[str, int]]:
-    """What may still be bought by approvals: by pool the decision and its nodes; the newest counts."""
+def _given(deps: Deps) -> list[Approval]:
+    """Every approval that is known, the newest last."""
     if deps.policy.approve_over == ApproveOver():
-        return {}
-    found: dict[str, tuple[str, int]] = {}
-    for entry in APPROVED.scan(deps.state, f"{deps.name}/"):
-        grant = entry.value
-        if not grant.spent_by and now - grant.granted_at < timedelta(seconds=APPROVAL_S):
-            found |= {pool: (grant.decision, nodes) for pool, nodes in grant.nodes.items()}
+        return []
+    found = (entry.value for entry in APPROVED.scan(deps.state, f"{deps.name}/"))
+    return sorted(found, key=lambda grant: grant.granted_at)
+
+
+def _by_pool(grants: Sequence[Approval]) -> dict[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    for grant in grants:
+        for pool, nodes in grant.nodes.items():
+            found[pool] = (*found.get(pool, ()), (grant.decision, nodes))
     return found
 
 

@@ -155,17 +155,6 @@ def told(state: State, cluster: str, what: str, subject: str = "") -> None:
     TOLD.put(state, f"{cluster}/{what}", Mark(note=subject))
 
 
-def approval_spent(state: State, cluster: str, pool: str, decision: str) -> None:
-    """Note by which approval a pool was grown last: whatever needs another is news."""
-    TOLD.put(state, f"{cluster}/approved/{pool}", Mark(note=decision))
-
-
-def last_approval(state: State, cluster: str, pool: str) -> str:
-    """The decision whose approval was used for a pool lately, or nothing."""
-    found = TOLD.get(state, f"{cluster}/approved/{pool}")
-    return found.value.note if found else ""
-
-
 def all_told(state: State, cluster: str) -> list[tuple[str, str]]:
     """What people were told lately, and of whom."""
     within = f"{cluster}/"
