@@ -24,7 +24,7 @@ from pilotlight.ports import Gate
 from pilotlight.units import Seconds
 
 LARGEST = 8 * 1024 * 1024
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024
 CONNECT_S: Seconds = 5
 KEPT = 8
 """So many idle connections to one server."""
@@ -109,7 +109,7 @@ class Site:
         return self._exchange(connection, deadline, wire, wants)
 
     def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> Answer:
-        answer, body = HTTPResponse(connection, method=wants.method), bytearray()
+        answer, body = HTTPResponse(connection, method=wants.method), list[bytes]()
         try:
             deadline.watch(connection)
             connection.settimeout(min(wants.piece_s, deadline.left()))
@@ -280,22 +280,24 @@ class _Wants(NamedTuple):
     into: BinaryIO | None
 
 
-def _read(answer: HTTPResponse, body: bytearray, wants: _Wants) -> None:
+def _read(answer: HTTPResponse, body: list[bytes], wants: _Wants) -> None:
     """Add to ``body``, or write to a file, what comes."""
     into = wants.into if answer.status == HTTPStatus.OK else None
+    size = 0
     while piece := answer.read1(CHUNK):
         if into is not None:
             into.write(piece)
             continue
-        body += piece
-        if len(body) > wants.largest:
+        body.append(piece)
+        size += len(piece)
+        if size > wants.largest:
             raise OSError("the answer does not end")
     if answer.length:
         raise OSError("half an answer")
 
 
-def _taken(answer: HTTPResponse, body: bytearray) -> Answer:
-    return Answer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, bytes(body))
+def _taken(answer: HTTPResponse, body: Sequence[bytes]) -> Answer:
+    return Answer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, b"".join(body))
 
 
 def _drop(connection: socket.socket, answer: HTTPResponse) -> None:
