@@ -22,7 +22,9 @@ _FENCE = re.compile(
 )
 _INNER = re.compile(r"\$\([^()]*\)")
 _INLINE = re.compile(r"`(pilotlight(?: [^`]+)?)`")
-_RUNS = re.compile(r"(?:^|[\s;|&(`]|-- )(?:\S*/)?pilotlight(?= [a-z])([^;|&)`#\n]*)")
+_NAMES = "".join(f"(?<!{word} )" for word in ("install", "upgrade", "rollback", "status", "-n", "--namespace"))
+"""What stands before a release or a namespace of that name."""
+_RUNS = re.compile(rf"(?:^|[\s;|&(`]|-- ){_NAMES}(?:\S*/)?pilotlight(?= [a-z])([^;|&)`#\n]*)")
 
 
 class Block(NamedTuple):

@@ -1,9 +1,11 @@
 """The manifests of infra/kubernetes as data, and what their RBAC allows."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate.utils
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,6 +13,17 @@ HERE = ROOT / "infra" / "kubernetes"
 FILES = sorted(HERE.rglob("*.yaml"))
 
 Json = dict[str, Any]
+
+VERSIONS = tuple(f"1.{minor}" for minor in range(30, 37))
+"""Of Kubernetes: what admission policies need, to the newest that is served."""
+
+# It reads some megabytes of schemas for every object, which are the same for all of a version.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
+
+
+def strictly(each: Json, version: str) -> None:
+    """Raises where a version of Kubernetes does not know the object's kind or one of its fields."""
+    kubernetes_validate.validate(each, version, strict=True)
 
 
 def objects(path: Path) -> list[Json]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from manifests import FILES, HERE, Json, grants, objects, role
+from manifests import FILES, HERE, VERSIONS, Json, grants, objects, role, strictly
 
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
@@ -25,7 +25,6 @@ from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, Seams
 
-VERSION = "1.36"
 CRDS = {
     "ApiServerSource": "knative/apiserversource.yaml",
     "ScaledObject": "keda/keda.sh_scaledobjects.yaml",
@@ -37,12 +36,13 @@ def _name(path: Path) -> str:
     return str(path.relative_to(HERE))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("path", FILES, ids=_name)
-def test_built_in_objects_are_valid(path: Path) -> None:
-    """Every object of a built-in kind has only fields that its API version knows."""
+def test_built_in_objects_are_valid(path: Path, version: str) -> None:
+    """Every object of a built-in kind has only fields that its API version knows, in each Kubernetes that is served."""
     for each in objects(path):
         try:
-            kubernetes_validate.validate(each, VERSION, strict=True)
+            strictly(each, version)
         except kubernetes_validate.SchemaNotFoundError:
             assert "." in each["apiVersion"].split("/")[0], f"{each['kind']} is no custom resource"
 

@@ -1,0 +1,62 @@
+{{/* Labels of every object. */}}
+{{- define "pilotlight.labels" -}}
+{{ dict "app.kubernetes.io/name" "pilotlight" "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/version" .Chart.AppVersion "app.kubernetes.io/managed-by" .Release.Service "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version) | toJson }}
+{{- end }}
+
+{{/* The image, by its digest where one is named. */}}
+{{- define "pilotlight.image" -}}
+{{- $name := required "image.repository: name the image, as --set image.repository=REGISTRY/pilotlight" .Values.image.repository -}}
+{{- if .Values.image.digest }}{{ $name }}@{{ .Values.image.digest }}{{ else }}{{ $name }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* Where its pods may run, and who pulls their image. */}}
+{{- define "pilotlight.pod" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- with .Values.pod.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .Values.pod.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- end }}
+
+{{/* The policy as data. */}}
+{{- define "pilotlight.policy" -}}
+{{- $policy := .Values.policy | fromYaml -}}
+{{- if hasKey $policy "Error" }}{{ fail (printf "policy: not YAML: %s" $policy.Error) }}{{ end -}}
+{{ toJson $policy }}
+{{- end }}
+
+{{/* Not empty where a pool may be scaled up or given back: the mode's own, or that of one pool. */}}
+{{- define "pilotlight.acts" -}}
+{{- $modes := list .Values.mode -}}
+{{- range $name, $pool := (include "pilotlight.policy" . | fromJson).pools }}{{ $modes = append $modes ($pool.mode | default "") }}{{ end -}}
+{{- if or (has "act" $modes) (has "scale-up" $modes) }}yes{{ end }}
+{{- end }}
+
+{{/* The policy's pools as their cloud names them: a list of CEL, as `pilotlight connect --act` writes it. */}}
+{{- define "pilotlight.poolList" -}}
+{{- $names := list -}}
+{{- range $name, $pool := (include "pilotlight.policy" . | fromJson).pools }}
+{{- $one := $pool.cluster_pool | default $name | toString -}}
+{{- if not (regexMatch "^[A-Za-z0-9._/-]+$" $one) }}{{ fail (printf "policy: pools.%s: %q is no name of a pool" $name $one) }}{{ end -}}
+{{- $names = append $names (printf "'%s'" $one) }}
+{{- end -}}
+{{- if not $names }}{{ fail (printf "mode %s needs your policy: --set-file policy=policy.yaml" .Values.mode) }}{{ end -}}
+[{{ $names | uniq | sortAlpha | join ", " }}]
+{{- end }}
+
+{{/* Not empty where the policy closes nodes by taint. */}}
+{{- define "pilotlight.placement" -}}
+{{- if eq ((include "pilotlight.policy" . | fromJson).placement | default "none") "taint" }}yes{{ end }}
+{{- end }}
+
+{{/* The Secret with who may post. */}}
+{{- define "pilotlight.secret" -}}
+{{ .Values.secret.existing | default "pilotlight" }}
+{{- end }}

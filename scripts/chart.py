@@ -1,0 +1,157 @@
+"""The Helm chart's templates that stand in infra/kubernetes too, written from there; and its rules and dashboards.
+
+Manifests are the one source: a template is a manifest whose names, images and sizes are values, and which may be left
+out. ``python scripts/chart.py`` writes them anew. What only a chart has (Secret, values, notes) is written by hand.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+MANIFESTS, CHART = ROOT / "infra" / "kubernetes", ROOT / "infra" / "helm" / "pilotlight"
+COPIES = {
+    **{path: f"dashboards/{path.name}" for path in sorted((ROOT / "infra" / "grafana").glob("*.json"))},
+    ROOT / "infra" / "prometheus" / "rules.yaml": "rules.yaml",
+}
+"""What the chart holds as it is, and where among its files."""
+
+
+class Part(NamedTuple):
+    """A template: the manifest, its documents (None for all), when it is there, and what else is a value in it."""
+
+    source: str
+    of: slice = slice(None)
+    when: str = ""
+    changes: tuple[tuple[str, str], ...] = ()
+
+
+EVERYWHERE = (
+    ("\n  namespace: pilotlight\n", "\n  namespace: {{ .Release.Namespace }}\n"),
+    ("\n  labels: {app.kubernetes.io/name: pilotlight}\n", '\n  labels: {{ include "pilotlight.labels" . }}\n'),
+    ("image: registry.example.com/pilotlight:0.1.0", 'image: {{ include "pilotlight.image" . | quote }}'),
+    ("imagePullPolicy: Always", "imagePullPolicy: {{ .Values.image.pullPolicy }}"),
+    (
+        "\n          restartPolicy: Never\n",
+        "\n          restartPolicy: Never\n"
+        '          {{- with include "pilotlight.pod" . }}{{ . | nindent 10 }}{{ end }}\n',
+    ),
+)
+"""What is a value in every manifest that has it."""
+
+CLASS = "\n  {{- with .Values.storage.className }}\n  storageClassName: {{ . | quote }}\n  {{- end }}"
+KEPT = "\n  # It stays when the release goes.\n  annotations: {helm.sh/resource-policy: keep}"
+
+HOME = (
+    ("resources: {requests: {storage: 1Gi}}", "resources: {requests: {storage: {{ .Values.storage.state }}}}" + CLASS),
+    (
+        "resources: {requests: {storage: 256Mi}}",
+        "resources: {requests: {storage: {{ .Values.storage.outbox }}}}" + CLASS,
+    ),
+    ("\n  name: pilotlight-state\n", "\n  name: pilotlight-state" + KEPT + "\n"),
+    ("\n  name: pilotlight-outbox\n", "\n  name: pilotlight-outbox" + KEPT + "\n"),
+    (
+        "\n      labels: {app.kubernetes.io/name: pilotlight, app.kubernetes.io/component: home}\n    spec:\n",
+        "\n      labels: {app.kubernetes.io/name: pilotlight, app.kubernetes.io/component: home}\n"
+        "      annotations:\n"
+        "        # A changed policy or setting is a new pod.\n"
+        '        checksum/config: {{ include (print $.Template.BasePath "/config.yaml") . | sha256sum }}\n'
+        "        {{- range $name, $value := .Values.pod.annotations }}\n"
+        "        {{ $name }}: {{ $value | quote }}\n"
+        "        {{- end }}\n"
+        "    spec:\n"
+        '      {{- with include "pilotlight.pod" . }}{{ . | nindent 6 }}{{ end }}\n'
+        "      {{- with .Values.pod.affinity }}\n      affinity: {{ toJson . }}\n      {{- end }}\n",
+    ),
+    ('--workers, "2"]', "--workers, {{ .Values.workers | quote }}]"),
+    (
+        "- secretRef: {name: pilotlight}\n",
+        '- secretRef: {name: {{ include "pilotlight.secret" . }}}\n'
+        "            {{- range .Values.secret.more }}\n"
+        "            - secretRef: {name: {{ . }}}\n"
+        "            {{- end }}\n",
+    ),
+    (
+        'resources:\n            requests: {cpu: 50m, memory: 256Mi}\n            limits: {cpu: "1", memory: 512Mi}\n',
+        "resources: {{ toJson .Values.resources }}\n",
+    ),
+)
+
+PARTS = {
+    "account": Part(
+        "namespace.yaml",
+        of=slice(1, None),
+        changes=(
+            (
+                "\nautomountServiceAccountToken",
+                "\n  {{- with .Values.serviceAccount.annotations }}\n  annotations: {{ toJson . }}\n  {{- end }}"
+                "\nautomountServiceAccountToken",
+            ),
+        ),
+    ),
+    "observe": Part("rbac/observe.yaml"),
+    "act": Part("rbac/act.yaml", when='include "pilotlight.acts" .'),
+    "nodes": Part(
+        "admission/nodes.yaml",
+        when='include "pilotlight.acts" .',
+        changes=(("\"['t4']\"", '{{ include "pilotlight.poolList" . | quote }}'),),
+    ),
+    "home": Part("home/deployment.yaml", changes=HOME),
+    "network": Part(
+        "home/network.yaml",
+        when=".Values.networkPolicy.enabled",
+        changes=(
+            (
+                'pilotlight.dev/event-source: "true"}}\n',
+                'pilotlight.dev/event-source: "true"}}\n'
+                "        {{- range .Values.networkPolicy.namespaces }}\n"
+                "        - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . }}}}\n"
+                "        {{- end }}\n",
+            ),
+        ),
+    ),
+    "cronjobs": Part(
+        "home/cronjobs.yaml",
+        changes=(
+            (
+                "{name: pilotlight, key: PILOTLIGHT_TOKEN}",
+                '{name: {{ include "pilotlight.secret" . }}, key: PILOTLIGHT_TOKEN}',
+            ),
+        ),
+    ),
+    "watchman": Part("placement/watchman.yaml", when='include "pilotlight.placement" .'),
+}
+"""Each template by its name."""
+
+
+def files() -> dict[Path, str]:
+    """What is written, by where it lies. Raises ``ValueError`` where a manifest has not what is a value in it."""
+    templates = {CHART / "templates" / f"{name}.yaml": _template(part) for name, part in PARTS.items()}
+    return {**templates, **{CHART / "files" / place: path.read_text() for path, place in COPIES.items()}}
+
+
+def _template(part: Part) -> str:
+    text = (MANIFESTS / part.source).read_text()
+    comment = text[: text.index("apiVersion:")]
+    documents = text.removeprefix(comment).split("\n---\n")
+    body = "\n---\n".join(documents[part.of])
+    body = body[body.index("\n", body.index("---")) + 1 :] if body.startswith("---") else body
+    for old, new in part.changes:
+        if body.count(old) != 1:
+            raise ValueError(f"{part.source}: {old!r} stands there {body.count(old)} times")
+        body = body.replace(old, new)
+    for old, new in EVERYWHERE:
+        body = body.replace(old, new)
+    head = f"{{{{/* Written by scripts/chart.py from infra/kubernetes/{part.source}. */}}}}\n"
+    return f"{head}{{{{- if {part.when} }}}}\n{body}{{{{- end }}}}\n" if part.when else head + body
+
+
+def main() -> None:
+    """Write every file anew."""
+    for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

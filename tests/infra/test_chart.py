@@ -1,0 +1,262 @@
+"""The Helm chart: the manifests of infra/kubernetes with values, and nothing that they do not say."""
+
+import copy
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from helm import CHART, ROOT, Json, calls, needs_helm, objects_of, rendered
+from manifests import HERE, VERSIONS, objects, strictly
+
+from pilotlight.adapters.cluster.kubernetes.admission import names_of
+from pilotlight.codec.policy import read_policy
+from pilotlight.decide.checkup.limits import listed
+from pilotlight.settings import Settings
+
+pytestmark = needs_helm
+
+IMAGE = {"repository": "registry.example.com/pilotlight"}
+HOME = {each["metadata"]["name"]: each["data"] for each in objects(HERE / "home" / "config.yaml")}
+FILES = HOME["pilotlight-policy"]
+ON: Json = {"enabled": True}
+
+ADVISES: Json = {"image": IMAGE}
+ACTS: Json = {
+    "image": IMAGE,
+    "mode": "act",
+    "policy": "placement: taint\n" + FILES["policy.yaml"],
+    "files": {"prices.yaml": FILES["prices.yaml"]},
+    "monitoring": {"serviceMonitor": ON, "rules": ON, "dashboards": ON},
+}
+WITH_ALL: Json = {
+    **ACTS,
+    "image": {"repository": "r/p", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Never", "pullSecrets": ["pull"]},
+    "cluster": "prod",
+    "pools": "asg:eu-west-1/prod",
+    "settings": {"PILOTLIGHT_BILLS": "focus:s3://bills/*", "PILOTLIGHT_WAIT_S": 30},
+    "secret": {"existing": "mine", "more": ["channels"]},
+    "storage": {"className": "fast", "state": "2Gi", "outbox": "512Mi"},
+    "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/p"}},
+    "pod": {
+        "annotations": {"a.example/b": "true"},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    },
+    "networkPolicy": {"enabled": True, "namespaces": ["monitoring"]},
+}  # fmt: skip
+SETS = {"advises": ADVISES, "acts": ACTS, "with every value": WITH_ALL}
+
+
+@cache
+def made(name: str) -> tuple[Json, ...]:
+    """The objects of a set of values."""
+    answers = rendered(*SETS.values())
+    return tuple(objects_of(dict(zip(SETS, answers, strict=True))[name]))
+
+
+def found(name: str, kind: str, called: str = "pilotlight") -> Json:
+    """One object of a set of values."""
+    return next(each for each in made(name) if (each["kind"], each["metadata"]["name"]) == (kind, called))
+
+
+def pods(name: str) -> list[Json]:
+    """The pods of the Deployment and of the CronJobs."""
+    jobs = [each["spec"]["jobTemplate"]["spec"] for each in made(name) if each["kind"] == "CronJob"]
+    return [each["template"]["spec"] for each in [found(name, "Deployment")["spec"], *jobs]]
+
+
+def test_templates_are_written_from_the_manifests() -> None:
+    """`python scripts/chart.py` would change nothing."""
+    spec = importlib.util.spec_from_file_location("chart", ROOT / "scripts" / "chart.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for path, text in module.files().items():
+        assert path.read_text() == text, path
+
+
+def _plain(each: Json) -> Json:
+    """An object without what only a chart gives one: its labels, what keeps it, and the sum of its settings."""
+    plain = copy.deepcopy(each)
+    plain["metadata"]["labels"] = {"app.kubernetes.io/name": plain["metadata"]["labels"]["app.kubernetes.io/name"]}
+    annotations = plain["metadata"].get("annotations", {})
+    annotations.pop("helm.sh/resource-policy", None)
+    if not annotations:
+        plain["metadata"].pop("annotations", None)
+    if plain["kind"] == "Deployment":
+        plain["spec"]["template"]["metadata"].pop("annotations", None)
+    if plain["kind"] == "ValidatingAdmissionPolicy":
+        for variable in plain["spec"]["variables"]:
+            variable["expression"] = "" if variable["name"] == "pools" else variable["expression"]
+    return plain
+
+
+def test_what_it_installs_is_what_the_manifests_say() -> None:
+    """With the home's policy the chart's objects are those of infra/kubernetes, field by field; none is left out."""
+    files = ("rbac/observe", "rbac/act", "admission/nodes", "placement/watchman")
+    paths = [HERE / f"{name}.yaml" for name in files] + sorted((HERE / "home").glob("*.yaml"))
+    mine = [each for path in paths for each in objects(path)] + objects(HERE / "namespace.yaml")[1:]
+    expected = {(each["kind"], each["metadata"]["name"]): _plain(each) for each in mine}
+    expected["ConfigMap", "pilotlight-policy"]["data"]["policy.yaml"] = ACTS["policy"]
+    expected["ConfigMap", "pilotlight-settings"]["data"]["PILOTLIGHT_MODE"] = "act"
+    ours = {(each["kind"], each["metadata"]["name"]): each for each in made("acts")}
+    assert {key: _plain(ours[key]) for key in expected} == expected
+    more = {("Secret", "pilotlight"), ("ServiceMonitor", "pilotlight"), ("PrometheusRule", "pilotlight")}
+    assert set(ours) - set(expected) == {*more, ("ConfigMap", "pilotlight-dashboards")}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_is_valid(version: str) -> None:
+    """Each has only fields that its version of Kubernetes knows, by each set of values."""
+    distinct = {json.dumps(each): each for name in SETS for each in made(name)}
+    for each in distinct.values():
+        if not each["apiVersion"].startswith("monitoring.coreos.com/"):
+            strictly(each, version)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_pods_are_restricted(name: str) -> None:
+    """By each set of values, no pod asks for more than the pod security standard `restricted` allows."""
+    for pod in pods(name):
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & {*pod}
+        assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 65532)
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        kinds = {kind for volume in pod.get("volumes", ()) for kind in volume if kind != "name"}
+        assert kinds <= {"configMap", "emptyDir", "persistentVolumeClaim"}
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, True)
+            assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_lint_finds_nothing() -> None:
+    """Helm's linter, strictly, for the oldest and newest Kubernetes that are served."""
+    asked = [
+        ("lint", {"path": str(CHART), "strict": True, "kube_version": f"v{v}.0"}) for v in (VERSIONS[0], VERSIONS[-1])
+    ]
+    for answer in calls(*asked):
+        worse = [message for message in answer["value"]["messages"] if message["severity"] > 1]
+        assert (answer["value"]["errors"], worse) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace", "said"),
+    [
+        pytest.param({}, "pilotlight", "name the image", id="no image is named"),
+        pytest.param(ADVISES, "default", "--namespace pilotlight", id="another namespace"),
+        pytest.param({**ADVISES, "moed": "act"}, "pilotlight", "'moed' not allowed", id="a value that is none"),
+        pytest.param({**ADVISES, "mode": "buy"}, "pilotlight", "must be one of", id="a mode that is none"),
+        pytest.param({**ADVISES, "mode": "act"}, "pilotlight", "needs your policy", id="it shall act without a policy"),
+        pytest.param({**ADVISES, "policy": "a: ["}, "pilotlight", "policy: not YAML", id="a policy that is no YAML"),
+        pytest.param(
+            {**ACTS, "policy": "version: 1\npools: {a: {cluster_pool: \"x'] + ['y\"}}"}, "pilotlight",
+            "is no name of a pool", id="a pool whose name would end its string",
+        ),
+        pytest.param(
+            {**ADVISES, "settings": {"PILOTLIGHT_MODE": "act"}}, "pilotlight", "PILOTLIGHT_MODE",
+            id="a mode beside the mode, which would come without rights",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_in_words(values: Json, namespace: str, said: str) -> None:
+    """Nothing is installed, and Helm's error says what to write."""
+    [answer] = rendered(values, namespace=namespace)
+    assert said in answer.get("error", "")
+
+
+def test_rights_follow_the_mode() -> None:
+    """Advice brings no right to change anything; a mode that acts, or one pool's, brings it with what limits it."""
+    acting = ("ClusterRole", "pilotlight-act"), ("ValidatingAdmissionPolicy", "pilotlight-nodes")
+    has = {(each["kind"], each["metadata"]["name"]) for each in made("advises")}
+    assert not {*acting, ("CronJob", "pilotlight-watchman")} & has
+    one = "version: 1\npools: {a: {instance_type: g4dn.xlarge, mode: act}, b: {instance_type: p3.2xlarge}}\n"
+    [answer] = rendered({**ADVISES, "policy": one})
+    assert {*acting} <= {(each["kind"], each["metadata"]["name"]) for each in objects_of(answer)}
+
+
+def test_the_limit_lists_the_policys_pools() -> None:
+    """The admission policy names the pools as `connect --act` does."""
+    policy = found("acts", "ValidatingAdmissionPolicy", "pilotlight-nodes")
+    [pools] = [each["expression"] for each in policy["spec"]["variables"] if each["name"] == "pools"]
+    assert names_of(pools) == listed(read_policy(ACTS["policy"].encode(), "policy.yaml"))
+
+
+def test_its_settings_and_tokens_are_read() -> None:
+    """The variables of ConfigMap and Secret together are settings: who may post what, and that nothing is changed."""
+    secret = found("advises", "Secret")["stringData"]
+    given = Settings.of({**found("advises", "ConfigMap", "pilotlight-settings")["data"], **secret})
+    assert (given.mode, given.pools, given.api, given.cluster_name) == ("advise", "advisor", "in-cluster", "ml")
+    assert {name: (*each.roles, each.by) for name, each in given.callers.items()} == {
+        "heartbeat": ("send", "header"), "events": ("send", "header"), "knative": ("send", "path"),
+        "prometheus": ("read", "header"),
+    }  # fmt: skip
+    assert given.callers["heartbeat"].token == secret["PILOTLIGHT_TOKEN"]
+    assert given.callers["prometheus"].token == secret["PILOTLIGHT_METRICS_TOKEN"]
+
+
+def test_every_value_arrives() -> None:
+    """What is named in values stands in the objects."""
+    home, job = pods("with every value")[:2]
+    image = f"r/p@sha256:{'0' * 64}"
+    assert {pod["containers"][0]["image"] for pod in pods("with every value")} == {image}
+    for pod in (home, job):
+        assert (pod["nodeSelector"], pod["imagePullSecrets"]) == ({"pool": "system"}, [{"name": "pull"}])
+        assert pod["tolerations"] == [{"key": "system", "operator": "Exists"}]
+    named = [each["secretRef"]["name"] for each in home["containers"][0]["envFrom"] if "secretRef" in each]
+    assert (named, home["affinity"]) == (["mine", "channels"], {"nodeAffinity": {}})
+    settings = found("with every value", "ConfigMap", "pilotlight-settings")["data"]
+    assert (settings["PILOTLIGHT_CLUSTER"], settings["PILOTLIGHT_POOLS"]) == ("prod", "asg:eu-west-1/prod")
+    assert (settings["PILOTLIGHT_BILLS"], settings["PILOTLIGHT_WAIT_S"]) == ("focus:s3://bills/*", "30")
+    claim = found("with every value", "PersistentVolumeClaim", "pilotlight-state")["spec"]
+    assert (claim["storageClassName"], claim["resources"]["requests"]["storage"]) == ("fast", "2Gi")
+    account = found("with every value", "ServiceAccount")["metadata"]["annotations"]
+    assert account == {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/p"}
+    let_in = found("with every value", "NetworkPolicy")["spec"]["ingress"][0]["from"]
+    assert {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}} in let_in
+    assert "Secret" not in {each["kind"] for each in made("with every value")}
+
+
+def test_what_watches_it_is_what_lies_in_the_repository() -> None:
+    """Rules and dashboards are those of infra/prometheus and infra/grafana; a monitor reads by a token of its own."""
+    rules = yaml.safe_load((ROOT / "infra" / "prometheus" / "rules.yaml").read_text())
+    assert found("acts", "PrometheusRule")["spec"] == rules
+    boards = found("acts", "ConfigMap", "pilotlight-dashboards")
+    here = {path.name: json.loads(path.read_text()) for path in (ROOT / "infra" / "grafana").glob("*.json")}
+    assert {name: json.loads(text) for name, text in boards["data"].items()} == here
+    assert boards["metadata"]["labels"]["grafana_dashboard"] == "1"
+    [endpoint] = found("acts", "ServiceMonitor")["spec"]["endpoints"]
+    ports = found("acts", "Service")["spec"]["ports"]
+    assert (endpoint["path"], endpoint["port"]) == ("/metrics", ports[0]["name"])
+    assert endpoint["authorization"]["credentials"] == {"name": "pilotlight", "key": "PILOTLIGHT_METRICS_TOKEN"}
+
+
+def test_a_changed_policy_is_a_new_pod() -> None:
+    """The Deployment's pods carry the sum of what they are told."""
+    sums = [
+        next(each for each in objects_of(answer) if each["kind"] == "Deployment")["spec"]["template"]["metadata"]
+        for answer in rendered(ADVISES, {**ADVISES, "policy": FILES["policy.yaml"]})
+    ]
+    assert sums[0]["annotations"] != sums[1]["annotations"]
+
+
+def test_the_notes_say_what_comes_next() -> None:
+    """The commands to look at it; how to write a policy where there is none; how to stop it where it acts."""
+    advises, acts = (each["value"]["pilotlight/templates/NOTES.txt"] for each in rendered(ADVISES, ACTS))
+    assert "pilotlight init" in advises
+    assert "pilotlight pause" not in advises
+    assert "pilotlight pause" in acts
+    assert "pilotlight init" not in acts
+
+
+def test_its_version_is_the_packages() -> None:
+    """The chart installs the image of the version that it comes with."""
+    chart: Any = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = next(line for line in (ROOT / "pyproject.toml").read_text().splitlines() if line.startswith("version"))
+    assert f'version = "{chart["appVersion"]}"' == version
+    assert Path(CHART / "values.schema.json").exists()
