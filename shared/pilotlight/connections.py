@@ -93,7 +93,7 @@ def _firestore(where: str, clock: Clock | None, environ: Mapping[str, str]) -> S
     )
 
 
-def outbox_at(address: str) -> Outbox:
+def outbox_at(address: str, environ: Mapping[str, str]) -> Outbox:
     """Where messages go out. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
     match kind:
@@ -110,7 +110,11 @@ def outbox_at(address: str) -> Outbox:
 
             project, _, prefix = where.partition("/")
             return PubSubOutbox(project, prefix)
-    raise BadInput(f"PILOTLIGHT_OUTBOX is {address!r}: use memory:, local:FOLDER or pubsub:PROJECT/PREFIX")
+        case "sns" if where:
+            from pilotlight.adapters.outbox.sns import SnsOutbox
+
+            return SnsOutbox(where, environ)
+    raise BadInput(f"PILOTLIGHT_OUTBOX is {address!r}: use memory:, local:FOLDER, pubsub:PROJECT/PREFIX or sns:ARN")
 
 
 def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str, str]) -> "KubernetesCluster":

@@ -15,7 +15,7 @@ PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slo
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE; written in the same way
-PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER`` or ``pubsub:PROJECT/PREFIX``
+PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER``, ``pubsub:PROJECT/PREFIX`` or ``sns:ARN`` (as topics' ARNs begin)
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
 PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
@@ -34,12 +34,17 @@ FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of
 PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service
 STORAGE_EMULATOR_HOST           ``http://HOST:PORT`` of an emulator of Cloud Storage instead of the service
 AWS_ENDPOINT_URL_DYNAMODB       ``http://HOST:PORT`` of a DynamoDB on this machine, as moto or DynamoDB local
-AWS_ENDPOINT_URL                the same for all of AWS; ``_AUTO_SCALING``, ``_EC2`` and ``_STS`` for one of them
+AWS_ENDPOINT_URL                the same for all of AWS; ``_AUTO_SCALING``, ``_EC2``, ``_STS``, ``_SNS`` and
+                                ``_SECRETS_MANAGER`` for one of them
+AWS_REGION                      the region of a table, and of a secret without an ARN; Lambda sets it
+AWS_DEFAULT_REGION              the same where that is unset
 AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_TOKEN_FILE, or without it by who this
                                 function is at Google. Else as boto3 finds a credential: AWS_ACCESS_KEY_ID, a
                                 container's, a profile, an instance's
 XDG_STATE_HOME                  where state of a person's programs lies
 ==============================  =========================================================================
+
+A variable that holds a secret may name one of AWS Secrets Manager instead: ``secretsmanager:ARN``, or its name.
 
 What a cluster of many leaves out is the deployment's. With none of them set this is the embedded default: the world on
 the wall clock, which acts. As soon as a cluster is named the mode is ``advise`` until it is set.
@@ -72,6 +77,9 @@ TOKEN_LETTERS = frozenset(ascii_letters + digits + "-_")
 
 OLD_HOME = Path(".pilotlight")
 """Where the default state lay before there was one place for each person."""
+
+SECRETS_MANAGER = "secretsmanager:"
+"""How a variable's value begins whose value is a secret of AWS Secrets Manager: its ARN or name follows."""
 
 EMBEDDED_CLUSTER = "local"
 EVERY_CLUSTER = "*"
@@ -175,7 +183,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def deployed() -> Settings:
     """The settings of this process's environment. Raises ``BadInput``."""
-    return Settings.of(os.environ)
+    return Settings.of(_opened(os.environ))
+
+
+def _opened(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with what its variables only name, looked up when it is asked for."""
+    if not any(value.startswith(SECRETS_MANAGER) for value in environ.values()):
+        return environ
+    from pilotlight.adapters.secrets import WithSecrets
+
+    return WithSecrets(environ, SECRETS_MANAGER)
 
 
 def environment() -> Mapping[str, str]:

@@ -230,7 +230,7 @@ class App:
             return self._seams["outbox"]
         from pilotlight.connections import outbox_at
 
-        return outbox_at(self.settings.outbox)
+        return outbox_at(self.settings.outbox, self.settings.environ)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:

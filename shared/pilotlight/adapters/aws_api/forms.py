@@ -1,10 +1,21 @@
-"""What AWS's query interfaces are asked: where they are, and a call as a form."""
+"""What AWS's interfaces are asked: where they are, and a call as a form."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
-VERSIONS: Mapping[str, str] = {"autoscaling": "2011-01-01", "ec2": "2016-11-15", "sts": "2011-06-15"}
-_NAMES = {"autoscaling": "AUTO_SCALING", "ec2": "EC2", "sts": "STS"}
+VERSIONS: Mapping[str, str] = {
+    "autoscaling": "2011-01-01",
+    "ec2": "2016-11-15",
+    "sns": "2010-03-31",
+    "sts": "2011-06-15",
+}
+_NAMES = {
+    "autoscaling": "AUTO_SCALING",
+    "ec2": "EC2",
+    "secretsmanager": "SECRETS_MANAGER",
+    "sns": "SNS",
+    "sts": "STS",
+}
 
 
 def address(service: str, region: str, environ: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ BUSY: frozenset[str] = frozenset({"ScalingActivityInProgress", "ResourceContenti
 FORBIDDEN: Mapping[str, str] = {
     "AccessDenied": "give the role the statement of docs/guides/eks.md",
     "AccessDeniedException": "give the role the statement of docs/guides/eks.md",
+    "AuthorizationError": "give the role the right",
     "UnauthorizedOperation": "give the role the statement of docs/guides/eks.md",
     "AuthFailure": "check the credential",
     "InvalidClientTokenId": "check the credential",

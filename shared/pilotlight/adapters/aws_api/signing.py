@@ -1,4 +1,4 @@
-"""AWS's signature, version 4, of a form that is posted to a service's root.
+"""AWS's signature, version 4, of a form or of JSON that is posted to a service's root.
 
 Source: "Create a signed AWS API request", docs.aws.amazon.com/IAM. A test compares every signature with botocore's.
 """
@@ -32,12 +32,19 @@ class Keys(NamedTuple):
         return text
 
 
-def signed(url: str, body: bytes, keys: Keys, service: str, region: str, at: datetime) -> Mapping[str, str]:
-    """The headers of ``POST url`` with that form, whose signature holds for some minutes around ``at`` (UTC)."""
+def signed(
+    url: str, body: bytes, keys: Keys, service: str, region: str, at: datetime, *, kind: str = FORM, target: str = ""
+) -> Mapping[str, str]:
+    """The headers of ``POST url`` with that body, whose signature holds for some minutes around ``at`` (UTC).
+
+    ``kind`` is the body's; ``target`` names the call where the body does not.
+    """
     stamp = f"{at:%Y%m%dT%H%M%SZ}"
-    headers = {"content-type": FORM, "host": urlsplit(url).netloc, "x-amz-date": stamp}
+    headers = {"content-type": kind, "host": urlsplit(url).netloc, "x-amz-date": stamp}
     if keys.session:
         headers["x-amz-security-token"] = keys.session
+    if target:
+        headers["x-amz-target"] = target
     names = ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
     request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"

@@ -1,0 +1,93 @@
+"""One service of AWS in one region by its JSON interface: JSON goes out and comes back, the call's name in a header."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from pilotlight.adapters.aws_api import refusals
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.signing import signed
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Answer, Broken, Site
+from pilotlight.errors import BadRequest, PilotlightError, Retry, Throttled, Unavailable
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+READ_S: Seconds = 5
+PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
+"""Between the tries of a read."""
+KIND = "application/x-amz-json-1.1"
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    type: str = msgspec.field(name="__type", default="")
+    message: str = ""
+    Message: str = ""
+
+
+class JsonApi:
+    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
+
+    def __init__(
+        self,
+        service: str,
+        region: str,
+        credentials: Credentials,
+        environ: Mapping[str, str],
+        *,
+        sleep: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._service, self._region, self._credentials, self._sleep = service, region, credentials, sleep
+        self._url = address(service, region, environ)
+        self._site = Site(self._url)
+
+    def read(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
+        """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
+        for pause in (*PAUSES_S, None):
+            try:
+                return self._call(action, shape, asked)
+            except Retry as error:
+                if pause is None:
+                    raise
+                self._sleep(max(pause, error.after_s) if isinstance(error, Throttled) else pause)
+        raise AssertionError
+
+    def _call(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
+        body = msgspec.json.encode(asked)
+        keys, target = self._credentials.keys(), f"{self._service}.{action}"
+        now = datetime.now(UTC)
+        headers = signed(self._url, body, keys, self._service, self._region, now, kind=KIND, target=target)
+        try:
+            with Deadline(READ_S) as deadline:
+                answer = self._site.ask(deadline, "POST", "/", body, headers, repeatable=True)
+        except Broken as error:
+            raise Unavailable(f"AWS does not answer {action} ({error})") from None
+        if answer.status != 200:
+            raise _problem(action, answer, keys.hidden)
+        try:
+            return msgspec.json.decode(answer.body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Unavailable(f"AWS's answer to {action} cannot be read") from None
+
+
+def _problem(action: str, answer: Answer, hidden: Callable[[str], str]) -> PilotlightError:
+    """What an answer refuses with. Its words are left out where it was about the credential."""
+    try:
+        said = msgspec.json.decode(answer.body, type=_Refusal)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        said = _Refusal()
+    code, words = said.type.rpartition("#")[2], said.message or said.Message
+    line = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")
+    if words and code not in refusals.FORBIDDEN:
+        line += f" ({' '.join(hidden(words).split())[:240]})"
+    known = refusals.refusal(code, line)
+    if known is not None:
+        return known
+    if answer.status == 429:
+        return Throttled(line, refusals.PAUSE_S)
+    return Unavailable(line) if answer.status >= 500 or answer.status < 400 else BadRequest(line)
