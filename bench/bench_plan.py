@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 
+from pilotlight.decide.capacity.fit import Allowed, Bin, of_node, of_offering
 from pilotlight.decide.capacity.plan import plan_cluster
-from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, of_node, of_offering
 from pilotlight.decide.capacity.selection import misfit
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState, Resources
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 
-from pilotlight.decide.capacity.headroom import covers
+from pilotlight.decide.capacity.purchase import covers
 from pilotlight.decide.money.budget import (
     applies,
     held,

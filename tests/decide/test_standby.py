@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_fleet import NOW, T4, policy
 
-from pilotlight.decide.capacity.standby import Worth, relighting, standby, started, worth
+from pilotlight.decide.capacity.offerings import relighting
+from pilotlight.decide.capacity.standby import Worth, standby, started, worth
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory

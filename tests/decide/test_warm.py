@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
-from pilotlight.decide.capacity.demand_rates import ENOUGH, HALF_LIVES_S, MOST, asked, learned, returned, weights
-from pilotlight.decide.capacity.warm import Spares, lead_s
+from pilotlight.decide.capacity.demand_rates import (
+    ENOUGH,
+    HALF_LIVES_S,
+    MOST,
+    asked,
+    lead_s,
+    learned,
+    returned,
+    weights,
+)
+from pilotlight.decide.capacity.warm import Spares
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.units import HOUR, clock_seconds
 

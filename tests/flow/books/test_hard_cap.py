@@ -10,7 +10,7 @@ import pytest
 from stage import START, Stage
 
 from pilotlight.decide.money.budget import window
-from pilotlight.decide.money.stop_time import CALL_S, stop_s
+from pilotlight.decide.money.economics import CALL_S, stop_s
 from pilotlight.errors import Denied
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.messages import InterruptionNotice

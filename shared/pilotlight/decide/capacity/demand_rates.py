@@ -4,16 +4,19 @@ Think of a pool that always has k spares: each one taken is replaced by a node t
 of them is hit by a demand that arrives while k - 1 others are being replaced, and it is there while fewer than k are.
 A node that falls idle takes the place of one on its way. Hits and the time there are faded by several half-lives at
 once; each half-life's word counts by how well it foretold so far (weights by Poisson loss, as in Bayesian averaging),
-so that pools with bursts of minutes and pools with steady days are both foretold. Nothing here knows a price.
+so that pools with bursts of minutes and pools with steady days are both foretold. No price is weighed here.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.facts.memory import Hits
-from pilotlight.units import HOUR, Seconds
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Demand
+from pilotlight.facts.memory import Hits, Memory
+from pilotlight.units import HOUR, Seconds, clock_seconds
 
 HALF_LIVES_S = (120.0, 600.0, HOUR, 6 * HOUR, 24 * HOUR)
 ENOUGH = 3
@@ -29,6 +32,9 @@ RARE = 3.6e-4
 MEMORY_OF_WORTH = 20
 """What a node asked for is worth is averaged over about so many."""
 
+REACTION_S = 10.0
+"""From a pod's wait to the purchase for it."""
+
 _PER_S = tuple(math.log(2) / half for half in HALF_LIVES_S)
 _NONE = (0.0,) * len(HALF_LIVES_S)
 _ALWAYS = (1.0,) * len(HALF_LIVES_S)
@@ -37,6 +43,22 @@ _ALWAYS = (1.0,) * len(HALF_LIVES_S)
 def learned(hits: Hits | None) -> bool:
     """Whether a pool was asked for nodes often enough to be judged by its own history."""
     return hits is not None and hits.count >= ENOUGH
+
+
+def with_demand(
+    memory: Memory, demands: Iterable[Demand], to: datetime | None, offerings: Mapping[str, Offering], now: datetime
+) -> Memory:
+    """The memory with what pods ask for that was not counted before, by pool."""
+    hits, now_s = dict(memory.hits), clock_seconds(now)
+    for one in demands:
+        lead = lead_s(offerings[one.pool])
+        hits[one.pool] = asked(hits.get(one.pool), one.nodes, one.jobs, now_s, lead)
+    return replace(memory, hits=hits, counted_to=to)
+
+
+def lead_s(offering: Offering) -> Seconds:
+    """How long a pod waits for a node that is bought for it."""
+    return offering.boot_s + REACTION_S
 
 
 def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:

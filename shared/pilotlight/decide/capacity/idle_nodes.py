@@ -7,8 +7,7 @@ from itertools import islice
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
-from pilotlight.decide.capacity.planned_nodes import Bin, model_allowed
+from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit, selects, untolerated
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.labels import GPU_MODEL, ZONE

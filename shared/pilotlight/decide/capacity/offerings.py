@@ -1,13 +1,15 @@
 """What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import CapacityType, Offering, Resources
+from pilotlight.facts.capacity import CapacityType, Offering, PoolState, Resources
 from pilotlight.facts.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
@@ -210,3 +212,13 @@ def _unknown_price(name: str, pool: PoolPolicy) -> Finding:
         code="unknown-price",
         message=f'no price for {key}: set prices.overrides["{key}"]. Nothing is bought from this pool',
     )
+
+
+def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
+    """The pools' offerings with what lighting a node takes now: a start, where one stands by."""
+    wakes = {
+        s.name: replace(offering, boot_s=offering.wake_s)
+        for s in pools
+        if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
+    }
+    return {**offerings, **wakes} if wakes else offerings

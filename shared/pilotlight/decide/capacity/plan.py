@@ -7,24 +7,24 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.brakes import braked
-from pilotlight.decide.capacity.closed_nodes import closed, placement, steered, strays
+from pilotlight.decide.capacity.demand_rates import with_demand
 from pilotlight.decide.capacity.failed import failed_capacity, resting
+from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import plan_pods
-from pilotlight.decide.capacity.headroom import Headroom
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
-from pilotlight.decide.capacity.offerings import stale_prices
-from pilotlight.decide.capacity.planned_nodes import Bin, of_node, of_offering
+from pilotlight.decide.capacity.offerings import relighting, stale_prices
+from pilotlight.decide.capacity.placement import closed, placement, steered, strays
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.scale_down import spares_by_pool, verdicts
+from pilotlight.decide.capacity.purchase import Headroom
+from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
-from pilotlight.decide.capacity.standby import relighting, standby
-from pilotlight.decide.capacity.warm import Spares, with_demand
+from pilotlight.decide.capacity.standby import standby
+from pilotlight.decide.capacity.warm import spare_buys, spares_by_pool, spares_coming
 from pilotlight.decide.money.budget_balance import Purse
-from pilotlight.decide.money.ladder import barred
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
-from pilotlight.facts.budget import NO_BUDGETS, Money, Terms
+from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, known_per_hour
+from pilotlight.facts.decisions import NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 
@@ -55,14 +55,14 @@ def plan_cluster(
     ``brakes`` hold what may not be done now. Nodes ``leaving`` may be gone at any moment: no room, and nothing is done
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
-    policy = effective(policy, now)
+    policy = effective(policy, now) if policy.schedules else policy
     shut = steered(view, policy, brakes)
     offerings = _with_attach_limits(offerings, view.nodes)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
     failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
     failed = [f for f in failed if f.node not in leaving]
-    memory = resting(memory, failed, now)
+    memory = resting(memory, failed, now) if failed else memory
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone]
     ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving)
@@ -88,12 +88,12 @@ def plan_cluster(
     memory = with_demand(memory, run.demands, counted_to, by_pool, now)
     relit = relighting(by_pool, pools)
     spares = spares_by_pool(relit, policy, memory, now)
-    buys = run.buys() + _spare_buys(run, by_pool, spares, policy, memory)
+    buys = run.buys() + spare_buys(run, by_pool, spares, policy, memory)
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
         others = [n for n in standing if n.name not in leaving]
-        coming, reserved = _spares_coming(run, by_pool), _reserved(ready)
+        coming, reserved = spares_coming(run, by_pool), _reserved(ready)
         nodes, look_again = verdicts(
             others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
         )
@@ -104,10 +104,13 @@ def plan_cluster(
     here = {n.name for n in view.nodes}
     nodes += [n for n in gives if n.node in here and n.node not in leaving]
     released = known_per_hour(n for n in nodes if n.verdict == "release")
-    idle = IdleNodes(view.nodes, ready, leaving, memory, now)
+    pods: Sequence[PodGroup] = run.outcomes
+    if view.nodes:
+        idle = IdleNodes(view.nodes, ready, leaving, memory, now)
+        pods = idle.told(pods, view.pending, {o.name: o for o in offerings})
     plan = Plan(
         buys=buys,
-        pods=idle.told(run.outcomes, view.pending, {o.name: o for o in offerings}),
+        pods=tuple(pods),
         nodes=tuple(nodes),
         findings=(*view.findings, *run.findings, *stale_prices(policy, by_pool.values(), now)),
         usd_per_hour_before=before,
@@ -200,59 +203,3 @@ def _running_gangs(nodes: Sequence[Node]) -> Counter[str]:
 def _reserved(ready: Sequence[Bin]) -> dict[str, str]:
     """Nodes whose free room planned pods will take."""
     return {b.where: f"{sum(n for _, n in b.taken)} waiting pod(s) will bind to it" for b in ready if b.taken}
-
-
-def _spare_buys(
-    run: Provisioner,
-    by_pool: Mapping[str, Offering],
-    spares: Mapping[str, Spares],
-    policy: Policy,
-    memory: Memory,
-) -> tuple[Buy, ...]:
-    """Nodes to reach each pool's spares that pay for themselves, its warm and its least number."""
-    buys: list[Buy] = []
-    for name, pool in sorted(policy.pools.items()):
-        offering = by_pool.get(name)
-        if offering is None or not (pool.warm or pool.min or name in memory.hits):
-            continue
-        if barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
-            continue
-        own = spares.get(name)
-        pay = own.count if own is not None and not memory.backing_off(offering.name, run.now) else 0
-        empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
-        short = max(pool.warm - empty, pay - empty, pool.min - run.headroom.by_pool[name])
-        if short <= 0:
-            continue
-        terms = run.headroom.terms(offering, None)
-        count = min(short, max(0, run.headroom.room(offering, terms)[0]))
-        if count > 0:
-            run.headroom.add(offering, count, terms)
-            why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
-            if own is not None and short == pay - empty:
-                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
-            buys.append(_warm_buy(offering, count, terms, why))
-    return tuple(buys)
-
-
-def _spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
-    """Nodes on their way that nobody waits for, by pool."""
-    return Counter(b.pool for b in run.booting if b.pool in by_pool and _untouched(b, by_pool[b.pool]))
-
-
-def _untouched(bin_: Bin, offering: Offering) -> bool:
-    return not bin_.taken and sum(bin_.devices) >= sum(offering.devices) and bin_.slices == offering.slices
-
-
-def _warm_buy(offering: Offering, count: int, terms: Terms | None, why: str) -> Buy:
-    return Buy(
-        pool=offering.pool,
-        offering=offering.name,
-        zone=offering.zone,
-        count=count,
-        usd_per_hour=offering.usd_per_hour,
-        boot_s=offering.boot_s,
-        demands=(),
-        shapes=(),
-        why=why,
-        terms=(terms,) * count if terms is not None else (),
-    )

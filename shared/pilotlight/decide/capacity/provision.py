@@ -10,10 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.capacity.headroom import Headroom, covers
-from pilotlight.decide.capacity.homes import MOST_LOST, Homes, Pools
-from pilotlight.decide.capacity.planned_nodes import Allowed, Bin, fill, of_offering
-from pilotlight.decide.capacity.purchase import Group, Purchase, by_age
+from pilotlight.decide.capacity.fit import Allowed, Bin, fill, of_offering
+from pilotlight.decide.capacity.placement import MOST_LOST, Homes, Pools
+from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, by_age, covers
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import InFlight, Offering

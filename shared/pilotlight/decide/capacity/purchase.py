@@ -1,14 +1,95 @@
-"""What a plan works with while it is made: pods of one shape that wait, and nodes that it buys for them."""
+"""What a plan works with while it is made: pods that wait, nodes bought for them, what caps and budgets leave."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 
-from pilotlight.decide.capacity.planned_nodes import Bin
+from pilotlight.decide.capacity.fit import Bin
+from pilotlight.decide.money.budget import terms
+from pilotlight.decide.money.budget_balance import MANY, Purse
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.decisions import Buy
+from pilotlight.facts.decisions import Buy, Code
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.units import UsdPerHour, cents
+
+
+@dataclass(slots=True)
+class Headroom:
+    """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
+
+    ``purse`` is what the budgets leave, or None where there are none.
+    """
+
+    policy: Policy
+    purse: Purse | None = None
+    nodes: int = 0
+    gpus: int = 0
+    usd_per_hour: UsdPerHour = Decimal(0)
+    by_pool: Counter[str] = field(default_factory=Counter)
+
+    def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
+        """Count nodes as lit; with terms, as bought by this plan and held for."""
+        self.nodes += nodes
+        self.gpus += nodes * offering.gpus
+        self.usd_per_hour += nodes * offering.usd_per_hour
+        self.by_pool[offering.pool] += nodes
+        if self.purse is not None and terms_ is not None:
+            self.purse.take(terms_, nodes)
+
+    def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1) -> Terms | None:
+        """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
+
+        A first stretch is cut so that all of ``nodes`` find room, which a gang needs.
+        """
+        if self.purse is None:
+            return None
+        if shape is None:
+            return self.purse.fitted(terms(offering, self.policy, workload_class=None, team=""))
+        asked = terms(
+            offering,
+            self.policy,
+            workload_class=shape.workload_class,
+            team=shape.team,
+            max_run_s=shape.max_run_s,
+            typical=self.purse.money.typical,
+        )
+        return self.purse.fitted(asked, nodes)
+
+    def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
+        """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""
+        caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
+        limits: list[tuple[int, str, Code]] = []
+        if pool is not None:
+            have = self.by_pool[offering.pool]
+            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes", "cap"))
+        if caps.nodes is not None:
+            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit", "cap"))
+        if caps.gpus is not None and offering.gpus:
+            left = (caps.gpus - self.gpus) // offering.gpus
+            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit", "cap"))
+        if caps.usd_per_hour is not None:
+            after = self.usd_per_hour + offering.usd_per_hour
+            left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
+            limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent", "cap"))
+        if self.purse is not None and terms_ is not None:
+            limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
+        return min(limits, default=(MANY, "", ""))
+
+    def saved(self) -> "Headroom":
+        """A copy that later changes leave alone."""
+        purse = self.purse.saved() if self.purse is not None else None
+        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, Counter(self.by_pool))
+
+
+def covers(held: Terms, asked: Terms | None) -> bool:
+    """Whether a node held for on such terms may take pods of others: whose money it is, and for how long."""
+    return asked is None or (
+        (held.team, held.workload_class) == (asked.team, asked.workload_class) and held.run_s >= asked.run_s
+    )
 
 
 @dataclass(slots=True)

@@ -7,12 +7,10 @@ least number, and the pool's cooldown after a purchase is over.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pilotlight.decide.capacity.demand_rates import learned
-from pilotlight.decide.capacity.warm import Spares
-from pilotlight.decide.money.economics import billed, break_even_s, paid_until_s
+from pilotlight.decide.capacity.warm import Allowance, Spares, allowance
+from pilotlight.decide.money.economics import billed, paid_until_s
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
@@ -23,69 +21,6 @@ PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """How long a node of a pool may idle, and why so long.
-
-    Where ``spares`` says how many pay for themselves, by the pool's own history, those stay and the others go at once.
-    That history is its breaker too: what is lit again soon raises the hits.
-    """
-
-    seconds: Seconds
-    why: str
-    spares: Spares | None = None
-
-
-def allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
-    """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
-
-    Without a history it goes when keeping it has cost as much as relighting would, and later where its pool flapped.
-    """
-    bare = _allowance(offering, policy, memory, spares)
-    flaps = memory.flaps.get(offering.pool)
-    if flaps is None or flaps.stretch == 1 or bare.spares is not None:
-        return bare
-    longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
-    seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
-    return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped")
-
-
-def spares_by_pool(
-    offerings: Mapping[str, Offering], policy: Policy, memory: Memory, now: datetime
-) -> dict[str, Spares]:
-    """How many spares pay for themselves, of each pool with a history whose idle time the policy does not name."""
-    return {
-        name: Spares(offerings[name], hits, policy.value_of_wait, now)
-        for name, hits in memory.hits.items()
-        if policy.value_of_wait and name in offerings and learned(hits)
-        if _stated(offerings[name], policy, memory) is None
-    }
-
-
-def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | None:
-    """The idle time that the policy names, of a pool or of the class that it was last lit for."""
-    pool = policy.pools.get(offering.pool)
-    if pool is not None and pool.idle_timeout is not None:
-        return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
-    name = memory.pool_class.get(offering.pool, "batch")
-    stated = policy.of_class(name).idle_timeout
-    return None if stated is None else Allowance(stated, f"classes.{name}.idle_timeout")
-
-
-def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
-    if spares is not None:
-        return Allowance(0, "", spares)
-    stated = _stated(offering, policy, memory)
-    if stated is not None:
-        return stated
-    name = memory.pool_class.get(offering.pool, "batch")
-    wait = policy.wait(name)
-    even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
-    worth = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
-    seconds = min(even, policy.of_class(name).max_idle_timeout)
-    return Allowance(seconds, f"break-even: a {human(offering.boot_s)} boot, {worth}")
 
 
 def verdicts(

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.capacity.fit import pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit, selects, untolerated
 from pilotlight.decide.capacity.offerings import too_old
-from pilotlight.decide.capacity.planned_nodes import model_allowed
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
@@ -168,7 +167,7 @@ def eligible(
     over = ""
     for offering in able:
         if offering.gpu_model in speeds:
-            step = barred(steps, offering, shape.workload_class, shape.team, now)
+            step = barred(steps, offering, shape.workload_class, shape.team, now) if steps else ""
             wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
             over = over or step
             if wrong:

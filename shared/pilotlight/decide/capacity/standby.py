@@ -72,16 +72,6 @@ def worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) 
     return Worth(offering, offering.wake_s, offering.standby_usd_per_hour, wait, last)
 
 
-def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
-    """The pools' offerings with what lighting a node takes now: a start, where one stands by."""
-    wakes = {
-        s.name: replace(offering, boot_s=offering.wake_s)
-        for s in pools
-        if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
-    }
-    return {**offerings, **wakes} if wakes else offerings
-
-
 def standby(
     nodes: Sequence[NodeVerdict],
     pools: Sequence[PoolState],

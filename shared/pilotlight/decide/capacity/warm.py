@@ -1,4 +1,4 @@
-"""Spare nodes worth their price: how many of a pool are kept, and bought before they are asked for.
+"""What a pool keeps without work: how long a node may idle, and spares that are worth their price.
 
 The k-th spare pays while (hits an hour of the k-th) x (worth of the wait and of the boot that a hit saves) is more
 than its price an hour. Both sides count only while it is there. A pool keeps and buys up to the largest k for which
@@ -6,38 +6,26 @@ each spare up to the k-th pays.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from msgspec.structs import replace
-
-from pilotlight.decide.capacity.demand_rates import aged, asked, hits_per_hour, weights
+from pilotlight.decide.capacity.demand_rates import aged, hits_per_hour, lead_s, learned, weights
+from pilotlight.decide.capacity.fit import Bin
+from pilotlight.decide.capacity.provision import Provisioner
+from pilotlight.decide.money.economics import break_even_s
+from pilotlight.decide.money.ladder import barred
+from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.decisions import Demand
+from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Hits, Memory
-from pilotlight.units import HOUR, Seconds, cents, clock_seconds, moment, per_hour
+from pilotlight.facts.policy import Policy
+from pilotlight.units import HOUR, Seconds, cents, clock_seconds, human, moment, per_hour
 
-REACTION_S = 10.0
-"""From a pod's wait to the purchase for it."""
 FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
-
-
-def with_demand(
-    memory: Memory, demands: Iterable[Demand], to: datetime | None, offerings: Mapping[str, Offering], now: datetime
-) -> Memory:
-    """The memory with what pods ask for that was not counted before, by pool."""
-    hits, now_s = dict(memory.hits), clock_seconds(now)
-    for one in demands:
-        lead = lead_s(offerings[one.pool])
-        hits[one.pool] = asked(hits.get(one.pool), one.nodes, one.jobs, now_s, lead)
-    return replace(memory, hits=hits, counted_to=to)
-
-
-def lead_s(offering: Offering) -> Seconds:
-    """How long a pod waits for a node that is bought for it."""
-    return offering.boot_s + REACTION_S
 
 
 class Spares:
@@ -97,3 +85,122 @@ class Spares:
         saved = f"({lead_s(self.offering):.0f} s x {cents(self.wait)}/h + a boot of {boot})"
         sign = ">" if self.pays(k) else "<="
         return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} {sign} {cents(price)}/h"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How long a node of a pool may idle, and why so long.
+
+    Where ``spares`` says how many pay for themselves, by the pool's own history, those stay and the others go at once.
+    That history is its breaker too: what is lit again soon raises the hits.
+    """
+
+    seconds: Seconds
+    why: str
+    spares: Spares | None = None
+
+
+def allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
+    """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
+
+    Without a history it goes when keeping it has cost as much as relighting would, and later where its pool flapped.
+    """
+    bare = _allowance(offering, policy, memory, spares)
+    flaps = memory.flaps.get(offering.pool)
+    if flaps is None or flaps.stretch == 1 or bare.spares is not None:
+        return bare
+    longest = policy.of_class(memory.pool_class.get(offering.pool, "batch")).max_idle_timeout
+    seconds = max(bare.seconds, min(bare.seconds * flaps.stretch, longest))
+    return Allowance(seconds, f"{bare.why}; {flaps.stretch} times as long since it flapped")
+
+
+def spares_by_pool(
+    offerings: Mapping[str, Offering], policy: Policy, memory: Memory, now: datetime
+) -> dict[str, Spares]:
+    """How many spares pay for themselves, of each pool with a history whose idle time the policy does not name."""
+    return {
+        name: Spares(offerings[name], hits, policy.value_of_wait, now)
+        for name, hits in memory.hits.items()
+        if policy.value_of_wait and name in offerings and learned(hits)
+        if _stated(offerings[name], policy, memory) is None
+    }
+
+
+def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | None:
+    """The idle time that the policy names, of a pool or of the class that it was last lit for."""
+    pool = policy.pools.get(offering.pool)
+    if pool is not None and pool.idle_timeout is not None:
+        return Allowance(pool.idle_timeout, f"pools.{offering.pool}.idle_timeout")
+    name = memory.pool_class.get(offering.pool, "batch")
+    stated = policy.of_class(name).idle_timeout
+    return None if stated is None else Allowance(stated, f"classes.{name}.idle_timeout")
+
+
+def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
+    if spares is not None:
+        return Allowance(0, "", spares)
+    stated = _stated(offering, policy, memory)
+    if stated is not None:
+        return stated
+    name = memory.pool_class.get(offering.pool, "batch")
+    wait = policy.wait(name)
+    even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
+    worth = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
+    seconds = min(even, policy.of_class(name).max_idle_timeout)
+    return Allowance(seconds, f"break-even: a {human(offering.boot_s)} boot, {worth}")
+
+
+def spare_buys(
+    run: Provisioner,
+    by_pool: Mapping[str, Offering],
+    spares: Mapping[str, Spares],
+    policy: Policy,
+    memory: Memory,
+) -> tuple[Buy, ...]:
+    """Nodes to reach each pool's spares that pay for themselves, its warm and its least number."""
+    buys: list[Buy] = []
+    for name, pool in sorted(policy.pools.items()):
+        offering = by_pool.get(name)
+        if offering is None or not (pool.warm or pool.min or name in memory.hits):
+            continue
+        if run.steps and barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
+            continue
+        own = spares.get(name)
+        pay = own.count if own is not None and not memory.backing_off(offering.name, run.now) else 0
+        empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
+        short = max(pool.warm - empty, pay - empty, pool.min - run.headroom.by_pool[name])
+        if short <= 0:
+            continue
+        terms = run.headroom.terms(offering, None)
+        count = min(short, max(0, run.headroom.room(offering, terms)[0]))
+        if count > 0:
+            run.headroom.add(offering, count, terms)
+            why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
+            if own is not None and short == pay - empty:
+                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
+            buys.append(_warm_buy(offering, count, terms, why))
+    return tuple(buys)
+
+
+def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
+    """Nodes on their way that nobody waits for, by pool."""
+    return Counter(b.pool for b in run.booting if b.pool in by_pool and _untouched(b, by_pool[b.pool]))
+
+
+def _untouched(bin_: Bin, offering: Offering) -> bool:
+    return not bin_.taken and sum(bin_.devices) >= sum(offering.devices) and bin_.slices == offering.slices
+
+
+def _warm_buy(offering: Offering, count: int, terms: Terms | None, why: str) -> Buy:
+    return Buy(
+        pool=offering.pool,
+        offering=offering.name,
+        zone=offering.zone,
+        count=count,
+        usd_per_hour=offering.usd_per_hour,
+        boot_s=offering.boot_s,
+        demands=(),
+        shapes=(),
+        why=why,
+        terms=(terms,) * count if terms is not None else (),
+    )

@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.money.economics import TYPICAL_RUN_S, billed_seconds, break_even_s
-from pilotlight.decide.money.stop_time import after_s
+from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy

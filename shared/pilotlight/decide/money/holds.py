@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.decide.money.budget import OLDEST, amount, covered_until, limit, longest_run, stops, terms, used
-from pilotlight.decide.money.stop_time import stop_s
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending
 from pilotlight.facts.budget import Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.deadline import TICK_S
 from pilotlight.decide.money.budget import longest_run, stops
-from pilotlight.decide.money.stop_time import stop_s
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.budget import Hold, Terms
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption import StopKind

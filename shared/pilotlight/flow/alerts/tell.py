@@ -10,7 +10,7 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
-from pilotlight.flow.alerts.unmet_demand import mark, warnings
+from pilotlight.flow.alerts.words import mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.deadline import unsaved
-from pilotlight.decide.money.stop_time import LATE_S, stop_s
+from pilotlight.decide.money.economics import LATE_S, stop_s
 from pilotlight.decide.money.stretch import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node

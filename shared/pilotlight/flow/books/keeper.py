@@ -13,8 +13,8 @@ from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, refusal, used, windows
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stop_time import stop_s
 from pilotlight.decide.money.stretch import AHEAD_S, ending
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.decide.capacity.closed_nodes import OPEN_S, counted
+from pilotlight.decide.capacity.demand_rates import with_demand
+from pilotlight.decide.capacity.placement import OPEN_S, counted
 from pilotlight.decide.capacity.plan import plan_cluster
-from pilotlight.decide.capacity.warm import with_demand
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.demand_rates import asked, returned
-from pilotlight.decide.capacity.warm import REACTION_S
+from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, returned
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding

@@ -53,7 +53,9 @@ def look(deps: Deps) -> Snapshot:
 
 
 def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """The look without the nodes whose instance was given back."""
+    """The look without the nodes whose instance was given back. Reads nothing where no node is marked."""
+    if not any(node.marked for node in snapshot.view.nodes):
+        return snapshot
     names = marks.given_back(deps, snapshot.view.nodes, snapshot.now)
     if not names:
         return snapshot

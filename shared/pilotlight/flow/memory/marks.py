@@ -81,9 +81,7 @@ def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
 
 
 def given_back(deps: Deps, nodes: Sequence[Node], now: datetime) -> set[str]:
-    """Nodes that are still seen though their instance was given back. Reads nothing where no node is marked."""
-    if not any(node.marked for node in nodes):
-        return set()
+    """Nodes that are still seen though their instance was given back."""
     claims = {mark.node: mark.owners.get("release") for mark in every(deps)}
     return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
 
