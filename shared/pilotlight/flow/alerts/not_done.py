@@ -1,13 +1,11 @@
 """What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Alert, CapacityChanged
-
-if TYPE_CHECKING:
-    from pilotlight.flow.alerts.worth import Worth
+from pilotlight.flow.alerts.words import Worth
 
 Call = Literal["grow", "release"]
 
@@ -21,7 +19,7 @@ _NEXT = {
 }
 
 
-def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note: str, in_all: "Worth") -> Alert:
+def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note: str, in_all: Worth) -> Alert:
     """The alert of a call that was not made, or not carried out; ``note`` says why not."""
     return Alert(
         cluster=change.cluster,

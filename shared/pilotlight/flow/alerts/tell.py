@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -10,12 +10,9 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
-from pilotlight.flow.alerts.words import mark, warnings
+from pilotlight.flow.alerts.words import Worth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
-
-if TYPE_CHECKING:
-    from pilotlight.flow.alerts.worth import Worth
 
 MOST_OWNERS = 50
 """Of one refused group so many pods get an Event of their own."""
@@ -30,8 +27,6 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
 
     Ids are by step, so that a message sent again after a crash carries the id it had.
     """
-    from pilotlight.flow.alerts.worth import worth  # An event that decides nothing has no use for it.
-
     out: list[Outgoing] = []
     for call, step in record.made:
         if step.code == "there":
@@ -199,7 +194,7 @@ def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> 
     )
 
 
-def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: "Worth") -> Alert:
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: Worth) -> Alert:
     failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(

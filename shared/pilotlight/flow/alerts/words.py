@@ -1,17 +1,23 @@
-"""What a decision is in words: what was done, from what became of its steps and never from what was planned alone; and
-the demand that gets no node, an alert a cause: pods that people must mend, and what a cap or a budget refuses.
+"""What a decision is in words and dollars: what was done, from what became of its steps and never from what was planned
+alone; what a call comes to; and the demand that gets no node, an alert a cause.
 """
 
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
+from pilotlight.decide.money.budget import most, terms
+from pilotlight.facts.budget import Terms
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.workload import Finding
+from pilotlight.facts.policy import DEFAULT_CLASSES
+from pilotlight.facts.workload import Finding, WorkloadClass
 from pilotlight.flow.deps import Deps
+from pilotlight.units import cents, human
 
 NOTHING = "nothing to do"
 
@@ -152,3 +158,38 @@ def _warning(kind: str, what: str, why: str, pods: tuple[str, ...], subject: str
         subject=subject,
         team=team,
     )
+
+
+class Worth(NamedTuple):
+    """Dollars as decimal text, empty where they are not known, and what they are made of."""
+
+    usd: str = ""
+    why: str = ""
+
+
+def worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> Worth:
+    """The dollars of a call that is made for ``count`` nodes."""
+    if isinstance(call, NodeVerdict):
+        return Worth(_text(call.spent_usd)) if call.spent_usd else Worth()
+    asked = _terms(deps, call)[:count]
+    if not asked:
+        return Worth()
+    usd = sum((most(each) for each in asked), Decimal(0))
+    longest = max(asked, key=lambda each: each.run_s)
+    return Worth(_text(usd), f"at most {cents(usd)}, if a run takes {human(longest.run_s)} ({longest.run_source})")
+
+
+def _terms(deps: Deps, buy: Buy) -> tuple[Terms, ...]:
+    """One a node: those that budgets hold, else those that the policy's classes make."""
+    offering = next((one for one in deps.offerings if one.name == buy.offering), None)
+    if buy.terms or offering is None:
+        return buy.terms
+    return (terms(offering, deps.policy, workload_class=_class(buy.workload_class), team=""),) * buy.count
+
+
+def _class(name: str) -> WorkloadClass | None:
+    return next((known for known in DEFAULT_CLASSES if known == name), None)
+
+
+def _text(usd: Decimal) -> str:
+    return str(usd.quantize(Decimal("0.01")) if usd >= 1 else usd.quantize(Decimal("0.0001")))
