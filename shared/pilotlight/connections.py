@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Account, Bills, Clock, Cloud, Cluster, Outbox, Pools, Shop, State
+from pilotlight.ports import Account, Bills, Clock, Cloud, Cluster, Handing, Handover, Outbox, Pools, Shop, State
 from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
@@ -158,6 +158,20 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
         known = ", ".join(cast(Cloud, import_module(where)).ADDRESS for where in CLOUDS.values())
         raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
     return cluster, pools
+
+
+def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str]) -> Handover | None:
+    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address."""
+    from importlib.util import find_spec
+
+    from pilotlight.adapters.clock import SystemClock
+
+    kind, _, where = address.partition(":")
+    handing = f"{CLOUDS[kind]}.handing" if kind in CLOUDS else ""
+    if not handing or find_spec(handing) is None:
+        return None
+    account = Account(names=names, clock=SystemClock(), token=lambda: "", environ=environ)
+    return cast(Handing, import_module(handing)).open_handover(where, account)
 
 
 def _account(settings: Settings, policy: Policy, clock: Clock) -> Account:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
 from pilotlight.facts.catalog import Catalog, Price
+from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.shop import Assortment, Size
 from pilotlight.units import Seconds
@@ -133,6 +134,18 @@ class StandbyPools(Pools, Protocol):
         ...
 
 
+class Handover(Protocol):
+    """How a cloud's groups keep themselves, by the names of ``facts/handover``. Raises ``Denied`` or ``Retry``."""
+
+    def read(self) -> Mapping[str, GroupState]:
+        """Every pool of the account's names that has a group."""
+        ...
+
+    def put(self, group: str, name: str, to: str) -> None:
+        """Set one setting; empty takes it out. Repeating it is harmless."""
+        ...
+
+
 class Account(NamedTuple):
     """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's.
 
@@ -156,6 +169,14 @@ class Cloud(Protocol):
 
     def open_shop(self, where: str, account: Account) -> "Shop":
         """What its account may rent in the region that ``where`` names."""
+        ...
+
+
+class Handing(Protocol):
+    """The file ``handing`` in the folder of a cloud whose pools can be another's, and are taken over and given back."""
+
+    def open_handover(self, where: str, account: Account) -> Handover | None:
+        """The groups of one cluster; None where ``where`` is no address of it. Nothing is called yet."""
         ...
 
 

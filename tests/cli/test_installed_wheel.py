@@ -59,6 +59,8 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "resume": ("", Said(1, "not paused")),
     "approve": ("01782864000000-723475b2", Said(1, "no decision '01782864000000-723475b2'")),
     "pools": ("", Said()),
+    "takeover": ("--kubeconfig exec.yaml --dry-run", Said(2, "PILOTLIGHT_POOLS")),
+    "handback": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
     "manifests placement": ("", Said()),
     "tune": ("trace.csv --values 1,2 --against keda --processes 1", Said()),
     "placement lift": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),

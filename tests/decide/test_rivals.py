@@ -52,6 +52,14 @@ def test_an_autoscaler_that_lists_the_group_owns_it(group: str) -> None:
     )
 
 
+def test_a_pool_that_was_handed_back_is_not_ours() -> None:
+    """By our own tag alone, and with the command that takes it again."""
+    pools = [PoolState(name="gpu", desired=1, rules=PoolRules(group=GROUP, handed_back="2026-11-20T12:00:00Z"))]
+    assert rivals(POLICY, ClusterView(), pools, NOW) == {
+        "gpu": "it was handed back at 2026-11-20T12:00:00Z: pilotlight takeover --pool gpu takes it again"
+    }
+
+
 def test_old_evidence_and_other_groups_prove_nothing() -> None:
     """One that has gone, and one that scales only CPU groups."""
     assert found(alive(301, (GROUP,))) == {}

@@ -10,7 +10,7 @@ from stage import Stage
 from pilotlight.errors import Denied, Forbidden, Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL
-from pilotlight.facts.policy import Caps
+from pilotlight.facts.policy import Caps, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.memory import brakes
 from pilotlight.world.cluster import WorldCluster
@@ -114,6 +114,26 @@ class Deaf(WorldCluster):
     def beat(self) -> None:
         """Refused."""
         raise Forbidden("no right to the Lease")
+
+
+class Heard(WorldCluster):
+    """A cluster that counts how often we said that we are awake."""
+
+    beats = 0
+
+    def beat(self) -> None:
+        """Counted."""
+        self.beats += 1
+
+
+@pytest.mark.parametrize(("silence", "heard"), [("keep", 0), ("hand-back", 3)])
+def test_a_look_is_heard_of_where_silence_hands_a_pool_back(silence: Any, heard: int) -> None:
+    """Each look renews the Lease that the watchman reads; where no pool asks for it, none does."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=3, on_silence=silence)})
+    cluster = Heard(stage.world)
+    stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
+    stage.minutes(3)
+    assert cluster.beats == heard
 
 
 def test_nothing_is_closed_without_a_watchman() -> None:

@@ -14,6 +14,7 @@ from manifests import FILES, HERE, VERSIONS, Json, grants, objects, role, strict
 
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
+from pilotlight.adapters.cluster.kubernetes import takeovers
 from pilotlight.adapters.cluster.kubernetes.connecting import is_ours
 from pilotlight.adapters.cluster.kubernetes.doors import LEASE
 from pilotlight.adapters.outbox.local import MemoryOutbox
@@ -156,6 +157,22 @@ def test_the_watchman_is_what_the_code_reads() -> None:
     pod = found["CronJob", "pilotlight-watchman"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "pilotlight-watchman"
     assert pod["containers"][0]["command"] == ["pilotlight", "placement", "lift", "--silent", "300"]
+
+
+def test_who_hands_back_may_do_that_and_nothing_else() -> None:
+    """Its command is the CLI's, it reads the Lease and the record of takeovers, and no node, pod or Secret."""
+    found = {(o["kind"], o["metadata"]["name"]): o for o in objects(HERE / "handback" / "watchman.yaml")}
+    assert all(map(is_ours, found.values()))
+    assert set(grants([found["Role", "pilotlight-handback"]])) == {
+        ("get", "coordination.k8s.io", "leases", ("pilotlight-placement",)),
+        ("get", "", "configmaps", (takeovers.NAME,)),
+        ("patch", "", "configmaps", (takeovers.NAME,)),
+        ("create", "", "events", ()),
+    }
+    assert {kind for kind, _ in found} & {"ClusterRole", "ClusterRoleBinding"} == set()
+    pod = found["CronJob", "pilotlight-handback"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "pilotlight-handback"
+    assert pod["containers"][0]["command"] == ["pilotlight", "handback", "--if-silent", "10m"]
 
 
 def test_priorities_are_in_order() -> None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "reconcile_command": ("reconcile",),
     "connect_command": ("connect",),
     "brake_commands": ("pause", "resume", "approve"),
+    "handover_commands": ("takeover", "handback"),
     "placement_commands": ("placement", "manifests"),
     "why_command": ("why",),
     "report_command": ("report",),
@@ -56,7 +57,7 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "plan doctor check schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve placement manifests",
+    "Running it": "serve world send reconcile connect takeover handback pause resume approve placement manifests",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
@@ -65,7 +66,7 @@ PANELS = {
 
 OPEN_STATE = {
     *PANELS["What it did, and what it cost"].split(),
-    *("serve", "reconcile", "pause", "resume", "approve", "interruptions"),
+    *("serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
 }
 """Those that open the state: they take ``--state``."""
 

@@ -1,6 +1,7 @@
 """Who else scales a pool, by evidence alone: then nothing is bought or given back there. Tags alone prove nothing.
 
-cluster-autoscaler: its status or its Lease, while fresh. Karpenter and EKS Auto Mode: nodes of theirs in the pool.
+cluster-autoscaler: its status or its Lease, while fresh. Karpenter and EKS Auto Mode: nodes of theirs in the pool. A
+pool that was handed back is another's by our own tag.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,15 @@ HAND_OVER = 'see "Hand a pool over" in docs/guides/eks.md'
 
 def rivals(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Mapping[str, str]:
     """Why each pool that another scales is left alone, in one line with how it is handed over."""
-    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now))}
+    given = dict(_given_back(pools))
+    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given}
+
+
+def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
+    for state in pools:
+        if state.rules and state.rules.handed_back:
+            again = f"pilotlight takeover --pool {state.name} takes it again"
+            yield state.name, f"it was handed back at {state.rules.handed_back[:20]}: {again}"
 
 
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:

@@ -181,6 +181,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
 
     ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
     ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
+    ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
     """
 
     group: str
@@ -190,6 +191,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: bool = False
     protects: bool = True
     claimed: bool = False
+    handed_back: str = ""
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):

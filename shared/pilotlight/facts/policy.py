@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode, Taint
+from pilotlight.facts.handover import OnSilence
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
@@ -60,7 +61,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     ``handled_by`` is who answers interruption notices of its nodes; ``relaunches``: its group starts a node by itself
     in the place of one that the cloud took. ``atomic``: the cloud grants a request for several nodes whole or refuses
     it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
-    are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves.
+    are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves. ``on_silence``
+    "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
     """
 
     cloud: Cloud = "world"
@@ -81,6 +83,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     relaunches: bool = False
     atomic: bool = False
     standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"
+    on_silence: OnSilence = "keep"
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):

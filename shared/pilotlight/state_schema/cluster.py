@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight.codec.records import Format
 from pilotlight.facts.brakes import Approval, Pause
+from pilotlight.facts.handover import Taken
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 
@@ -79,6 +80,9 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
         """Whether anyone keeps it closed."""
         return any(owner != "person" for owner in self.owners)
 
+
+TAKEN = Table("taken", Format(Taken))
+"""``<cluster>/<pool>``: what taking a pool over changed at its cloud; the cluster has the same in a ConfigMap."""
 
 NODE_MARK = Table("mark", Format(NodeMark))
 """``<cluster>/<node>``: that it carries our taint, and for whose sake."""

@@ -30,7 +30,9 @@ GLANCE_S: Seconds = 2.0
 def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) -> Snapshot:
     """Open and close nodes; the look with its new memory. ``keep`` keeps the lease."""
     placed = plan.placement
-    close = placed.close[:MOST_CLOSED] if deps.policy.placement == "taint" and _awake(deps, snapshot) else ()
+    taints = deps.policy.placement == "taint" and snapshot.view.watched
+    said = _awake(deps) if taints or any(p.on_silence == "hand-back" for p in deps.policy.pools.values()) else False
+    close = placed.close[:MOST_CLOSED] if taints and said else ()
     for names, call in ((placed.open, deps.cluster.open), (close, deps.cluster.close)):
         for name in names:
             keep(for_s=CALL_S)
@@ -43,10 +45,8 @@ def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) 
     return replace(snapshot, memory=memory, was=was)
 
 
-def _awake(deps: Deps, snapshot: Snapshot) -> bool:
-    """Whether the watchman has heard of us: else it would open what we close."""
-    if not snapshot.view.watched:
-        return False
+def _awake(deps: Deps) -> bool:
+    """Whether the watchmen hear of us: else one would open what we close, and one hand our pools back."""
     try:
         deps.cluster.beat()
     except (Denied, Retry):

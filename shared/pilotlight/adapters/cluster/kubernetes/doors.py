@@ -54,6 +54,11 @@ def beat(api: Api, now: datetime) -> None:
     api.ask("PATCH", LEASE, NOTHING, {"spec": spec}, MERGE_PATCH)
 
 
+def renewed(api: Api) -> datetime | None:
+    """When we last renewed it; None where never. Raises ``Missing`` where there is no Lease."""
+    return api.get(LEASE, _LEASE).spec.renew_time
+
+
 def watched(api: Api, now: datetime) -> bool:
     """Whether a watchman has looked at the Lease lately."""
     try:
@@ -68,10 +73,10 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
     only where the Lease is so old. It raises ``Missing`` where there is no Lease.
     """
     if silent_s:
-        renewed = api.get(LEASE, _LEASE).spec.renew_time
+        beaten = renewed(api)
         if not dry_run:
             api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
-        if renewed is not None and (now - renewed).total_seconds() < silent_s:
+        if beaten is not None and (now - beaten).total_seconds() < silent_s:
             return
     for name in Reads(api, Policy(version=1)).carrying(PLACEMENT):
         if not dry_run:

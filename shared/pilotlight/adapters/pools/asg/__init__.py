@@ -9,12 +9,12 @@ from pilotlight.adapters.pools.asg.shop import AsgShop
 from pilotlight.ports import Account, Pools, Shop
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
-_WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
+WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
 
 
 def open_pools(where: str, account: Account) -> Pools | None:
     """The node pools of one cluster; None where ``where`` is not REGION or REGION/EKS_CLUSTER."""
-    named = _WHERE.fullmatch(where)
+    named = WHERE.fullmatch(where)
     if named is None:
         return None
     region, cluster = named[1], named[2] or ""

@@ -9,6 +9,7 @@ import msgspec
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.facts.capacity import PoolRules
+from pilotlight.facts.labels import HANDED_BACK
 
 CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """EKS puts them on the group of each of its node groups."""
@@ -43,6 +44,7 @@ class Instance(msgspec.Struct, frozen=True):
 class _Tag(msgspec.Struct, frozen=True):
     Key: str = ""
     Value: str = ""
+    PropagateAtLaunch: bool = False
 
 
 class _Process(msgspec.Struct, frozen=True):
@@ -127,6 +129,7 @@ class Group(msgspec.Struct, frozen=True):
             rebalances="AZRebalance" not in self.suspended,
             protects=self.NewInstancesProtectedFromScaleIn,
             claimed=any(tag.Key == CLAIM_TAG for tag in self.Tags),
+            handed_back=self.tag(HANDED_BACK),
         )
 
     def tag(self, key: str) -> str:
