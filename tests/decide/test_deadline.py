@@ -82,6 +82,7 @@ def test_saving_comes_first_and_the_release_last() -> None:
         pytest.param({"workload_class": "serving"}, 300, None, 150, id="serving leaves when its replacement is ready"),
         pytest.param({"workload_class": "serving"}, 120, None, 80, id="or when its grace begins"),
         pytest.param({"checkpoint_takes_s": 30}, 1200, 120, 150, id="with a long notice it works on until then"),
+        pytest.param({"checkpoint_takes_s": 109, "blocks": "x"}, 120, 0, 109, id="a budget cuts no checkpoint short"),
     ],
 )
 def test_when_a_pod_leaves(pod: dict[str, Any], notice_s: float, checkpoint: float | None, evict: float) -> None:
@@ -148,14 +149,18 @@ def test_a_checkpoint_that_was_asked_for_counts_once_its_time_is_over() -> None:
     takes=st.lists(st.floats(0, 200), min_size=1, max_size=4),
     grace=st.floats(0, 400),
     notice_s=st.floats(15, 3000),
-    boot_s=st.floats(0, 900),
+    boot_s=st.floats(0, 4000),
     serving=st.booleans(),
     budget=st.booleans(),
 )
 def test_every_rescue_ends_in_time_and_in_order(
     takes: list[float], grace: float, notice_s: float, boot_s: float, serving: bool, budget: bool
 ) -> None:
-    """Nothing after the margin, nobody leaves before a replacement is due, and no checkpoint is cut short."""
+    """Nothing after the margin, nobody leaves before a replacement is due, and no checkpoint is cut short.
+
+    Whoever could save when the notice came is asked in time, with its grace after that where there is time for both:
+    however long its replacement boots.
+    """
     fields: dict[str, Any] = {
         "grace_s": grace,
         "blocks": "x" if budget else "",
@@ -171,8 +176,11 @@ def test_every_rescue_ends_in_time_and_in_order(
     leaves = at(moves, "evict")
     assert set(leaves) == {p.uid for p in pods}
     for pod in pods:
-        if pod.uid in saves and not budget:
-            assert leaves[pod.uid] >= saves[pod.uid] + pod.checkpoint_takes_s - 1e-3
+        takes_s = pod.checkpoint_takes_s
+        assert (pod.uid in saves) == (0 < takes_s <= notice_s - MARGIN_S)
+        if pod.uid in saves:
+            assert leaves[pod.uid] >= saves[pod.uid] + takes_s - 1e-3
+            assert takes_s + grace > notice_s - MARGIN_S or leaves[pod.uid] + grace <= notice_s - MARGIN_S + 1e-3
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """The rescue of an instance that goes: what to do when, so that the least is lost by its deadline.
 
 A pod that can be asked saves first and leaves once that is safe: more work on a node that goes would be done twice;
-with a long notice it works on until its replacement is ready. A pod that cannot save stays as long as its grace allows:
-it may end by itself. A serving pod leaves when its replacement is ready. Pods of a gang move together, as one. Whoever
-loses most dollars if killed comes first: where a disruption budget lets only some leave, or time ends, it is the cheap
-ones that stay behind.
+with a long notice it works on until its replacement is ready, or it must save to be in time. A pod that cannot save
+stays as long as its grace allows: it may end by itself. A serving pod leaves when its replacement is ready. Pods of a
+gang move together, as one. Whoever loses most dollars if killed comes first: where a disruption budget lets only some
+leave, or time ends, it is the cheap ones that stay behind.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ CORDON_S: Seconds = 1800.0
 """A node that may be taken, and is emptied for that, is cordoned for so long at most."""
 
 LONG_S: Seconds = 600.0
-"""With more notice than this a pod works on until its replacement is ready; with less it saves at once."""
+"""With more notice than this a pod works on until its replacement is ready or it must save; else it saves at once."""
 
 TICK_S: Seconds = 60.0
 """The schedule's next look may be so far off: a replacement is asked for so much earlier than it must be."""
@@ -144,12 +144,14 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
     asked = max((found.asked[p.uid] for p in group.pods if p.uid in found.asked), default=None)
     start = found.begin
     if end - start > timedelta(seconds=LONG_S):
-        start = max(start, ready - timedelta(seconds=group.takes_s))
+        leaves = min(ready, end - timedelta(seconds=group.grace_s + TICK_S))
+        start = max(start, leaves - timedelta(seconds=group.takes_s))
     safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)
     latest = max(found.begin, end - timedelta(seconds=group.grace_s))
     moves: list[Move] = []
     doubted = found.truth == "unverified"
-    if group.takes_s and safe <= end:
+    saves = bool(group.takes_s) and safe <= end
+    if saves:
         at, why = _saved_at(group, asked) or safe, f"its checkpoint is safe; {cents(group.usd)} were at risk"
         moves += [
             Move(at=start, do="checkpoint", subject=p.uid, why=f"takes {human(group.takes_s)}", usd=group.usd)
@@ -163,7 +165,7 @@ def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime,
         at, why = latest, f"cannot save in time: may end by itself until then; {cents(group.usd)} at risk"
     if doubted:
         at, why = latest, "nobody confirms the notice: it stays as long as its grace allows"
-    elif any(p.blocks for p in group.pods):
+    elif any(p.blocks for p in group.pods) and not saves:
         at = min(at, max(found.begin, latest - timedelta(seconds=RETRY_S)))
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)
