@@ -132,6 +132,8 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
         for option in group.rejected:
             price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
             yield f"    not {option.offering}{price}: {option.why}"
+    for unused in record.plan.paid_idle:
+        yield f"    paid for and unused then: {unused}"
     for node in _nodes(record, subject):
         yield from _node_lines(node)
     for call, step in record.made:

@@ -63,6 +63,8 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
             yield f"{path}.daemonsets.{key}", amount_problem(amount)
         elif key not in (*_COUNTED, *pool.slices):
             yield f"{path}.daemonsets.{key}", f"is in no count of a node: list it in {path}.slices, or take it out"
+    if pool.paid is not None and pool.capacity_type != "reserved":
+        yield f"{path}.paid", "is for capacity_type: reserved; nodes that are paid for want a pool of their own"
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from pilotlight.decide.capacity.paid import told
 from pilotlight.facts.capacity import InFlight, Mode, Offering, PoolState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
@@ -34,6 +35,7 @@ def pool_rows(
         mine = [offering for offering in offered if offering.pool == name]
         price = min((offering.usd_per_hour for offering in mine), default=None)
         state = states.get(name)
+        paid = [p for p in told(pool, state) if p.lasts(now)]
         late = state.refusal.message if state and state.refusal else ""
         refused = next((errors[o.name] for o in mine if o.name in errors), "")
         rows.append(
@@ -42,6 +44,8 @@ def pool_rows(
                 size=state.desired if state else None,
                 on_the_way=coming[name],
                 standby=state.standby if state else 0,
+                reserved=sum(p.count for p in paid),
+                unused=sum(p.free for p in paid),
                 instance_type=pool.instance_type,
                 capacity_type=pool.capacity_type,
                 usd_per_hour=price,

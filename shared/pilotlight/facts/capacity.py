@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.paid import Paid
 from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
@@ -43,7 +44,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
     ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
     ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
-    read; None for the policy's own figure.
+    read; None for the policy's own figure. A reserved one is paid for already, and ``paid_until`` is when that ends.
     """
 
     pool: str
@@ -68,6 +69,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     wake_s: Seconds | None = None
     standby_usd_per_hour: UsdPerHour | None = None
     priced_at: datetime | None = None
+    paid_until: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -200,7 +202,8 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
     size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
     were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
-    cloud's last launch failed. ``rules`` are None where the cloud tells none.
+    cloud's last launch failed. ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may
+    run on at no further cost.
     """
 
     name: str
@@ -211,6 +214,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     stopped: tuple[str, ...] = ()
     refusal: LateRefusal | None = None
     rules: PoolRules | None = None
+    paid: tuple[Paid, ...] = ()
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.paid import PaidIdle
 from pilotlight.facts.placement import NOTHING_PLACED, Placement
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
@@ -40,6 +41,7 @@ Code = Literal[
     "cap",
     "budget",
     "stranded",
+    "paid",
     "dearer",
     "gang",
     "unbound",
@@ -50,10 +52,11 @@ The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``tol
 resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``.
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
-``step`` of a budget's ladder, ``cap``, ``budget``, ``stranded``, ``dearer`` than the choice.
+``step`` of a budget's ladder, ``cap``, ``budget``, ``stranded``, ``dearer`` than the choice; ``paid`` capacity that is
+full, or ends too soon.
 """
 
-NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff")
+NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid")
 """The codes of offerings that may be had later."""
 
 
@@ -228,7 +231,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``demands`` are of pods created up to ``counted_to``, which no earlier plan counted.
 
-    ``buys`` and the nodes to release are what is to be done; ``held`` is what would be, but for a brake.
+    ``buys`` and the nodes to release are what is to be done; ``held`` is what would be, but for a brake. ``paid_idle``
+    is what is paid for and would still be unused.
     """
 
     buys: tuple[Buy, ...] = ()
@@ -242,6 +246,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = NOTHING_PLACED
     demands: tuple[Demand, ...] = ()
     counted_to: datetime | None = None
+    paid_idle: tuple[PaidIdle, ...] = ()
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:

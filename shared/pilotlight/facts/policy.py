@@ -4,6 +4,7 @@ Durations are text as people write them ("90s", "10m", "2h", "1d") or seconds; `
 into these values. Sums of money are ``Decimal``.
 """
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -52,6 +53,13 @@ class _Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A table of the policy file: unknown keys are refused."""
 
 
+class PaidPolicy(_Keys, frozen=True, kw_only=True):
+    """Nodes of a reserved pool that are paid for anyhow, as by a commitment, up to a moment: None is for good."""
+
+    nodes: Annotated[int, msgspec.Meta(ge=1)]
+    until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
 class PoolPolicy(_Keys, frozen=True, kw_only=True):
     """A node pool that may be lit. ``cluster_pool`` is its name at the cloud (default: its key here).
 
@@ -63,6 +71,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
     are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves. ``on_silence``
     "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
+    ``paid`` says what a reserved pool may use, where its cloud tells no reservation.
     """
 
     cloud: Cloud = "world"
@@ -84,6 +93,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     atomic: bool = False
     standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"
     on_silence: OnSilence = "keep"
+    paid: PaidPolicy | None = None
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ def lines(plan: Plan, at: datetime, source: str) -> Iterator[Text]:
     findings = [_finding(f) for f in plan.findings if not f.uid or f.uid not in told]
     if findings:
         yield from _section("To mend (no node would help)", findings, "")
+    if plan.paid_idle:
+        yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle], "")
     yield from _section("Dollars", [_dollars(plan)], "")
 
 

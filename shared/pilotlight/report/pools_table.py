@@ -9,7 +9,7 @@ from pilotlight.units import an_hour
 
 def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
     """A row a pool."""
-    figures = ("size", "on its way", "stand by", "max")
+    figures = ("size", "on its way", "stand by", "reserved", "unused", "max")
     sheet = Sheet(
         Column("pool", "name"),
         *(Column(head, "figure") for head in figures),
@@ -20,7 +20,7 @@ def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
         title=f"Pools of {cluster}",
     )
     for row in rows:
-        counts = (row.size, row.on_the_way, row.standby, row.most)
+        counts = (row.size, row.on_the_way, row.standby, row.reserved, row.unused, row.most)
         prices = (row.usd_per_hour, row.paid)
         sheet.add(
             row.pool,

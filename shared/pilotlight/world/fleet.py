@@ -115,5 +115,11 @@ class Fleet:
             raise QuotaExceeded(f"the account's quota is {quota} nodes: ask for more, or release some")
         if pool.max is not None and sum(n.pool == pool.name for n in self.nodes.values()) + count > pool.max:
             raise QuotaExceeded(f"pool {pool.name} is at its maximum of {pool.max} nodes: raise it at the cloud")
-        if self._fate.out_of_stock(pool.instance_type, now_s, self.faults.shortage):
+        if pool.paid is not None and sum(n.pool == pool.name for n in self.nodes.values()) + count > pool.paid:
+            raise NoCapacity(
+                f"the {pool.paid} reserved nodes of pool {pool.name} are in use: wait, or use another pool"
+            )
+        if pool.capacity_type != "reserved" and self._fate.out_of_stock(
+            pool.instance_type, now_s, self.faults.shortage
+        ):
             raise NoCapacity(f"{pool.instance_type} is out of stock: try another type, or again within the hour")

@@ -17,7 +17,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     name parts of GPUs, only the GPUs that they name too are whole.
 
     ``relaunches``: it starts a node by itself in the place of one that the cloud took. An ``atomic`` one grants a
-    request whole or refuses it whole.
+    request whole or refuses it whole. ``paid`` is how many nodes a reserved one has, which cost nothing more.
     """
 
     name: str
@@ -30,6 +30,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     slices: dict[str, int] = {}
     relaunches: bool = False
     atomic: bool = False
+    paid: int | None = None
 
     @staticmethod
     def of(name: str, rules: PoolPolicy) -> "WorldPool":
@@ -45,6 +46,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             slices=rules.slices,
             relaunches=rules.relaunches,
             atomic=rules.atomic,
+            paid=rules.paid.nodes if rules.paid else None,
         )
 
 
@@ -102,7 +104,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             gpu_model=kind.gpu_model,
             resource=own,
             whole_gpus=pool.slices.get(own, 0 if any(map(part_of_gpu, parts)) else kind.gpus),
-            price=kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour,
+            price=_price(pool, kind),
             resources=Resources(
                 cpu_milli=milli(kind.cpu),
                 memory=whole(kind.memory),
@@ -119,3 +121,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             standby_price=kind.standby_usd_per_hour or Decimal(0),
             interruptions_per_hour=kind.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
         )
+
+
+def _price(pool: WorldPool, kind: InstanceType) -> UsdPerHour:
+    if pool.capacity_type == "reserved":
+        return kind.extra_usd_per_hour
+    return kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.paid import Paid
 from pilotlight.ports import OPEN, Gate
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -90,7 +92,14 @@ class WorldPools:
             standby=len(fleet.able(machine, self._world.now_s)) if stopped else 0,
             stopped=tuple(node.id for node in sorted(stopped, key=lambda n: (-n.stopped_s, n.seq))),
             desired=self._world.fleet.desired[pool],
+            paid=_paid(machine.pool, self._world.fleet.desired[pool]),
             booting=tuple(
                 Booting(instance=n.id, requested_at=self._world.moment(n.launched_s)) for n in booting if n.pool == pool
             ),
         )
+
+
+def _paid(pool: WorldPool, size: int) -> tuple[Paid, ...]:
+    if pool.paid is None:
+        return ()
+    return (Paid(name=f"{pool.name}-reserved", count=pool.paid, free=max(0, pool.paid - size)),)

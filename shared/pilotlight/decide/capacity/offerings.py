@@ -48,10 +48,15 @@ def offerings(policy: Policy, catalog: Catalog) -> tuple[tuple[Offering, ...], t
 
 
 def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: CapacityType) -> UsdPerHour | None:
-    """Dollars an hour for one node with its disks and address: the policy's override, else the catalogue's."""
+    """Dollars an hour for one node with its disks and address: the policy's override, else the catalogue's.
+
+    What is reserved is paid for whether it runs or not: a node of it costs its disks and address alone.
+    """
     override = policy.prices.overrides.get(f"{name}/{capacity_type}")
     if override is not None:
         return override + machine.extra_usd_per_hour
+    if capacity_type == "reserved":
+        return machine.extra_usd_per_hour
     price = machine.prices.get(capacity_type)
     return None if price is None else price.usd_per_hour + machine.extra_usd_per_hour
 
@@ -167,7 +172,7 @@ def _offering(
 
 
 def _priced_at(policy: Policy, pool: PoolPolicy, machine: InstanceType) -> datetime | None:
-    if f"{pool.instance_type}/{pool.capacity_type}" in policy.prices.overrides:
+    if pool.capacity_type == "reserved" or f"{pool.instance_type}/{pool.capacity_type}" in policy.prices.overrides:
         return None
     return datetime.fromisoformat(machine.prices[pool.capacity_type].date).replace(tzinfo=UTC)
 

@@ -13,6 +13,7 @@ from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
+from pilotlight.decide.capacity.paid import unused, with_paid
 from pilotlight.decide.capacity.placement import closed, placement, steered, strays
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Headroom
@@ -24,7 +25,7 @@ from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
-from pilotlight.facts.decisions import NodeVerdict, Plan, PodGroup, known_per_hour
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 
@@ -58,6 +59,9 @@ def plan_cluster(
     policy = effective(policy, now) if policy.schedules else policy
     shut = steered(view, policy, brakes)
     offerings = _with_attach_limits(offerings, view.nodes)
+    paid: dict[tuple[str, str], int] = {}
+    if any(o.capacity_type == "reserved" for o in offerings):
+        offerings, paid = with_paid(offerings, pools, policy, now)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
     failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
@@ -80,7 +84,7 @@ def plan_cluster(
         closed=closed(standing) if shut else (),
     )
     before = headroom.usd_per_hour
-    headroom.purse = Purse(money, now) if money.balances else None
+    headroom.purse, headroom.paid = Purse(money, now) if money.balances else None, paid
     if view.pending:
         plan_pods(run, view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
     known = (memory.counted_to,) if memory.counted_to is not None else ()
@@ -120,11 +124,19 @@ def plan_cluster(
         ),
         demands=tuple(run.demands),
         counted_to=counted_to,
+        paid_idle=unused(by_pool, pools, policy, _bought(buys), now) if paid else (),
     )
     plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
     seen = strays(run.homes, view, memory, shut, now) if shut else memory.strays
     placed = placement(view, plan, shut, seen, memory, now)
     return replace(plan, placement=placed) if placed != plan.placement else plan
+
+
+def _bought(buys: Sequence[Buy]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for buy in buys:
+        found[buy.pool] += buy.count
+    return found
 
 
 def _with_attach_limits(offerings: Sequence[Offering], nodes: Sequence[Node]) -> Sequence[Offering]:

@@ -21,7 +21,8 @@ from pilotlight.units import UsdPerHour, cents
 class Headroom:
     """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
 
-    ``purse`` is what the budgets leave, or None where there are none.
+    ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
+    are paid for, by pool and zone, under no zone those of the whole pool.
     """
 
     policy: Policy
@@ -30,6 +31,7 @@ class Headroom:
     gpus: int = 0
     usd_per_hour: UsdPerHour = Decimal(0)
     by_pool: Counter[str] = field(default_factory=Counter)
+    paid: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
         """Count nodes as lit; with terms, as bought by this plan and held for."""
@@ -39,6 +41,8 @@ class Headroom:
         self.by_pool[offering.pool] += nodes
         if self.purse is not None and terms_ is not None:
             self.purse.take(terms_, nodes)
+        for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
+            self.paid[key] -= nodes
 
     def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1) -> Terms | None:
         """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
@@ -71,18 +75,21 @@ class Headroom:
         if caps.gpus is not None and offering.gpus:
             left = (caps.gpus - self.gpus) // offering.gpus
             limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit", "cap"))
-        if caps.usd_per_hour is not None:
+        if caps.usd_per_hour is not None and offering.usd_per_hour > 0:
             after = self.usd_per_hour + offering.usd_per_hour
             left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
             limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent", "cap"))
         if self.purse is not None and terms_ is not None:
             limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
+        for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
+            limits.append((self.paid[key], f"no more of pool {offering.pool} is paid for now", "paid"))
         return min(limits, default=(MANY, "", ""))
 
     def saved(self) -> "Headroom":
         """A copy that later changes leave alone."""
         purse = self.purse.saved() if self.purse is not None else None
-        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, Counter(self.by_pool))
+        by_pool, paid = Counter(self.by_pool), dict(self.paid)
+        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, by_pool, paid)
 
 
 def covers(held: Terms, asked: Terms | None) -> bool:

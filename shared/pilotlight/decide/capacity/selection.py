@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit, selects, untolerated
@@ -11,13 +11,13 @@ from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import StepInForce
-from pilotlight.facts.capacity import Offering
+from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import NAMES_A_GPU, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, Requirement, unnamed
-from pilotlight.units import MILLI_PER_GPU, cents
+from pilotlight.units import MILLI_PER_GPU, cents, human
 
 MOST = 4
 """So many values of a label, and so many alternatives, are said at most."""
@@ -174,17 +174,22 @@ def eligible(
                 held.append((Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model]), *wrong))
             else:
                 free.append(offering)
-    preferred = [o for o in free if o.capacity_type in rules.capacity_types]
+    preferred = [o for o in free if allows(rules, o.capacity_type)]
     chosen = preferred or (free if rules.fallback == "allow" else [])
     candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
     return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
+
+
+def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
+    """Whether a class may use a capacity type: what is reserved wherever it may use what is on demand."""
+    return kind in rules.capacity_types or (kind == "reserved" and "on-demand" in rules.capacity_types)
 
 
 def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[Code, str] | None:
     kind = offering.capacity_type
     if kind == "spot" and shape.workload_class == "serving":
         return "class", "serving never runs on spot"
-    if kind not in rules.capacity_types and not (rules.fallback == "allow" and kind == "on-demand"):
+    if not allows(rules, kind) and not (rules.fallback == "allow" and kind == "on-demand"):
         return (
             "class",
             f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
@@ -269,6 +274,10 @@ def _not_now(
             "price-age",
             f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)",
         )
+    if offering.paid_until is not None:
+        run_s = shape.checkpoint_s or shape.max_run_s or TYPICAL_RUN_S
+        if now + timedelta(seconds=offering.boot_s + run_s) > offering.paid_until:
+            return "paid", f"its paid capacity ends {offering.paid_until:%Y-%m-%d %H:%M}, before {human(run_s)} of work"
     misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
     if len(misfits) > 1:
         return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"

@@ -121,7 +121,7 @@ def spares_by_pool(
     return {
         name: Spares(offerings[name], hits, policy.value_of_wait, now)
         for name, hits in memory.hits.items()
-        if policy.value_of_wait and name in offerings and learned(hits)
+        if policy.value_of_wait and name in offerings and offerings[name].usd_per_hour and learned(hits)
         if _stated(offerings[name], policy, memory) is None
     }
 
@@ -143,6 +143,8 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spare
     if stated is not None:
         return stated
     name = memory.pool_class.get(offering.pool, "batch")
+    if not offering.usd_per_hour:
+        return Allowance(policy.of_class(name).max_idle_timeout, "it is paid for either way: max_idle_timeout")
     wait = policy.wait(name)
     even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
     worth = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"

@@ -69,7 +69,7 @@ def barred(steps: Sequence[StepInForce], offering: Offering, workload_class: str
     if workload_class == "serving":
         return ""
     for step in steps:
-        forbids = step.do == "no-new-buys" or (step.do == "spot-only" and offering.capacity_type != "spot")
+        forbids = step.do == "no-new-buys" or (step.do == "spot-only" and offering.capacity_type == "on-demand")
         if forbids and now < step.until and _concerns(step, offering.pool, workload_class, team):
             return step.why
     return ""

@@ -1,0 +1,77 @@
+"""What is paid for already: offerings of reserved pools cost nothing more, until their capacity is full or over."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.paid import Paid, PaidIdle
+from pilotlight.facts.policy import Policy, PoolPolicy
+
+
+def told(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
+    """The paid capacity of a reserved pool: its cloud's word, else the policy's."""
+    if pool.capacity_type != "reserved" or state is None:
+        return ()
+    if state.paid or pool.paid is None:
+        return state.paid
+    own = pool.paid
+    return (Paid(name="policy", count=own.nodes, free=max(0, own.nodes - state.desired), ends=own.until),)
+
+
+def with_paid(
+    offerings: Sequence[Offering], pools: Iterable[PoolState], policy: Policy, now: datetime
+) -> tuple[Sequence[Offering], dict[tuple[str, str], int]]:
+    """The offerings, the reserved ones with the first end of what they may use; and how many nodes that is, by pool and
+    zone, and under no zone of the whole pool.
+
+    What a cloud counts as free lags behind what was asked of it: with a pool's size it is never more than is paid for.
+    """
+    states = {state.name: state for state in pools}
+    room: dict[tuple[str, str], int] = {}
+    out: list[Offering] = []
+    for offering in offerings:
+        if offering.capacity_type == "reserved" and offering.pool in policy.pools:
+            state = states.get(offering.pool)
+            here = [p for p in told(policy.pools[offering.pool], state) if p.lasts(now)]
+            mine = [p for p in here if p.free and (offering.zone == "" or p.zone in ("", offering.zone))]
+            size = state.desired if state is not None else 0
+            room[offering.pool, ""] = max(0, min(sum(p.free for p in here), sum(p.count for p in here) - size))
+            if offering.zone:
+                room[offering.pool, offering.zone] = sum(p.free for p in mine)
+            ends = min((p.ends for p in mine if p.ends is not None), default=None)
+            offering = replace(offering, paid_until=ends)
+        out.append(offering)
+    return out, room
+
+
+def unused(
+    by_pool: Mapping[str, Offering],
+    pools: Iterable[PoolState],
+    policy: Policy,
+    bought: Mapping[str, int],
+    now: datetime,
+) -> tuple[PaidIdle, ...]:
+    """What is paid for and would still run nowhere with so many nodes ``bought`` of each pool."""
+    found = []
+    for state in sorted(pools, key=lambda p: p.name):
+        offering = by_pool.get(state.name)
+        if offering is None or state.name not in policy.pools:
+            continue
+        here = [p for p in told(policy.pools[state.name], state) if p.lasts(now)]
+        nodes = sum(p.free for p in here) - bought.get(state.name, 0)
+        if nodes > 0:
+            price = offering.on_demand_usd_per_hour
+            found.append(
+                PaidIdle(
+                    pool=state.name,
+                    instance_type=offering.instance_type,
+                    nodes=nodes,
+                    count=sum(p.count for p in here),
+                    gpus=nodes * offering.gpus,
+                    worth=None if price is None else price * nodes,
+                    until=min((p.ends for p in here if p.ends is not None), default=None),
+                )
+            )
+    return tuple(found)

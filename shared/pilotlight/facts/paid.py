@@ -1,0 +1,47 @@
+"""Capacity that is paid for whether it runs or not: reservations, blocks of time, commitments."""
+
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.units import UsdPerHour, cents
+
+
+class Paid(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of one pool that cost nothing more: ``count`` in all, ``free`` of them unused.
+
+    It is there from ``starts`` until ``ends``, None for no such moment; from ``ends`` on the cloud takes the nodes, or
+    asks a price for them. ``zone`` is empty where any will do. ``instances`` run on it, where that is told.
+    """
+
+    name: str
+    count: int
+    free: int
+    zone: str = ""
+    starts: datetime | None = None
+    ends: datetime | None = None
+    instances: tuple[str, ...] = ()
+
+    def lasts(self, now: datetime) -> bool:
+        """Whether it is there now."""
+        return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
+
+
+class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a pool that are paid for and run nowhere, with their GPUs. ``worth`` is what they cost on demand."""
+
+    pool: str
+    instance_type: str
+    nodes: int
+    count: int
+    gpus: int
+    worth: UsdPerHour | None = None
+    until: datetime | None = None
+
+    def __str__(self) -> str:
+        """As people read it: "3 of 4 x p5.48xlarge in pool h100: 24 GPUs, $165.12/h on demand"."""
+        worth = f", {cents(self.worth)}/h on demand" if self.worth is not None else ""
+        until = f", until {self.until:%Y-%m-%d %H:%M}" if self.until else ""
+        return (
+            f"{self.nodes} of {self.count} x {self.instance_type} in pool {self.pool}: {self.gpus} GPUs{worth}{until}"
+        )
