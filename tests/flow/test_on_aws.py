@@ -18,6 +18,7 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.memory import marks
 from pilotlight.ports import Account
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
@@ -125,22 +126,35 @@ def _terminating(stage: Stage, group: str) -> InterruptionNotice:
 
 
 def test_a_release_of_our_own_is_not_held_up_by_our_hook() -> None:
-    """The hook's notice of an instance that was given back: it is answered, and nothing is bought."""
+    """The hook's notice of an instance that was given back: it is answered at once, nothing is bought or told again."""
     with on_aws() as (stage, aws):
         aws.hooks[group := aws.group_name("one")] = ["pilotlight"]
         stage.event(stage.submit("a", run_s=300))
         while len(aws.changes()) < 2:
             stage.minutes(1)
         before = len(stage.alerts)
+        answer = interrupt(stage.deps, _terminating(stage, group))
+        assert (answer.did, answer.why) == (("let n1 go",), "n1 was given back by ourselves")
         interrupt(stage.deps, _terminating(stage, group))
-        for _ in range(20):
-            stage.wait(15)
-            go_on(stage.deps)
         stage.minutes(5)
         names = [name for name, _ in aws.changes()]
         assert names == ["LaunchInstances", "TerminateInstanceInAutoScalingGroup", "CompleteLifecycleAction"]
         assert (stage.nodes("one"), stage.world.fleet.desired["one"]) == (0, 0)
-        assert [alert.severity for alert in stage.alerts[before:] if alert.severity == "critical"] == []
+        assert [
+            alert.kind for alert in stage.alerts[before:] if alert.kind == "interruption" and alert.subject == "n1"
+        ] == []
+
+
+def test_a_notice_of_our_hook_ends_no_node_that_stays() -> None:
+    """Somebody posts one of a node that is being given back and that its group does not terminate: it stays."""
+    with on_aws() as (stage, aws):
+        aws.hooks[group := aws.group_name("one")] = ["pilotlight"]
+        stage.event(stage.submit("a", run_s=300))
+        stage.minutes(5)
+        marks.hold(stage.deps, "n1", "release", "it idles")
+        interrupt(stage.deps, _terminating(stage, group))
+        assert {name for name, _ in aws.changes()} == {"LaunchInstances"}
+        assert "n1" in stage.world.nodes
 
 
 def test_a_group_that_terminates_a_node_waits_until_its_work_is_saved() -> None:

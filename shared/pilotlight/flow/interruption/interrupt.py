@@ -1,5 +1,6 @@
 """A cloud takes an instance back, may do so, or has done so: one owner acts, and each interruption is accounted for."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -42,10 +43,13 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     """
     now = interruptions.moment(deps)
     try:
+        view = deps.cluster.observe() if notice.kind == "lifecycle" else None
+        if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
+            return own
         known = interruptions.find(deps, notice.instance)
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
-        view = deps.cluster.observe()
+        view = view or deps.cluster.observe()
         before = known.found if known and not known.found.over else None
         kept = Versioned(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
         if known and before and kept.found.truth == "disproved":
@@ -85,6 +89,14 @@ def _sooner(known: Interruption, notice: InterruptionNotice) -> bool:
 
 
 _RANK = {"rebalance": 0, "scheduled-change": 1}
+
+
+def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
+    from pilotlight.flow.interruption.own_release import answered
+
+    with suppress(Denied):  # Its cloud does not let us answer: then it is told like any other.
+        return answered(deps, notice, view)
+    return None
 
 
 def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:

@@ -1,0 +1,41 @@
+"""A group that terminates what we gave back waits for the answer of our hook: it gets it, and nobody is told again.
+
+The notice is a hint: our own mark on the node, its cloud's word that it goes, and a node without GPU pods make it true.
+"""
+
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.books.interruptions import Versioned
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.departing_node import node_of
+from pilotlight.flow.memory import brakes
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.cluster import NODE_MARK
+
+
+def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
+    """What was done about a release of our own; None where the notice is of anything else. Raises what the ports do."""
+    node = node_of(view, notice.instance) if notice.kind == "lifecycle" else None
+    if node is None or node.gpu_pods:
+        return None
+    mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
+    if mark is None or "release" not in mark.value.owners:
+        return None
+    if deps.mode_of(node.pool) != "act" or brakes.paused(deps.state, deps.name, node.pool):
+        return None
+    instance = node.instance or node.name
+    seen = deps.pools.instance(node.pool, instance)
+    if seen is None or not seen.going:
+        return None
+    deps.pools.release(node.pool, instance)
+    now, claim = deps.now(), mark.value.owners["release"]
+    why = f"{node.name} was given back by ourselves"
+    found = Interruption(
+        cluster=deps.name, instance=notice.instance, kind=notice.kind, cloud=notice.cloud, received_at=now,
+        said_at=notice.at, begin=now, pool=node.pool, node=node.name, ours=True, why=why, decision=claim.by,
+        outcome="released", ended_at=now,
+    )  # fmt: skip
+    interruptions.close(deps, Versioned(found, ABSENT))  # A second notice finds it, and says nothing new.
+    return Answer(decision=claim.by, did=(f"let {instance} go",), why=why)
