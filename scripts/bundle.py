@@ -168,12 +168,15 @@ def write(target: Path, files: dict[str, bytes]) -> None:
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED, compresslevel=9)
 
 
-def requirements(extras: Iterable[str]) -> str:
-    """The locked versions, with their files' hashes, of what the package with these extras needs to run."""
+def requirements(extras: Iterable[str], without: Iterable[str] = ()) -> str:
+    """The locked versions, with their files' hashes, of what the package with these extras needs to run, ``without``
+    some packages and what only those need.
+    """
     locked = dict(_locked((ROOT / "requirements.lock").read_text()))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *(line for name in extras for line in project["optional-dependencies"][name])]
-    needed = _closure(map(Requirement, lines))
+    wanted = [need for need in map(Requirement, lines) if canonicalize_name(need.name) not in without]
+    needed = _closure(wanted)
     return "".join(f"{locked[name]}\n" for name in sorted(needed) if name in locked)
 
 

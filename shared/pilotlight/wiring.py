@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from pilotlight.adapters.world_client import WorldClient
+    from pilotlight.doorway.web import Answered
     from pilotlight.facts.checkup import Token
     from pilotlight.world.world import World
 
@@ -102,9 +103,11 @@ class App:
         """Answer one request to a function. Never raises."""
         return doorway.receive(self, function, body, headers, dryrun=dryrun)
 
-    def respond(self, function: doorway.Function, request: "Request") -> doorway.Answered:
+    def respond(self, function: doorway.Function, request: "Request") -> "Answered":
         """Answer one HTTP request to a function, as Flask takes it. Never raises."""
-        return doorway.respond(self, function, request)
+        from pilotlight.doorway.web import respond
+
+        return respond(self, function, request)
 
     @property
     def deps(self) -> Deps:

@@ -16,6 +16,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+import lambda_layers
 from fleet import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,3 +193,14 @@ def test_an_unzipped_function_answers(served: tuple[str, str]) -> None:
     answer = _post(url, (SAMPLES / "pilotlight" / f"{SAMPLE[function]}.json").read_bytes())
     assert {"why", "ignored"} & answer.keys()
     assert "rejected" in _post(url, b"{")
+
+
+@pytest.mark.parametrize(
+    ("name", "has"), [("base", "msgspec"), ("alerts", "apprise"), ("bills", "duckdb")], ids=lambda value: str(value)
+)
+def test_a_lambdas_layer_lists_what_its_functions_import_and_no_server(name: str, has: str) -> None:
+    """Lambda installs nothing: its layers hold the locked packages, without what only an HTTP server needs."""
+    entries = lambda_layers.listed(lambda_layers.LAYERS[name]).splitlines()
+    names = {line.partition("==")[0] for line in entries if "==" in line}
+    assert {has, "cloudevents", "msgspec", "PyYAML".lower()} <= names
+    assert not names & {"functions-framework", "flask", "gunicorn", "boto3", "google-auth"}

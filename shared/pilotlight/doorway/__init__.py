@@ -19,6 +19,5 @@ are dead-lettered, each by itself; an event for every cluster,
 from pilotlight.doorway.answers import Response
 from pilotlight.doorway.door import receive
 from pilotlight.doorway.functions import RECEIVES, TICKS, Function, House, takes
-from pilotlight.doorway.web import Answered, respond
 
-__all__ = ["RECEIVES", "TICKS", "Answered", "Function", "House", "Response", "receive", "respond", "takes"]
+__all__ = ["RECEIVES", "TICKS", "Function", "House", "Response", "receive", "takes"]
