@@ -79,6 +79,11 @@ def forgotten(account: Account, id: str) -> Account:
     return msgspec.structs.replace(account, done={key: usd for key, usd in account.done.items() if key != id})
 
 
+def lost(account: Account, id: str, cost: Decimal) -> Account:
+    """What is held for an id whose record is gone becomes ``cost``, and nobody knows the id any more."""
+    return forgotten(settled(account, id, cost), id) if id in account.held else account
+
+
 def given(account: Account, name: str, to: int, room: Decimal) -> Account:
     """With room given up for another part, under the name of that transfer."""
     giving = {**account.giving, name: Transfer(to=to, room=room)}

@@ -128,9 +128,9 @@ def _finding(one: Finding) -> Alert:
 _TITLES = {
     "budget-hold": "has no room for all that runs",
     "budget-endless": "runs on past a hard budget",
+    "budget-lost": "is gone from the state",
     "scheduler-refuses": "has room that the scheduler does not use",
     "opened-by-hand": "was opened by a person while it was being given back",
-    "budget-cordon": "could not be closed to new pods",
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
     "unknown-instance-type": "has an unknown instance type",

@@ -22,6 +22,7 @@ from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts, budget_holds, hard_stop, ladder
 from pilotlight.flow.books.budget_holds import account_of, known_runs, soft
+from pilotlight.flow.books.lost_holds import settle_lost
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import marks
@@ -93,6 +94,8 @@ class _Keeper:
                 self._move_on(before.get(hold.id), hold, one)
             except Conflict:
                 continue  # Another worker has moved it on.
+        known = before.keys() | {hold.id for hold, _ in live}
+        self.findings += settle_lost(self.deps, self.snapshot, self.meters, self.known, known)
 
     def _adopted(self, strange: Iterable[Lit], holds: Iterable[Hold]) -> list[tuple[Hold, Lit | None]]:
         offerings = {o.pool: o for o in self.deps.offerings}
