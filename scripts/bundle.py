@@ -44,6 +44,7 @@ OF_COMMANDS = (
     "decide/checkup/pools.py",
     "decide/checkup/rivals.py",
     "decide/checkup/shop.py",
+    "decide/first_policy.py",
     "decide/frontier.py",
     "decide/handover.py",
     "decide/money/month.py",

@@ -48,6 +48,7 @@ def lacks(extra: str) -> Said:
 
 
 COMMANDS: dict[str, tuple[str, Said]] = {
+    "init": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "plan": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "doctor": ("--kubeconfig exec.yaml", lacks("kubernetes")),
     "check": ("{held}/policies/cost.yaml", Said()),
@@ -218,6 +219,18 @@ def test_with_cli_a_command_runs_or_names_what_it_lacks(with_cli: Installed, hom
     told = [each for each in lines if each.startswith("error:")]
     assert (code, len(told)) == (said.code, 1 if said.line else 0), lines
     assert said.line in "".join(told)
+
+
+def test_with_cli_a_first_policy_is_checked_and_planned_by(with_cli: Installed, home: Path) -> None:
+    """What `init` writes, `check` and `plan` take; and the version is that of the wheel."""
+    files = [f"--{what}={with_cli.held}/examples/cluster/{what}.json" for what in ("pods", "nodes")]
+    for words in (
+        ["init", *files],
+        ["check", "policy.yaml"],
+        ["plan", *files, "--policy", "policy.yaml"],
+        ["--version"],
+    ):
+        assert with_cli.run(home, *words) == (0, [])
 
 
 @pytest.mark.parametrize(

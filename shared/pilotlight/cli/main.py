@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 COMMANDS = {
+    "init_command": ("init",),
     "plan_command": ("plan",),
     "doctor_command": ("doctor",),
     "policy_commands": ("check", "schema"),
@@ -56,7 +57,7 @@ COMMANDS = {
 """Which module of this package registers which commands."""
 
 PANELS = {
-    "Before it acts": "plan doctor check schema demo",
+    "Before it acts": "init plan doctor check schema demo",
     "Running it": "serve world send reconcile connect takeover handback pause resume approve placement manifests",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes",
@@ -88,7 +89,6 @@ def build(words: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="pilotlight",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         help=_HELP,
@@ -211,7 +211,19 @@ def _usage(error: Any) -> int:
 _HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
 
 
+def _say_version(asked: bool) -> None:
+    """The version of what is installed, on a line; nothing else is done."""
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"pilotlight {version('pilotlight')}")
+        raise typer.Exit
+
+
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the log, and the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+    ] = False,
 ) -> None:
     """``--debug`` is taken off before, wherever it stands; it is here for the help."""

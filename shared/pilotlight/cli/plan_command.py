@@ -78,7 +78,7 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
 
     if not (pods and nodes):
         raise BadInput("name two files by --pods and --nodes, or a cluster by --context")
-    files = _read([pods, nodes, *objects])
+    files = read_files([pods, nodes, *objects])
     cluster = FileCluster(files[0], files[1], files[2:], app.policy)
     now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
     return {"cluster": cluster, "pools": FilePools(cluster)}, now
@@ -114,7 +114,7 @@ def _as_if_it_may_act(deps: "Deps") -> "Deps":
     return replace(deps, mode="act", policy=msgspec.structs.replace(deps.policy, pools=pools))
 
 
-def _read(names: Sequence[str]) -> "list[File]":
+def read_files(names: Sequence[str]) -> "list[File]":
     """The files' bytes; ``-`` once is stdin."""
     from pilotlight.adapters.cluster.files import File
 

@@ -1,0 +1,188 @@
+"""A first policy for a cluster that was looked at: its pools as their nodes show them, and what that assumes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_UP, Decimal
+from typing import NamedTuple
+
+from pilotlight.decide.capacity.fit import holds
+from pilotlight.decide.capacity.offerings import price_of
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
+from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.policy import Cloud, Policy, PoolPolicy
+from pilotlight.facts.workload import PodDemand
+from pilotlight.units import milli, whole
+
+CLOUDS: Mapping[str, Cloud] = {"aws": "eks", "gcp": "gke", "azure": "aks", "civo": "civo"}
+"""Whose an instance is, as the policy names it."""
+
+TOLD = {labels.INSTANCE_TYPE, labels.ZONE, labels.REGION, labels.OS, labels.ARCH, labels.CAPACITY_TYPE, labels.POOL}
+"""Labels that a pool's nodes are known to carry without being listed."""
+_PASSING = re.compile(
+    r"(?:^|\.)(?:nvidia\.com|feature\.node\.kubernetes\.io|csi\.[^/]+|beta\.kubernetes\.io)/"
+    r"|hostname|image|version|template|instance-?id|^node\.kubernetes\.io/(?!instance-type)",
+    re.IGNORECASE,
+)
+"""Labels of one machine, or that come with its software: a node that is born tomorrow may carry others."""
+_PASSING_TAINT = re.compile(
+    r"^(?:node\.kubernetes\.io|node\.cloudprovider\.kubernetes\.io|pilotlight\.dev|karpenter\.sh)/"
+    r"|^(?:ToBeDeleted|DeletionCandidateOf)"
+)
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-.*", re.IGNORECASE)
+
+
+class FoundPool(NamedTuple):
+    """A pool as it goes into the policy, what stands behind it, and its node's dollars an hour, where known."""
+
+    name: str
+    pool: PoolPolicy
+    seen: str
+    usd_per_hour: Decimal | None
+
+
+class FirstPolicy(NamedTuple):
+    """What a policy is written from. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed."""
+
+    pools: tuple[FoundPool, ...]
+    capacity_types: tuple[CapacityType, ...]
+    assumed: tuple[str, ...]
+
+    @property
+    def most_nodes(self) -> int:
+        """Over all pools."""
+        return sum(found.pool.max for found in self.pools)
+
+    @property
+    def most_usd_per_hour(self) -> Decimal:
+        """What all of them cost at their most, in whole dollars; 0 where no price is known."""
+        sums = sum((found.pool.max * found.usd_per_hour for found in self.pools if found.usd_per_hour), Decimal(0))
+        return sums.to_integral_value(ROUND_UP)
+
+
+def first_policy(view: ClusterView, catalog: Catalog) -> FirstPolicy:
+    """The pools that nodes with GPUs belong to; where there is none, the cheapest type that holds the largest pod."""
+    groups: dict[str, list[Node]] = {}
+    for node in view.nodes:
+        groups.setdefault(node.pool or node.instance_type or "gpu", []).append(node)
+    assumed: list[str] = []
+    found: list[FoundPool] = []
+    for name, nodes in sorted(groups.items()):
+        found.append(_of_nodes(name, _key(name, nodes[0], found), nodes, catalog, assumed))
+    if not found and view.pending:
+        found = _of_pods(view.pending, catalog, assumed)
+    if not found:
+        assumed.append("no node with a GPU is there and no pod waits for one: the policy has no pool yet")
+    kinds = {one.pool.capacity_type for one in found}
+    if "spot" in kinds:
+        assumed.append("batch may use spot, for a pool of it is there; other classes stay off it")
+    assumed += [f"pool {one.name}: no price of {one.pool.instance_type} is known" for one in found if _unpriced(one)]
+    order: tuple[CapacityType, ...] = ("reserved", "spot", "on-demand")
+    return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed))
+
+
+def _unpriced(found: FoundPool) -> bool:
+    return found.usd_per_hour is None
+
+
+def _of_nodes(name: str, key: str, nodes: Sequence[Node], catalog: Catalog, assumed: list[str]) -> FoundPool:
+    """A pool by its nodes: its name at the cloud, and ours."""
+    first, most = nodes[0], 2 * len(nodes)
+    kinds = Counter(node.instance_type for node in nodes)
+    instance_type = kinds.most_common(1)[0][0] or "unknown"
+    if not first.pool:
+        assumed.append(f"pool {key}: its nodes name no pool; give them the label {labels.POOL}={key}")
+    if len(kinds) > 1:
+        assumed.append(f"pool {key}: all its nodes are {instance_type}, though {len(kinds)} types were seen")
+    if first.slices:
+        assumed.append(
+            f"pool {key}: nodes offer parts of GPUs ({', '.join(sorted(first.slices))}): write them as slices"
+        )
+    assumed.append(f"pool {key}: at most {most} nodes, twice as many as there are now")
+    pool = PoolPolicy(
+        cloud=CLOUDS.get(first.cloud, "world"),
+        cluster_pool="" if key == name else first.pool,
+        instance_type=instance_type,
+        capacity_type=first.capacity_type,
+        labels=_common(nodes),
+        taints=_taints(nodes),
+        max=most,
+    )
+    gpus = f"{first.gpus} {first.gpu_model or 'GPU'}" if first.gpus else "GPUs"
+    return FoundPool(key, pool, f"{len(nodes)} now, each with {gpus}", _price(pool, catalog))
+
+
+def _key(name: str, node: Node, taken: Sequence[FoundPool]) -> str:
+    """What the policy calls a pool: its name, or what it is made of where that is an id."""
+    if not _ID.fullmatch(name):
+        return name
+    made_of = (node.gpu_model or node.instance_type or "gpu").lower()
+    used = {one.name for one in taken}
+    return next(key for n in range(1, len(used) + 2) if (key := f"{made_of}-{n}" if n > 1 else made_of) not in used)
+
+
+def _common(nodes: Sequence[Node]) -> dict[str, str]:
+    """The labels that all nodes of a pool carry with one value, and that a new one will carry too."""
+    shared = set.intersection(*(set(node.labels.items()) for node in nodes))
+    own = {node.name for node in nodes} | {node.instance for node in nodes}
+    return {
+        key: value
+        for key, value in sorted(shared)
+        if key not in {*TOLD, labels.NODE_NAME, labels.GPU_MODEL} and value not in own and not _PASSING.search(key)
+    }
+
+
+def _taints(nodes: Sequence[Node]) -> tuple[Taint, ...]:
+    """The taints that all nodes carry and are born with."""
+    shared = [taint for taint in nodes[0].taints if all(taint in node.taints for node in nodes)]
+    return tuple(taint for taint in shared if not _PASSING_TAINT.search(taint.key))
+
+
+def _price(pool: PoolPolicy, catalog: Catalog) -> Decimal | None:
+    machine = catalog.instance_types.get(pool.instance_type)
+    return None if machine is None else price_of(Policy(version=1), pool.instance_type, machine, pool.capacity_type)
+
+
+def _of_pods(pending: Iterable[PodDemand], catalog: Catalog, assumed: list[str]) -> list[FoundPool]:
+    """One pool for the pod that asks for most, of the cheapest type that holds it."""
+    largest = max(pending, key=lambda pod: (pod.shape.gpu.count, pod.shape.memory, pod.full_name))
+    fitting = [
+        (price.usd_per_hour, name, machine)
+        for name, machine in catalog.instance_types.items()
+        if (price := machine.prices.get("on-demand")) and _holds(name, machine, largest)
+    ]
+    if not fitting:
+        assumed.append(f"no type of catalogue {catalog.name} holds {largest.full_name}: the policy has no pool yet")
+        return []
+    usd, name, machine = min(fitting, key=lambda each: each[:2])
+    asked = {one.key: one.values[0] for term in largest.shape.terms[:1] for one in term if one.operator == "In"}
+    pool = PoolPolicy(
+        instance_type=name,
+        labels={key: value for key, value in sorted(asked.items()) if key not in {*TOLD, *labels.NAMES_A_GPU}},
+        taints=tuple(
+            Taint(key=each.key, value=each.value, effect=each.effect or "NoSchedule")
+            for each in largest.shape.tolerations
+            if each.key.endswith("/gpu")
+        ),
+        max=2,
+    )
+    assumed.append(
+        f"no node with a GPU is there: {name} is the cheapest of catalogue {catalog.name} that holds "
+        f"{largest.full_name}; write a pool that you have instead, with its name at the cloud"
+    )
+    return [FoundPool(machine.gpu_model.lower(), pool, "none now", usd)]
+
+
+def _holds(name: str, machine: InstanceType, pod: PodDemand) -> bool:
+    shape = pod.shape
+    known = {labels.INSTANCE_TYPE: name, labels.GPU_PRODUCT: machine.gpu_product, labels.GPU_MODEL: machine.gpu_model}
+    named = [one for term in shape.terms[:1] for one in term if one.key in known]
+    return all(holds(known, one) for one in named) and (
+        machine.gpus >= shape.gpu.count
+        and machine.gpu_resource == shape.gpu.resource
+        and (not shape.gpu_models or machine.gpu_model in shape.gpu_models)
+        and machine.gpu_memory_gib >= shape.min_gpu_memory_gib
+        and milli(machine.cpu) > shape.cpu_milli
+        and whole(machine.memory) > shape.memory
+    )

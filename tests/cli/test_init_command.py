@@ -1,0 +1,124 @@
+"""`pilotlight init`: from a cluster's objects to a policy that check and plan take."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from api_server import api_server
+from typer.testing import CliRunner
+
+from pilotlight.cli import init_command, plan_command, policy_commands
+from pilotlight.errors import BadInput
+
+CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json")]
+
+
+def run(*words: str) -> str:
+    """What a command prints; raises what it raises."""
+    app = typer.Typer()
+    for module in (init_command, plan_command, policy_commands):
+        module.register(app)
+    return CliRunner().invoke(app, [*words], catch_exceptions=False).stdout
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("POLICY", "CATALOG", "CLUSTER", "CLUSTERS", "MODE", "API", "POOLS"):
+        monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_it_writes_is_fine_and_plans(tmp_path: Path) -> None:
+    """check finds nothing in it, and the commands that it prints are those that go on with it."""
+    said = run("init", *FILES).splitlines()
+    assert said[0].startswith("wrote policy.yaml: 2 pools, from ")
+    checks, plans = (line.split()[1:] for line in said[said.index("next:") + 1 :])
+    assert run(*checks).startswith("policy.yaml: fine (2 pools")
+    plan = json.loads(run(*plans, "--at", "2026-11-21T01:00:00Z", "--json"))
+    assert {buy["offering"] for buy in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand"}
+    assert [finding for finding in plan["findings"] if finding["subject"].startswith("pool ")] == []
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    """Nothing is looked at, the file is as it was, and --force writes over it."""
+    (tmp_path / "policy.yaml").write_text("mine")
+    with pytest.raises(BadInput, match=r"policy\.yaml is there: name another by -o, or write over it by --force"):
+        run("init", *FILES)
+    assert (tmp_path / "policy.yaml").read_text() == "mine"
+    run("init", *FILES, "--force")
+    assert (tmp_path / "policy.yaml").read_text().startswith("# Pilotlight's policy, begun by `pilotlight init`")
+
+
+def test_it_says_the_same_as_json() -> None:
+    """Pools, what was assumed, and what to type next."""
+    told = json.loads(run("init", *FILES, "--json", "-o", "mine.yaml"))
+    assert (told["policy"], [*told["pools"]]) == ("mine.yaml", ["a100", "t4"])
+    assert "pool t4: at most 2 nodes, twice as many as there are now" in told["assumed"]
+    assert told["next"][0] == "pilotlight check mine.yaml"
+
+
+def test_it_may_go_to_stdout(tmp_path: Path) -> None:
+    """The policy and nothing else, and no file."""
+    assert "\nversion: 1\n" in run("init", *FILES, "-o", "-")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_looks_at_a_cluster(tmp_path: Path) -> None:
+    """By a kubeconfig, as every other command; doctor is named among what comes next."""
+    with api_server() as cluster:
+        cluster.add_samples()
+        (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())
+        said = run("init", "--kubeconfig", "kubeconfig")
+    assert "pilotlight doctor --kubeconfig kubeconfig --policy policy.yaml" in said
+    assert run("check", "policy.yaml").startswith("policy.yaml: fine (2 pools")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--pods", "x.json"], "name two files by --pods and --nodes", id="one file"),
+        pytest.param([*FILES, "--context", "prod"], "name one of them", id="files and a cluster"),
+        pytest.param([*FILES, "-o", "gone/policy.yaml"], "cannot be written: No such file", id="a folder that is none"),
+    ],
+)
+def test_what_cannot_work_is_one_line(words: list[str], said: str) -> None:
+    """Bad input, and nothing is written."""
+    with pytest.raises(BadInput, match=said):
+        run("init", *words)
+
+
+def test_the_version_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`pilotlight --version` is one line, without any command."""
+    from pilotlight.cli.main import build
+
+    assert CliRunner().invoke(build([]), ["--version"]).stdout.startswith("pilotlight ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        pytest.param("pilotlight pla", {"plan", "placement"}, id="a command"),
+        pytest.param("pilotlight plan --po", {"--pods", "--policy"}, id="an option"),
+        pytest.param("pilotlight budget ", {"status"}, id="a command of a group"),
+    ],
+)
+def test_shells_complete_what_is_typed(typed: str, offered: set[str], at_the_prompt: Callable[[str], set[str]]) -> None:
+    """As bash asks for it, after `pilotlight --install-completion`."""
+    assert at_the_prompt(typed) == offered
+
+
+@pytest.fixture
+def at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
+    """What bash would be told."""
+    from pilotlight.cli.main import build
+
+    def ask(typed: str) -> set[str]:
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+        environ = {"_PILOTLIGHT_COMPLETE": "complete_bash"}
+        return set(CliRunner().invoke(build([]), [], prog_name="pilotlight", env=environ).stdout.split())
+
+    return ask

@@ -1,0 +1,148 @@
+"""A first policy: pools as their nodes show them, and words on what they do not show."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pilotlight.codec.policy import read_policy
+from pilotlight.decide.first_policy import FirstPolicy, first_policy
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import ClusterView, Node, Taint
+from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape
+from pilotlight.report.first_policy import policy_text
+
+EPOCH = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
+
+
+def machine(model: str, gpus: int, usd: str, memory: str = "64Gi") -> InstanceType:
+    """A type that is sold on demand."""
+    price = Price(usd_per_hour=Decimal(usd), source="a list", date="2026-11-01")
+    return InstanceType(
+        cloud="aws", gpu_model=model, gpus=gpus, cpu="16", memory=memory, prices={"on-demand": price, "spot": price}
+    )
+
+
+CATALOG = Catalog(
+    name="lists", as_of=EPOCH, throughput_source="none", throughput={},
+    instance_types={"g4": machine("T4", 1, "0.50"), "p3": machine("V100", 4, "12"), "p4": machine("A100", 8, "32")},
+)  # fmt: skip
+
+
+def node(name: str, pool: str = "gpu", kind: str = "g4", **more: object) -> Node:
+    """A node of AWS's."""
+    carried = {"gpu": "yes", labels.HOSTNAME: name, labels.INSTANCE_TYPE: kind, "eks.amazonaws.com/nodegroup": pool}
+    fields: dict[str, object] = {
+        "name": name, "pool": pool, "instance_type": kind, "capacity_type": "on-demand", "created_at": EPOCH,
+        "ready": True, "devices": (1000,), "labels": carried, "taints": (GPU,), "cloud": "aws", "gpu_model": "T4",
+    }  # fmt: skip
+    return Node(**{**fields, **more})  # type: ignore[arg-type]
+
+
+def pod(gpus: int = 1, **more: object) -> PodDemand:
+    """A pod that waits."""
+    made = shape(gpu=GpuRequest(count=gpus), **more)
+    return PodDemand(uid=f"u{gpus}", namespace="ml", name=f"p{gpus}", shape=made, created_at=EPOCH)
+
+
+def found(*nodes: Node, pending: tuple[PodDemand, ...] = ()) -> FirstPolicy:
+    """What is made of a cluster."""
+    return first_policy(ClusterView(nodes=nodes, pending=pending), CATALOG)
+
+
+def test_a_pool_is_what_its_nodes_share() -> None:
+    """Name, cloud, type, and the labels and taints that every node of it is born with; twice as many as there are."""
+    passing = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+    first = found(node("a", taints=(GPU, passing)), node("b", taints=(passing, GPU)))
+    [(name, pool, _, usd)] = first.pools
+    assert (name, pool.cloud, pool.cluster_pool, pool.instance_type, pool.max) == ("gpu", "eks", "", "g4", 4)
+    assert pool.labels == {"gpu": "yes", "eks.amazonaws.com/nodegroup": "gpu"}
+    assert (pool.taints, usd) == ((GPU,), Decimal("0.50"))
+    assert (first.most_nodes, first.most_usd_per_hour) == (4, Decimal(2))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param({"nvidia.com/cuda.driver.major": "550"}, id="what its driver says"),
+        pytest.param({"eks.amazonaws.com/nodegroup-image": "ami-1"}, id="the image it began with"),
+        pytest.param({"feature.node.kubernetes.io/pci": "1"}, id="what was discovered on it"),
+        pytest.param({"example.com/machine": "i-0abc"}, id="a label that holds its own instance"),
+        pytest.param({labels.ZONE: "us-east-1a"}, id="its zone"),
+    ],
+)
+def test_what_passes_is_no_label_of_a_pool(label: dict[str, str]) -> None:
+    """A label of one machine, or of its software, is not promised of a node that is not born yet."""
+    [(_, pool, _, _)] = found(node("a", instance="i-0abc", labels={"gpu": "yes", **label})).pools
+    assert pool.labels == {"gpu": "yes"}
+
+
+def test_pools_whose_names_are_ids_are_called_by_their_gpus() -> None:
+    """Two such pools of one model have two names; each keeps its id as its name at the cloud."""
+    ids = ("00000000-0000-0000-0000-000000000000", "11111111-0000-0000-0000-000000000000")
+    pools = found(*(node(f"n{n}", pool) for n, pool in enumerate(ids))).pools
+    assert [(one.name, one.pool.cluster_pool) for one in pools] == [("t4", ids[0]), ("t4-2", ids[1])]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        pytest.param([node("a", pool="")], "give them the label pilotlight.dev/pool=g4", id="nodes name no pool"),
+        pytest.param([node("a"), node("b"), node("c", kind="p3")], "2 types were seen", id="a pool of several types"),
+        pytest.param([node("a", kind="odd")], "no price of odd is known", id="a type that no price is known of"),
+        pytest.param([node("a", slices={"nvidia.com/mig-1g.5gb": 7})], "write them as slices", id="parts of GPUs"),
+        pytest.param([node("a", capacity_type="spot")], "batch may use spot", id="a pool of spot"),
+        pytest.param([], "the policy has no pool yet", id="an empty cluster"),
+    ],
+)
+def test_what_nothing_shows_is_said(nodes: list[Node], said: str) -> None:
+    """Each assumption is a line that names what to write."""
+    assert said in "; ".join(found(*nodes).assumed)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "kind"),
+    [
+        pytest.param([pod(1), pod(4)], "p3", id="the cheapest that holds the largest pod"),
+        pytest.param([pod(1, gpu_models=("A100",))], "p4", id="of the model that it names"),
+        pytest.param(
+            [pod(1, terms=((Requirement(key=labels.INSTANCE_TYPE, operator="In", values=("p3",)),),))], "p3",
+            id="the type that it selects",
+        ),
+        pytest.param([pod(16)], None, id="none where none holds it"),
+    ],
+)  # fmt: skip
+def test_without_a_node_a_pod_says_what_is_needed(waiting: list[PodDemand], kind: str | None) -> None:
+    """The pool is one that the catalogue sells, and it is said to be a guess."""
+    first = found(pending=tuple(waiting))
+    assert [one.pool.instance_type for one in first.pools] == ([kind] if kind else [])
+    assert "catalogue lists" in first.assumed[0]
+
+
+def test_a_guessed_pool_takes_the_pod_in() -> None:
+    """It has the labels that the pod selects, and a taint that the pod tolerates."""
+    terms = ((Requirement(key="gpu", operator="In", values=("on-demand",)),),)
+    tolerations = (Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule"), Toleration(key="x"))
+    [(name, pool, _, _)] = found(pending=(pod(1, terms=terms, tolerations=tolerations),)).pools
+    assert (name, pool.labels) == ("t4", {"gpu": "on-demand"})
+    assert [taint.key for taint in pool.taints] == ["nvidia.com/gpu"]
+
+
+NAMES = st.text(min_size=1, max_size=12)
+
+
+@example({"\n": ("0", "\n\n", "a: b")}, "\n")
+@given(st.dictionaries(NAMES, st.tuples(NAMES, NAMES, NAMES), max_size=4), NAMES)
+def test_whatever_names_are_it_is_a_policy(pools: dict[str, tuple[str, str, str]], source: str) -> None:
+    """The text is read back as the same pools, for names and labels of any letters that YAML can hold."""
+    nodes = [
+        node(f"n{n}", pool, kind, labels={key: value, "k": pool})
+        for n, (pool, (kind, key, value)) in enumerate(pools.items())
+    ]
+    first = found(*nodes)
+    policy = read_policy(policy_text(first, source), "policy.yaml")
+    assert policy.pools == {one.name: one.pool for one in first.pools}
