@@ -34,6 +34,12 @@ PLANTED = {
     "searched with a pattern": "PATTERN.fullmatch(answer.summary)",
     "joined": "if 'x' in ' '.join(answer.did): pass",
     "put together": "if f'{a.why}; {b}' == 'x': pass",
+    "a part of it, cut off": "def f(a):\n    head, _, rest = a.why.partition(':')\n    return head == 'x'",
+    "a line of what was done, counted": "for n, line in enumerate(answer.did):\n    if line == 'x': pass",
+    "matched as a field": "match answer:\n    case Answer(why='x'): pass",
+    "asked for by its name": "if getattr(answer, 'why', '') == 'x': pass",
+    "looked up": "act = ACTS[answer.why]",
+    "looked up, if it is there": "act = ACTS.get(effect.note)",
     "of two": "def f(a, b):\n    one, two = a.why, b.name\n    return one == 'x'",
 }
 
@@ -43,6 +49,8 @@ ALLOWED = {
     "its length": "if len(record.did) > 3: pass",
     "passed on": "return_(answer.why, note=effect.note)",
     "put into words": "text = f'{answer.why}; {effect.note}'",
+    "the number of a line": "for n, line in enumerate(answer.did):\n    if n == 0: pass",
+    "kept by it": "counts[answer.why] = 1",
     "another attribute": "if answer.outcome == 'bought': pass",
     "an event called message": "match message:\n    case Tick(): pass",
     "the other of two": "def f(a, b):\n    one, two = a.why, b.name\n    return two == 'x'",

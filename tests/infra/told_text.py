@@ -9,7 +9,9 @@ ATTRIBUTES = NAMES | {"message"}
 """A ``message`` by itself is an event of ours; one of something else is words."""
 ASKS = frozenset({"startswith", "endswith", "find", "index", "count"})
 SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer"})
-_KEEPS = frozenset({"str", "repr", "tuple", "list", "set", "frozenset", "sorted", "reversed", "iter", "next", "filter"})
+_KEEPS = frozenset(
+    {"str", "repr", "tuple", "list", "set", "frozenset", "sorted", "reversed", "iter", "next", "filter", "enumerate"}
+)
 _COMPARES = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 
 
@@ -35,10 +37,19 @@ def _decided(scope: ast.AST) -> Iterator[ast.expr]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             asked = node.func.attr in ASKS and _is_text(node.func.value, bound)
             sought = node.func.attr in SEARCHES and any(_is_text(each, bound) for each in (node.func.value, *node.args))
-            if asked or sought:
+            looked_up = node.func.attr == "get" and any(_is_text(each, bound) for each in node.args[:1])
+            if asked or sought or looked_up:
                 yield node
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_text(node.slice, bound):
+            yield node
         elif isinstance(node, ast.Match) and _is_text(node.subject, bound):
             yield node.subject
+        elif isinstance(node, ast.MatchClass):
+            yield from (
+                part.value
+                for attr, part in zip(node.kwd_attrs, node.kwd_patterns, strict=True)
+                if attr in ATTRIBUTES and isinstance(part, ast.MatchValue)
+            )
 
 
 def _bound(scope: ast.AST) -> frozenset[str]:
@@ -69,6 +80,9 @@ def _names(target: ast.expr, value: ast.expr, bound: frozenset[str]) -> Iterator
     """The names that take the words; of a tuple only those whose own part is words."""
     if isinstance(target, ast.Name):
         yield target.id
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Call):
+        parts = target.elts[1:] if isinstance(value.func, ast.Name) else target.elts  # Of an enumerate, not the number.
+        yield from (one.id for one in parts if isinstance(one, ast.Name))
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for one, part in zip(target.elts, value.elts, strict=False):
             if isinstance(one, ast.Name) and _is_text(part, bound):
@@ -83,6 +97,8 @@ def _is_text(node: ast.expr, bound: frozenset[str]) -> bool:
             return name in NAMES or name in bound
         case ast.Call(func=ast.Attribute(value=of)) if _is_text(of, bound):
             return True
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=attr), *_]):
+            return attr in ATTRIBUTES
         case ast.Call(func=ast.Name(id=name), args=args) if name in _KEEPS:
             return any(_is_text(each, bound) for each in args)
         case ast.Call(func=ast.Attribute(attr="join"), args=args):
