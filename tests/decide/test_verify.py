@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pilotlight.decide.verify import BOOT, SKEW, Verdict, judge
+from pilotlight.decide.verify import BOOT, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind
@@ -114,7 +114,7 @@ def test_what_a_node_shows_confirms(mark: str) -> None:
 
 def test_the_clouds_own_deadline_is_told() -> None:
     """Where the cloud says when, that is when."""
-    assert judge(_found(), _node(), GOES, NOW) == Verdict("verified", "the cloud says so too", NOW + _s(300))
+    assert judge(_found(), _node(), GOES, NOW) == Proof("verified", "the cloud says so too", NOW + _s(300))
 
 
 def _cell(kind: NoticeKind, cloud: Cloud) -> str:

@@ -279,7 +279,7 @@ def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
     stage = Stage()
     (sending,) = steps.planned(stage.deps, recorded(stage))
     brakes.pause(stage.deps.state, "c", "", "stop", stage.deps.now())
-    with pytest.raises(steps.Stopped, match=r"paused since .*: stop; nothing was sent"):
+    with pytest.raises(steps.Paused, match=r"paused since .*: stop; nothing was sent"):
         sending.gate()
     assert (sending.let_out, sending.step.state, sending.step.code) == (False, "revoked", "paused")
 

@@ -93,7 +93,7 @@ def spot_case_as_printed() -> SpotCase:
     return SpotCase(lost=Decimal("3.12"), saved=(Decimal("32.77") - Decimal("12.50")) * 8 * 4)
 
 
-class Verdict(NamedTuple):
+class SpotSafety(NamedTuple):
     """Whether a run may use spot, and why in figures."""
 
     safe: bool
@@ -146,7 +146,7 @@ def safe_for_spot(
     takes_s: Seconds = 60,
     restart_s: Seconds = 600,
     age_s: Seconds | None = 0,
-) -> Verdict:
+) -> SpotSafety:
     """Whether a run of ``run_s`` useful seconds is worth beginning where ``rate`` interruptions an hour are expected.
 
     ``checkpoint_s`` 0 is a run that saves nothing. ``age_s`` is the age of the last checkpoint: None is unknown, and
@@ -156,7 +156,7 @@ def safe_for_spot(
     run_h = run_s / HOUR
     if checkpoint_s and (age_s is None or age_s > checkpoint_s):
         known = "unknown" if age_s is None else human(age_s)
-        return Verdict(False, f"its last checkpoint's age is {known}, its interval {human(checkpoint_s)}")
+        return SpotSafety(False, f"its last checkpoint's age is {known}, its interval {human(checkpoint_s)}")
     if not checkpoint_s:
         factor = _alone(run_h, rate, restart_s)
         figures = (
@@ -164,13 +164,13 @@ def safe_for_spot(
             f"hour{prices.sums(run_h, factor)}"
         )
         if factor <= prices.most_stretch:
-            return Verdict(True, figures)
+            return SpotSafety(True, figures)
         longest = longest_s(rate, restart_s, prices.most_stretch)
-        return Verdict(False, f"{figures}; without one only runs up to {human(longest)} are safe")
+        return SpotSafety(False, f"{figures}; without one only runs up to {human(longest)} are safe")
     factor = stretch(rate, checkpoint_s / HOUR, takes_s / HOUR, restart_s / HOUR)
     best = human(best_interval_h(rate, takes_s / HOUR) * HOUR) if rate > 0 else "never"
     figures = f"a checkpoint every {human(checkpoint_s)} makes {factor:.3f} h of each (best: every {best})"
-    return Verdict(factor <= prices.most_stretch, figures + prices.sums(run_h, factor))
+    return SpotSafety(factor <= prices.most_stretch, figures + prices.sums(run_h, factor))
 
 
 def _hours(hours: float) -> str:

@@ -31,7 +31,7 @@ NAMELESS_WAIT = timedelta(hours=1)
 """A hook that names no deadline waits so long at most by default."""
 
 
-class Verdict(NamedTuple):
+class Proof(NamedTuple):
     """Whether a notice is true, and why in words. ``deadline`` is the cloud's own, where it says one."""
 
     truth: Truth
@@ -39,20 +39,20 @@ class Verdict(NamedTuple):
     deadline: datetime | None = None
 
 
-def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Verdict:
+def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Proof:
     """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none."""
     shown = marks(node, found.kind)
     if shown and found.kind != "rebalance":
-        return Verdict("verified", f"its node says so: {shown}")
+        return Proof("verified", f"its node says so: {shown}")
     if said is not None and said.going and said.there:
-        return Verdict("verified", "the cloud says so too", said.deadline)
+        return Proof("verified", "the cloud says so too", said.deadline)
     wrong = impossible(found, node, now) or _too_young(found, node, said)
     if wrong:
-        return Verdict("disproved", wrong)
+        return Proof("disproved", wrong)
     if found.kind == "rebalance":
-        return Verdict("verified", "it orders nothing: what may be lost is weighed against a move")
+        return Proof("verified", "it orders nothing: what may be lost is weighed against a move")
     if said is not None and said.there and said.going is False:
-        return Verdict("disproved", "the cloud says that it runs on")
+        return Proof("disproved", "the cloud says that it runs on")
     return _orders(found, said, now) if found.deadline else _ended(found, node, said, now)
 
 
@@ -108,24 +108,24 @@ def _too_young(found: Interruption, node: Node, said: InstanceState | None) -> s
     return f"it is dated {found.said_at:%Y-%m-%d %H:%M:%S}, and the instance began {born:%Y-%m-%d %H:%M:%S}"
 
 
-def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> Verdict:
+def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> Proof:
     if _nameless(found) and found.said_at is not None and found.received_at - found.said_at > NAMELESS_WAIT:
-        return Verdict("disproved", f"it is dated {found.said_at:%Y-%m-%d %H:%M:%S}: no hook waits so long")
+        return Proof("disproved", f"it is dated {found.said_at:%Y-%m-%d %H:%M:%S}: no hook waits so long")
     over = untrue_at(found)
     if over is not None and now >= over:
-        return Verdict("disproved", f"its deadline, {found.deadline:%H:%M:%S}, is over, and the node is still there")
-    return Verdict("unverified", _SILENT if said is None or said.there else "the cloud knows no such instance")
+        return Proof("disproved", f"its deadline, {found.deadline:%H:%M:%S}, is over, and the node is still there")
+    return Proof("unverified", _SILENT if said is None or said.there else "the cloud knows no such instance")
 
 
-def _ended(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Verdict:
+def _ended(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Proof:
     """What is said to have ended already: a node that is not ready says so too."""
     if not node.ready:
-        return Verdict("verified", "its node is not ready any more")
+        return Proof("verified", "its node is not ready any more")
     if said is not None and not said.there:
-        return Verdict("verified", "the cloud has it no more")
+        return Proof("verified", "the cloud has it no more")
     if now - found.received_at > WAIT:
-        return Verdict("disproved", "it is said to have ended, and its node is still ready")
-    return Verdict("unverified", _SILENT)
+        return Proof("disproved", "it is said to have ended, and its node is still ready")
+    return Proof("unverified", _SILENT)
 
 
 _SILENT = "neither the cloud nor the node says so"

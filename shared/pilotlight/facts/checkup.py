@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.facts.capacity import CapacityType, Mode, Taint
 from pilotlight.units import Seconds
 
-Verdict = Literal["ok", "warning", "fault", "unknown"]
+Level = Literal["ok", "warning", "fault", "unknown"]
 """``unknown`` is what could not be looked at; only a ``fault`` fails a check-up."""
 
 
@@ -18,7 +18,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     code: str
     subject: str
-    verdict: Verdict
+    verdict: Level
     what: str
     fix: str = ""
 

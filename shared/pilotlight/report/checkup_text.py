@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from pilotlight.facts.checkup import Check, Verdict
+from pilotlight.facts.checkup import Check, Level
 
-_MARKS: dict[Verdict, tuple[str, str]] = {
+_MARKS: dict[Level, tuple[str, str]] = {
     "ok": ("ok     ", "green"),
     "warning": ("warning", "yellow"),
     "fault": ("FAULT  ", "bold red"),
@@ -22,6 +22,6 @@ def lines(cluster: str, checks: Sequence[Check]) -> Iterator[Text]:
         line = Text.assemble("  ", _MARKS[check.verdict], f"  {check.subject}: {check.what}")
         yield line.append("; fix: ", style="dim").append(check.fix) if check.fix else line
     counts = Counter(check.verdict for check in checks)
-    names: dict[Verdict, str] = {"fault": "at fault", "warning": "to look at", "unknown": "unseen", "ok": "well"}
+    names: dict[Level, str] = {"fault": "at fault", "warning": "to look at", "unknown": "unseen", "ok": "well"}
     told = ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
     yield Text(f"  {told}", style="bold")

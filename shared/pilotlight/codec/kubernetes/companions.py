@@ -48,7 +48,7 @@ class ClaimStatus(Wire, frozen=True):
     phase: str = "Pending"
 
 
-class Claim(Wire, frozen=True):
+class VolumeClaim(Wire, frozen=True):
     """A PersistentVolumeClaim."""
 
     metadata: Metadata

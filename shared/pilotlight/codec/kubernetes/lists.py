@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.codec.kubernetes.companions import (
-    Claim,
     CsiNode,
     DisruptionBudget,
     Namespace,
     PersistentVolume,
     PodGroup,
     StorageClass,
+    VolumeClaim,
 )
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
 from pilotlight.codec.kubernetes.workloads import GROUP, ResourceFlavor, Workload
@@ -33,7 +33,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim.
     """
 
-    claims: dict[str, Claim] = {}
+    claims: dict[str, VolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     storage_classes: dict[str, StorageClass] = {}
     csi_nodes: dict[str, CsiNode] = {}
@@ -53,7 +53,7 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
-    "PersistentVolumeClaim": ("claims", Claim),
+    "PersistentVolumeClaim": ("claims", VolumeClaim),
     "PersistentVolume": ("volumes", PersistentVolume),
     "StorageClass": ("storage_classes", StorageClass),
     "CSINode": ("csi_nodes", CsiNode),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pilotlight.codec.kubernetes.companions import Claim, PersistentVolume, StorageClass
+from pilotlight.codec.kubernetes.companions import PersistentVolume, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.placement import Terms, expression_terms, selector_terms
@@ -26,7 +26,7 @@ def claims_of(pod: Pod) -> list[str]:
     return [v.persistent_volume_claim.claim_name for v in pod.spec.volumes if v.persistent_volume_claim]
 
 
-def of_one_pod(claims: Iterable[Claim]) -> set[str]:
+def of_one_pod(claims: Iterable[VolumeClaim]) -> set[str]:
     """The claims that only one pod may have at a time, as "namespace/name"."""
     return {f"{c.metadata.namespace}/{c.metadata.name}" for c in claims if ONE_POD in c.spec.access_modes}
 
@@ -58,7 +58,7 @@ def attached(pods: Iterable[Pod], objects: Objects) -> dict[str, int]:
     return dict(Counter(f"{ATTACHABLE}{driver}" for driver in drivers if driver))
 
 
-def _driver(claim: Claim | None, objects: Objects) -> str:
+def _driver(claim: VolumeClaim | None, objects: Objects) -> str:
     """The driver of a claim's volume, or of the one that its class will make; empty where that is not known."""
     if claim is None:
         return ""
@@ -124,7 +124,7 @@ def _volume_reach(volume: PersistentVolume) -> Terms:
     return tuple((*term, *(p for p in places if p not in term)) for term in terms or ((),)) if places else terms
 
 
-def _reach_to_come(name: str, claim: Claim, objects: Objects) -> Terms:
+def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
     """Where an unbound claim's volume can be: volumes that are there and free, or zones its class makes them in."""
     wanted, storage_class = _class_of(name, claim, objects)
     if storage_class is None:
@@ -158,7 +158,7 @@ def _any_of(alternatives: Sequence[Terms]) -> Terms:
     return (*one, *others)[:MOST]
 
 
-def _would_do(volume: PersistentVolume, wanted: str, claim: Claim) -> bool:
+def _would_do(volume: PersistentVolume, wanted: str, claim: VolumeClaim) -> bool:
     """Whether a volume is free, and of the class, size and access that a claim asks for."""
     spec, asked, owner = volume.spec, claim.spec, volume.spec.claim_ref
     ours = owner is not None and (owner.namespace, owner.name) == (claim.metadata.namespace, claim.metadata.name)
@@ -176,7 +176,7 @@ def _would_do(volume: PersistentVolume, wanted: str, claim: Claim) -> bool:
         return True
 
 
-def _class_of(name: str, claim: Claim, objects: Objects) -> tuple[str, StorageClass | None]:
+def _class_of(name: str, claim: VolumeClaim, objects: Objects) -> tuple[str, StorageClass | None]:
     """The class of a claim that is bound when its pod is placed; None where no classes are listed: not judged.
 
     Raises for a claim that will not be bound.

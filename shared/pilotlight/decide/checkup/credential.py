@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pilotlight.facts.checkup import SHORT_LIVED_S, TOKEN_WARNING_S, Check, Token, Verdict
+from pilotlight.facts.checkup import SHORT_LIVED_S, TOKEN_WARNING_S, Check, Level, Token
 
 
 def token_check(token: Token, now: datetime) -> Check:
@@ -20,7 +20,7 @@ def token_check(token: Token, now: datetime) -> Check:
     return _ok(f"until {ends}")
 
 
-def _renew(verdict: Verdict, what: str) -> Check:
+def _renew(verdict: Level, what: str) -> Check:
     return Check(code="token", subject="credential", verdict=verdict, what=what, fix="pilotlight connect --rotate")
 
 

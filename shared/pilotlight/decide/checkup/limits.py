@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.checkup import Check, Limit, Survey, Verdict
+from pilotlight.facts.checkup import Check, Level, Limit, Survey
 from pilotlight.facts.policy import Policy
 
 _ANEW = "pilotlight connect --act"
@@ -37,7 +37,7 @@ def _broken(limit: Limit, mode: Mode) -> Iterator[Check]:
         if trial.what == "stray" and trial.allowed:
             yield _check("fault", f"lets our account mark node {trial.node}, which is of no pool of the policy", _ANEW)
         if trial.what == "mark" and trial.allowed is False:
-            verdict: Verdict = "fault" if mode == "act" else "warning"
+            verdict: Level = "fault" if mode == "act" else "warning"
             why = trial.said.rpartition("denied request: ")[2].partition(";")[0]
             yield _check(verdict, f"refuses our taint on node {trial.node}: {why}", _ANEW)
 
@@ -66,5 +66,5 @@ _TRIED = {"label": "refused a label of", "mark": "allowed our taint on", "stray"
 _PROVE = "run doctor with the account's own kubeconfig, or one that may impersonate it"
 
 
-def _check(verdict: Verdict, what: str, fix: str = "") -> Check:
+def _check(verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code="limit", subject="admission policy pilotlight-nodes", verdict=verdict, what=what, fix=fix)

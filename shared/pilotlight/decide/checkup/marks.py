@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from pilotlight.facts.checkup import Check, SeenMark, Survey, Verdict
+from pilotlight.facts.checkup import Check, Level, SeenMark, Survey
 from pilotlight.facts.labels import DRAINING
 
 
@@ -44,5 +44,5 @@ def _lift(node: str) -> str:
     return f"kubectl taint nodes {node} {DRAINING}-"
 
 
-def _check(node: str, verdict: Verdict, what: str, fix: str = "") -> Check:
+def _check(node: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code="mark", subject=f"node {node}", verdict=verdict, what=what, fix=fix)

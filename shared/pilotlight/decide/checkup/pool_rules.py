@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pilotlight.facts.capacity import PoolRules, PoolState
-from pilotlight.facts.checkup import Check, Verdict
+from pilotlight.facts.checkup import Check, Level
 from pilotlight.facts.policy import Policy, PoolPolicy
 
 
@@ -24,7 +24,7 @@ def rule_checks(policy: Policy, clouds: Mapping[str, PoolState]) -> Iterator[Che
             yield _check("pool-rules", name, "ok", f"{state.rules.group} ends no work and keeps no node by itself")
 
 
-def _check(code: str, pool: str, verdict: Verdict, what: str, fix: str = "") -> Check:
+def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
 
 

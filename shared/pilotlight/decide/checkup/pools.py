@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from pilotlight.facts.capacity import Offering, PoolState, Taint
-from pilotlight.facts.checkup import Check, SeenNode, Survey, Verdict
+from pilotlight.facts.checkup import Check, Level, SeenNode, Survey
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
@@ -39,7 +39,7 @@ def pool_checks(
         yield _check("pool-unlisted", other, "warning", "has GPU nodes and is no pool of the policy", fix)
 
 
-def _check(code: str, pool: str, verdict: Verdict, what: str, fix: str = "") -> Check:
+def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
 
 

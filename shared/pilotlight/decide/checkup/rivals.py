@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.checkup import Check, SeenScaledObject, SeenSet, Survey, Verdict
+from pilotlight.facts.checkup import Check, Level, SeenScaledObject, SeenSet, Survey
 from pilotlight.facts.groups import listed, pool_of_group
 from pilotlight.facts.policy import Policy
 
@@ -37,7 +37,7 @@ def rival_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) ->
         )
 
 
-def _says(code: str, verdict: Verdict, subject: str, what: str, fix: str = "") -> Check:
+def _says(code: str, verdict: Level, subject: str, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=subject, verdict=verdict, what=what, fix=fix)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from pilotlight.facts.capacity import Offering, PoolState
-from pilotlight.facts.checkup import Check, Verdict
+from pilotlight.facts.checkup import Check, Level
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.shop import Assortment, Size
 
@@ -31,7 +31,7 @@ def shop_checks(
     yield from _quota(shop, wanted)
 
 
-def _check(code: str, pool: str, verdict: Verdict, what: str, fix: str = "") -> Check:
+def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
 
 

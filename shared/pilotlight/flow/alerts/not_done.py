@@ -5,7 +5,7 @@ from typing import Literal
 
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Alert, CapacityChanged
-from pilotlight.flow.alerts.words import Worth
+from pilotlight.flow.alerts.words import CallWorth
 
 Call = Literal["grow", "release"]
 
@@ -19,7 +19,7 @@ _NEXT = {
 }
 
 
-def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note: str, in_all: Worth) -> Alert:
+def not_done(change: CapacityChanged, ended: str, call: Call, target: str, note: str, in_all: CallWorth) -> Alert:
     """The alert of a call that was not made, or not carried out; ``note`` says why not."""
     return Alert(
         cluster=change.cluster,

@@ -10,7 +10,7 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
-from pilotlight.flow.alerts.words import Worth, mark, warnings, worth
+from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
 
@@ -194,7 +194,7 @@ def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> 
     )
 
 
-def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: Worth) -> Alert:
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: CallWorth) -> Alert:
     failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
     verb = "asked for" if change.change == "grow" else "released"
     return Alert(

@@ -160,23 +160,23 @@ def _warning(kind: str, what: str, why: str, pods: tuple[str, ...], subject: str
     )
 
 
-class Worth(NamedTuple):
+class CallWorth(NamedTuple):
     """Dollars as decimal text, empty where they are not known, and what they are made of."""
 
     usd: str = ""
     why: str = ""
 
 
-def worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> Worth:
+def worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> CallWorth:
     """The dollars of a call that is made for ``count`` nodes."""
     if isinstance(call, NodeVerdict):
-        return Worth(_text(call.spent_usd)) if call.spent_usd else Worth()
+        return CallWorth(_text(call.spent_usd)) if call.spent_usd else CallWorth()
     asked = _terms(deps, call)[:count]
     if not asked:
-        return Worth()
+        return CallWorth()
     usd = sum((most(each) for each in asked), Decimal(0))
     longest = max(asked, key=lambda each: each.run_s)
-    return Worth(_text(usd), f"at most {cents(usd)}, if a run takes {human(longest.run_s)} ({longest.run_source})")
+    return CallWorth(_text(usd), f"at most {cents(usd)}, if a run takes {human(longest.run_s)} ({longest.run_source})")
 
 
 def _terms(deps: Deps, buy: Buy) -> tuple[Terms, ...]:

@@ -31,7 +31,7 @@ NOT_CALLED = "not called: an earlier call failed, or the lease was lost"
 THERE = "nothing was sent: its pool was raised that far meanwhile"
 
 
-class Taken(Denied):
+class Occupied(Denied):
     """A GPU pod bound to the node meanwhile."""
 
 
@@ -232,7 +232,7 @@ class Act:
         sending.gate(ran)
 
     def _see_that_it_is_empty(self, node: NodeVerdict) -> None:
-        """Raises ``Taken``. An instance that was no node at the look may have become one since."""
+        """Raises ``Occupied``. An instance that was no node at the look may have become one since."""
         if node.forced:
             return
         try:
@@ -243,7 +243,7 @@ class Act:
             return
         busy = [p for p in bound if p.gpu is not None and not p.daemonset]
         if busy:
-            raise Taken(f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile")
+            raise Occupied(f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile")
 
     def _released(self, node: NodeVerdict, sending: Sending) -> None:
         if not node.failed and not node.learned:
@@ -285,7 +285,7 @@ def _end_of(pools: Pools, node: NodeVerdict) -> Callable[..., None]:
 
 def _code(no: PilotlightError) -> StepCode:
     match no:
-        case Taken():
+        case Occupied():
             return "taken"
         case Gone():
             return "gone"

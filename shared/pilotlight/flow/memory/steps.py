@@ -40,7 +40,7 @@ class Stalled(Busy):
     """This worker stood still between its last check and its call: nothing was sent."""
 
 
-class Stopped(Busy):
+class Paused(Busy):
     """A person paused the pool while its call was being prepared: nothing was sent."""
 
 
@@ -59,7 +59,7 @@ class Sending:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
 
         ``ran`` is a stopwatch that was started at an earlier check of the same call. Raises ``Busy`` where another
-        worker has revoked it, ``Stopped`` where a person paused it, and ``Stalled``: nothing was sent.
+        worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()
@@ -78,7 +78,7 @@ class Sending:
             return
         if self.step.state == "planned":
             self.end("revoked", code="paused", note=why, count=0)
-        raise Stopped(f"{self.step.call} {self.step.target}: {why}; nothing was sent")
+        raise Paused(f"{self.step.call} {self.step.target}: {why}; nothing was sent")
 
     def end(self, state: StepState, *, code: StepCode = "", note: str = "", count: int | None = None) -> Step:
         """What became of it. Raises ``Busy`` where another worker has settled it meanwhile."""

@@ -99,7 +99,7 @@ class Karpenter:
         return True
 
 
-class Claim:
+class NodeClaim:
     """A node to be bought: a bin for every machine that can still hold all of its pods."""
 
     def __init__(self, machines: Iterable[Machine]) -> None:
@@ -118,17 +118,17 @@ class Claim:
         return sorted((b.machine for b in self._bins), key=lambda m: m.price)
 
 
-def _claims(world: World, pods: Iterable[Pod]) -> list[Claim]:
+def _claims(world: World, pods: Iterable[Pod]) -> list[NodeClaim]:
     """First-fit of pods, largest first, into as few claims as possible."""
     machines = [world.fleet.machine(name) for name in world.fleet.pools]
-    claims: list[Claim] = []
+    claims: list[NodeClaim] = []
     fits_from: dict[Need, int] = {}
     for need, _ in pods:
         # Claims only fill: what had no room for such a pod never has again.
         index = next((i for i in range(fits_from.get(need, 0), len(claims)) if claims[i].put(need)), len(claims))
         fits_from[need] = index
         if index == len(claims):
-            fresh = Claim(machines)
+            fresh = NodeClaim(machines)
             if fresh.put(need):
                 claims.append(fresh)
     return claims
@@ -136,7 +136,7 @@ def _claims(world: World, pods: Iterable[Pod]) -> list[Claim]:
 
 def _cheaper(world: World, node: WorldNode) -> Machine | None:
     """The cheapest machine that holds all that runs on a node and costs less."""
-    claim = Claim(map(world.fleet.machine, world.fleet.pools))
+    claim = NodeClaim(map(world.fleet.machine, world.fleet.pools))
     needs = [world.need(p.demand.shape) for job in node.jobs.values() for p in job.placement if p.node is node]
     if not all(claim.put(need) for need in sorted(needs, key=lambda n: -n.shape.gpu.total_milli)):
         return None

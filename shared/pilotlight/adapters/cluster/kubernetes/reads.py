@@ -14,7 +14,6 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Expired, Missing
 from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
 from pilotlight.codec.kubernetes.companions import (
-    Claim,
     CsiNode,
     DaemonSet,
     DisruptionBudget,
@@ -22,6 +21,7 @@ from pilotlight.codec.kubernetes.companions import (
     PersistentVolume,
     PodGroup,
     StorageClass,
+    VolumeClaim,
 )
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
@@ -79,7 +79,9 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-N = TypeVar("N", Claim, CsiNode, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor)
+N = TypeVar(
+    "N", VolumeClaim, CsiNode, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor
+)
 
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
 _NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
@@ -234,7 +236,7 @@ class Reads:
             csi_nodes=self._attach_limits() if limited else {},
             namespaces=self._named(NAMESPACES, Namespace, scoped=False) if specs else {},
             budgets=self._named(BUDGETS, DisruptionBudget) if bound else {},
-            claims=self._named(CLAIMS, Claim) if storage else {},
+            claims=self._named(CLAIMS, VolumeClaim) if storage else {},
             volumes=self._named(VOLUMES, PersistentVolume, scoped=False) if storage else {},
             storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False) if storage else {},
             pod_groups={k: v for path in POD_GROUPS for k, v in self._named(path, PodGroup).items()} if gangs else {},
