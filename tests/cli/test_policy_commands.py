@@ -84,6 +84,38 @@ def test_runs_that_budgets_hold_for(tmp_path: Path) -> None:
     assert json.loads(run("check", str(file), "--json").stdout)["run_s_held_by_budget"]["batch"] == {"batch": 5400}
 
 
+MANY = {
+    "prod": {"api": "in-cluster"},
+    "lab": {"api": "in-cluster"},
+    "edge": {"api": "in-cluster", "policy": "POLICY"},
+}
+RULES = """version: 1
+classes: {batch: {max_runtime: 1h}}
+budgets: [{name: ours, usd: 10, scope: {class: batch}}]
+alerts: {channels: {log: {kind: console}}}
+"""
+OF_MANY = {
+    "the policy of all": (True, ["budgets.ours is a cap in each of prod, lab, edge,"]),
+    "one cluster's own": (False, ["alerts are not used for edge:"]),
+}
+
+
+@pytest.mark.parametrize(("of_all", "noted"), OF_MANY.values(), ids=OF_MANY.keys())
+def test_what_a_policy_of_many_clusters_does_not_do(
+    of_all: bool, noted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget is a cap in each cluster and not of all, and alerts go by one policy: both are noted, and no problem."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(RULES)
+    monkeypatch.setenv("PILOTLIGHT_CLUSTERS", json.dumps(MANY).replace("POLICY", str(file)))
+    monkeypatch.setenv("PILOTLIGHT_POLICY", str(file) if of_all else "other.yaml")
+    result = run("check", str(file))
+    notes = [line.removeprefix(f"note: {file}: ") for line in result.stdout.splitlines() if line.startswith("note: ")]
+    assert [note.startswith(start) for note, start in zip(notes, noted, strict=True)] == [True]
+    answer = json.loads(run("check", str(file), "--json").stdout)
+    assert (answer["valid"], answer["notes"]) == (True, [f"{file}: {note}" for note in notes])
+
+
 ENDLESS = {
     "a class with neither": ("classes: {batch: {gpu_models: any}}", "{class: batch}", ["batch"]),
     "a class that the file does not name": ("classes: {}", "{class: serving}", ["serving"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadPolicy, Reject
-from pilotlight.settings import beside, read
+from pilotlight.settings import Settings, beside, deployed, read
 from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def check(
 ) -> None:
     """Say what is wrong with a policy file, each problem by its path. Exit code 2 when something is.
 
-    Of a budget it tells the longest runs that it holds money for: those of the classes it counts.
+    Of a budget it tells the longest runs that it holds money for: those of the classes it counts. Where
+    PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together.
 
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
@@ -39,20 +40,28 @@ def check(
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}
     summary = ""
+    notes: list[str] = []
     try:
         found = read_policy(read(policy), policy)
         problems = _unreadable(found, policy)
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
+        notes = [f"{policy}: {note}" for note in _of_many_clusters(found, policy, deployed())]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
     except BadPolicy as error:
         problems = error.problems
     if as_json:
-        told = {"policy": policy, "valid": not problems, "problems": problems, "run_s_held_by_budget": budgets}
+        told = {
+            "policy": policy,
+            "valid": not problems,
+            "problems": problems,
+            "run_s_held_by_budget": budgets,
+            "notes": notes,
+        }
         typer.echo(json.dumps(told, indent=2))
     elif not problems:
-        typer.echo(summary)
+        typer.echo("\n".join([summary, *(f"note: {note}" for note in notes)]))
     for problem in [] if as_json else problems:
         typer.echo(f"error: {problem}", err=True)
     if problems:
@@ -74,6 +83,25 @@ def _unreadable(found: "Policy", where: str) -> list[str]:
             except Reject as error:
                 problems.append(f"{where}: prices.{key}[{n}]: {error}")
     return problems
+
+
+def _of_many_clusters(found: "Policy", policy: str, settings: Settings) -> list[str]:
+    """What people expect of a policy of many clusters and do not get."""
+    named = {name: own.policy or settings.policy or policy for name, own in settings.clusters.items()}
+    own = [name for name, used in named.items() if used == policy]
+    notes: list[str] = []
+    if len(own) > 1:
+        notes += [
+            f"budgets.{budget.name} is a cap in each of {', '.join(own)}, not one for all of them: "
+            "give each a policy with its own share"
+            for budget in found.budgets
+        ]
+    if own and settings.policy != policy and found.alerts != type(found.alerts)():
+        notes.append(
+            f"alerts are not used for {', '.join(own)}: alerts of all clusters go by those of the policy that "
+            f"PILOTLIGHT_POLICY names ({settings.policy or 'the built-in one'})"
+        )
+    return notes
 
 
 def _several(found: Sized, name: str) -> str:
