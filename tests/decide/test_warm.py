@@ -12,11 +12,11 @@ from pilotlight.decide.capacity.demand_rates import (
     ENOUGH,
     HALF_LIVES_S,
     MOST,
+    Outlook,
     asked,
     lead_s,
     learned,
     returned,
-    weights,
 )
 from pilotlight.decide.capacity.warm import Spares
 from pilotlight.facts.memory import Hits, Memory
@@ -86,7 +86,7 @@ def test_a_burst_of_minutes_is_foretold_by_minutes_and_steady_days_by_days() -> 
             bursts = returned(asked(bursts, 1, 1, at_s, LEAD_S), 1, at_s + 10)
     steady = history(2 * HOUR, days=20)
     assert bursts is not None
-    short, long = sum(weights(bursts)[:2]), sum(weights(steady)[3:])
+    short, long = sum(Outlook(bursts).weights()[:2]), sum(Outlook(steady).weights()[3:])
     assert (short > 0.9, long > 0.9) == (True, True)
 
 
@@ -113,7 +113,7 @@ def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: in
     assert hits.count == len(gaps)
     assert len(hits.coming) <= len(hits.rates) <= MOST
     assert all(0 <= share <= 1.0000001 for row in hits.there for share in row)
-    assert sum(weights(hits)) == pytest.approx(1)
+    assert sum(Outlook(hits).weights()) == pytest.approx(1)
     few, many = (spares(hits, str(w), now_s - NOW_S).count for w in (wait, wait + 1))
     assert few <= many <= len(hits.rates)
 

@@ -153,7 +153,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gpu_pods(self) -> tuple[BoundPod, ...]:
         """The pods on it that hold a GPU: only these keep a node alive."""
-        return tuple(p for p in self.pods if p.gpu is not None and not p.daemonset)
+        return tuple([p for p in self.pods if p.gpu is not None and not p.daemonset])
 
     @property
     def used_milli(self) -> int:

@@ -12,7 +12,10 @@ class InstancePart(Part[Instance], frozen=True, kw_only=True):
 
 # Schema 1 was all of a cluster in one record, under ``<cluster>``.
 INSTANCES = Parted(Table("instances", Format(InstancePart, lambda old: {"items": old["known"]})), InstancePart)
-"""``<cluster>/<part>``."""
+"""``<cluster>/<part>``: instances that the last look showed."""
+
+GONE = Parted(Table("instances-gone", Format(InstancePart), 48 * HOUR), InstancePart)
+"""``<cluster>/<hour>/<part>``: those that looks show no more, by the hour in which they were first missed."""
 
 RESCUE = Table("rescue", Format(Interruption))
 """``<cluster>/<instance>``: a notice that is being dealt with."""

@@ -10,6 +10,7 @@ so that pools with bursts of minutes and pools with steady days are both foretol
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import add, mul, sub, truediv
 
 from msgspec.structs import replace
 
@@ -101,31 +102,42 @@ def aged(hits: Hits, now_s: Seconds) -> Hits:
     return _faded(hits, now_s)
 
 
-def weights(hits: Hits, after_s: Seconds = 0.0) -> tuple[float, ...]:
-    """How much each half-life's word counts, now or so much later if nothing is asked for; they sum to 1."""
-    losses = hits.losses or _NONE
-    if after_s and hits.rates:
-        losses = _relative([a + b for a, b in zip(losses, _expected(hits, after_s), strict=True)])
-    trust = [math.exp(-loss) for loss in losses]
-    return tuple(each / sum(trust) for each in trust)
+class Outlook:
+    """What a history foretells if nothing more is asked for: as of now, and as of any time ``after_s`` from now."""
 
+    def __init__(self, hits: Hits) -> None:
+        self._hits = hits
+        self._losses = hits.losses or _NONE
+        self._sums = _sums(hits)
+        self._now = _shares(self._losses)
 
-def hits_per_hour(hits: Hits, k: int, after_s: Seconds, trust: Sequence[float]) -> float | None:
-    """How often an hour the k-th spare would be taken while it is there, ``after_s`` from now without a demand.
+    def weights(self, after_s: Seconds = 0.0) -> Sequence[float]:
+        """How much each half-life's word counts; they sum to 1."""
+        return self._weights(_fades(after_s)) if after_s else self._now
 
-    None for one that is hardly ever there: it costs next to nothing, and says nothing against those behind it.
-    """
-    if k > len(hits.rates):
-        return 0.0
-    absent_s = 0.0
-    if len(hits.coming) >= k:
-        absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
-    rate = share = 0.0
-    for weight, per_s, hit, there in zip(trust, _PER_S, hits.rates[k - 1], hits.there[k - 1], strict=True):
-        faded = math.exp(-per_s * after_s)
-        rate += weight * hit * faded
-        share += weight * (there * faded + 1 - math.exp(-per_s * (after_s - absent_s)))
-    return rate / share if share >= LEAST_SHARE else None
+    def _weights(self, fades: Sequence[float]) -> Sequence[float]:
+        if not self._hits.rates:
+            return self._now
+        return _shares(_relative(list(map(add, self._losses, _expected(self._sums, fades)))))
+
+    def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
+        """How often an hour the k-th spare would be taken while it is there.
+
+        None for one that is hardly ever there: it costs next to nothing, and says nothing against those behind it.
+        """
+        hits = self._hits
+        if k > len(hits.rates):
+            return 0.0
+        fades = _fades(after_s) if after_s else _ALWAYS
+        trust = self._weights(fades) if after_s else self._now
+        absent_s = 0.0
+        if len(hits.coming) >= k:
+            absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
+        gone = _fades(after_s - absent_s) if absent_s else fades
+        rate = sum(map(mul, map(mul, trust, hits.rates[k - 1]), fades))
+        there = map(add, map(mul, hits.there[k - 1], fades), _ALWAYS)
+        share = sum(map(mul, trust, map(sub, there, gone)))
+        return rate / share if share >= LEAST_SHARE else None
 
 
 def _faded(hits: Hits, now_s: Seconds) -> Hits:
@@ -134,26 +146,43 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
         return hits
     if not hits.rates:
         return replace(hits, at=now_s)
-    fades = [math.exp(-per_s * gone_s) for per_s in _PER_S]
-    away = len(hits.coming)
+    fades = _fades(gone_s)
+    regained, away = [1 - fade for fade in fades], len(hits.coming)
     return replace(
         hits,
         at=now_s,
-        rates=tuple(tuple(rate * fade for rate, fade in zip(row, fades, strict=True)) for row in hits.rates),
+        rates=tuple([tuple(map(mul, row, fades)) for row in hits.rates]),
         there=tuple(
-            tuple(share * fade + (1 - fade if away < k else 0.0) for share, fade in zip(row, fades, strict=True))
-            for k, row in enumerate(hits.there, start=1)
+            [
+                tuple(map(add, map(mul, row, fades), regained if k > away else _NONE))
+                for k, row in enumerate(hits.there, start=1)
+            ]
         ),
-        losses=_relative([a + b for a, b in zip(hits.losses or _NONE, _expected(hits, gone_s), strict=True)]),
+        losses=_relative(list(map(add, hits.losses or _NONE, _expected(_sums(hits), fades)))),
     )
 
 
-def _expected(hits: Hits, for_s: Seconds) -> list[float]:
-    """How many hits each half-life foretells for a stretch of time: what none of them came to counts against it."""
-    sums = [sum(column) / HOUR for column in zip(*hits.rates, strict=True)]
-    return [total * (1 - math.exp(-per_s * for_s)) / per_s for total, per_s in zip(sums, _PER_S, strict=True)]
+def _sums(hits: Hits) -> list[float]:
+    """Hits a second of all spares together, by half-life."""
+    return [sum(column) / HOUR for column in zip(*hits.rates, strict=True)]
+
+
+def _fades(for_s: Seconds) -> list[float]:
+    """What is left of each half-life's figure after so long."""
+    return [math.exp(-per_s * for_s) for per_s in _PER_S]
+
+
+def _expected(sums: Sequence[float], fades: Sequence[float]) -> Iterable[float]:
+    """How many hits each half-life foretells while it fades so far: what none of them came to counts against it."""
+    return map(truediv, map(mul, sums, map(sub, _ALWAYS, fades)), _PER_S)
+
+
+def _shares(losses: Sequence[float]) -> list[float]:
+    trust = [math.exp(-loss) for loss in losses]
+    whole = sum(trust)
+    return [each / whole for each in trust]
 
 
 def _relative(losses: Sequence[float]) -> tuple[float, ...]:
     least = min(losses)
-    return tuple(min(loss - least, FORGIVING) for loss in losses)
+    return tuple([min(loss - least, FORGIVING) for loss in losses])

@@ -42,7 +42,8 @@ class Homes:
         steered: Collection[str] = (),
         closed: Collection[str] = (),
     ) -> None:
-        self._policy, self._able, self._steered, self.closed = policy, able, steered, closed
+        self._policy, self._ask, self._steered, self.closed = policy, able, steered, closed
+        self._eligible: dict[str, Eligible] = {}
         self._known: dict[str, Pools | None] = {}
 
     def of(self, shape: PodShape) -> Pools | None:
@@ -85,6 +86,11 @@ class Homes:
         """Whether a shape belongs elsewhere than in a pool."""
         homes = self.of(shape)
         return homes is not None and pool not in homes
+
+    def _able(self, shape: PodShape) -> Eligible:
+        if shape.key not in self._eligible:
+            self._eligible[shape.key] = self._ask(shape)
+        return self._eligible[shape.key]
 
     def _found(self, shape: PodShape) -> Pools | None:
         able = self._able(shape)

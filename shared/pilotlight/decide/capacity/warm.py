@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.capacity.demand_rates import aged, hits_per_hour, lead_s, learned, weights
+from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s, learned
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.money.economics import break_even_s
@@ -42,7 +42,7 @@ class Spares:
         price = offering.usd_per_hour
         self.usd_per_hit = per_hour(self.wait, lead_s(offering)) + per_hour(price, offering.boot_s)
         self._least = float(price / self.usd_per_hit) if self.usd_per_hit else math.inf
-        self._trust = weights(self.hits)
+        self._outlook = Outlook(self.hits)
         self.count = self._count()
 
     def _count(self) -> int:
@@ -62,8 +62,7 @@ class Spares:
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """How often the k-th spare is taken while it is there; None for one that hardly ever is."""
-        trust = weights(self.hits, after_s) if after_s else self._trust
-        return hits_per_hour(self.hits, k, after_s, trust)
+        return self._outlook.hits_per_hour(k, after_s)
 
     def until(self, kept: int) -> datetime:
         """When the first ``kept`` spares, which pay now, no longer all do if nothing is asked for: to the second."""

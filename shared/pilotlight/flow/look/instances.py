@@ -1,23 +1,21 @@
 """Which pool and node each instance was: for notices that come when the cluster does not show it any more.
 
-Written by a reconcile's look, where something is new in it.
+Written by a reconcile's look, where something is new in it. What it reads each time is no more than is there: what
+looks miss lies apart, for two days from then, because log sinks and queues deliver late.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption import Instance
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.interruptions import INSTANCES
+from pilotlight.state_schema.interruptions import GONE, INSTANCES
 
 if TYPE_CHECKING:
     from pilotlight.flow.look.snapshot import Snapshot
-
-KEEP = timedelta(days=2)
-"""An instance is remembered so long after it was last seen: log sinks and queues deliver late."""
 
 REFRESH = timedelta(hours=1)
 """How old "last seen" may become before it is written again."""
@@ -27,16 +25,20 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
     """Remember what this look shows. Where another look is at it, that one's will do."""
     was = INSTANCES.read(deps.state, deps.name)
     known = was.values if was.parts else _of_one_record(deps)
-    seen = {b.instance: Instance(pool=p.name, seen_at=snapshot.now) for p in snapshot.pools for b in p.booting}
-    seen |= {
-        n.instance: Instance(pool=n.pool, node=n.name, seen_at=snapshot.now) for n in snapshot.view.nodes if n.instance
+    seen = {b.instance: (p.name, "") for p in snapshot.pools for b in p.booting}
+    seen |= {n.instance: (n.pool, n.name) for n in snapshot.view.nodes if n.instance}
+    now = snapshot.now
+    new = {
+        name: Instance(pool=pool, node=node, seen_at=now)
+        for name, (pool, node) in seen.items()
+        if not _fresh(known.get(name), pool, node, now)
     }
-    new = {name: now for name, now in seen.items() if not _fresh(known.get(name), now)}
-    kept = {name: one for name, one in known.items() if name in seen or snapshot.now - one.seen_at < KEEP}
-    if not new and was.parts and len(kept) == len(known):
+    gone = {name: one for name, one in known.items() if name not in seen}
+    if not new and not gone and was.parts:
         return
     with suppress(Conflict):
-        INSTANCES.write(deps.state, deps.name, was, kept | new)
+        GONE.add(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H}", gone)
+        INSTANCES.write(deps.state, deps.name, was, {name: new.get(name) or known[name] for name in seen})
         if not was.parts:
             INSTANCES.table.delete(deps.state, deps.name)
 
@@ -44,12 +46,15 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
 def where(deps: Deps, instance: str) -> Instance | None:
     """Where an instance was last seen; its node's name will do too."""
     was = INSTANCES.read(deps.state, deps.name)
-    known = was.values if was.parts else _of_one_record(deps)
+    known: dict[str, Instance] = {}
+    for entry in GONE.table.scan(deps.state, f"{deps.name}/"):
+        known |= entry.value.items
+    known |= was.values if was.parts else _of_one_record(deps)
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
 
 
-def _fresh(was: Instance | None, now: Instance) -> bool:
-    return was is not None and (was.pool, was.node) == (now.pool, now.node) and now.seen_at - was.seen_at < REFRESH
+def _fresh(was: Instance | None, pool: str, node: str, now: datetime) -> bool:
+    return was is not None and was.pool == pool and was.node == node and now - was.seen_at < REFRESH
 
 
 def _of_one_record(deps: Deps) -> Mapping[str, Instance]:
