@@ -147,7 +147,8 @@ class Handover(Protocol):
 
 
 class Account(NamedTuple):
-    """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's.
+    """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
+    the instance types of those whose capacity is paid for.
 
     ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
     """
@@ -156,6 +157,7 @@ class Account(NamedTuple):
     clock: Clock
     token: Callable[[], str]
     environ: Mapping[str, str]
+    reserved: Mapping[str, str] = {}
 
 
 class Cloud(Protocol):

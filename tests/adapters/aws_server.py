@@ -17,6 +17,7 @@ from aws_wire_format import read_form, service_of, signature_holds, write_answer
 from civo_server import Fault
 
 from pilotlight.errors import NoCapacity, PilotlightError, QuotaExceeded
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -41,6 +42,8 @@ class Refused(Exception):
 class Aws:
     """The account. ``calls`` are (action, values) as they came; ``extra`` are further fields of a pool's group.
 
+    Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
+    others, ``templates`` what launch templates say of them.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -52,6 +55,9 @@ class Aws:
         self.failed: list[dict[str, Any]] = []
         self.hooks: dict[str, list[str]] = {}
         self.waiting: set[str] = set()
+        self.reservations: list[dict[str, Any]] = []
+        self.templates: dict[str, dict[str, Any]] = {}
+        self.blocks: dict[str, datetime] = {}
         self.tokens: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.lock = threading.RLock()
 
@@ -102,8 +108,36 @@ class Aws:
             "Instances": [self._instance(node) for node in self._nodes(pool)],
             "Tags": [{"Key": key, "Value": value, "ResourceId": group} for key, value in tags.items()],
             **template,
+            **self._into(pool),
             **self.extra.get(pool, {}),
         }
+
+    def _into(self, pool: str) -> dict[str, Any]:
+        """Where a group launches whose pool the world has reserved."""
+        if self.world.fleet.pools[pool].paid is None:
+            return {}
+        target = {"CapacityReservationIds": [f"cr-{pool}"]}
+        only = {"CapacityReservationPreference": "capacity-reservations-only", "CapacityReservationTarget": target}
+        return {"CapacityReservationSpecification": only}
+
+    def _DescribeCapacityReservations(self, asked: dict[str, Any]) -> dict[str, Any]:
+        found = [*self.reservations, *(self._reservation(p) for p in self.world.fleet.pools.values() if p.paid)]
+        if ids := asked.get("CapacityReservationIds"):
+            found = [one for one in found if one["CapacityReservationId"] in ids]
+        for rule in asked.get("Filters", ()):
+            key = {"state": "State", "instance-type": "InstanceType"}[rule["Name"]]
+            found = [one for one in found if one[key] in rule["Values"]]
+        return {"CapacityReservations": found}
+
+    def _reservation(self, pool: WorldPool) -> dict[str, Any]:
+        used = len(self._nodes(pool.name))
+        block = self.blocks.get(pool.name)
+        ends = {"ReservationType": "capacity-block", "EndDateType": "limited", "EndDate": block} if block else {}
+        return reservation(f"cr-{pool.name}", pool.instance_type, pool.paid or 0, (pool.paid or 0) - used, **ends)
+
+    def _DescribeLaunchTemplateVersions(self, asked: dict[str, Any]) -> dict[str, Any]:
+        wish = self.templates[asked["LaunchTemplateId"]]
+        return {"LaunchTemplateVersions": [{"LaunchTemplateData": {"CapacityReservationSpecification": wish}}]}
 
     def _nodes(self, pool: str) -> list[WorldNode]:
         return [node for node in self.world.nodes.values() if node.pool == pool]
@@ -125,7 +159,11 @@ class Aws:
         (rule,) = asked["Filters"]
         assert rule["Name"] == "instance-id"
         there = [node for node in self.world.nodes.values() if node.id in rule["Values"]]
-        instances = [{"InstanceId": n.id, "LaunchTime": self.world.moment(n.launched_s)} for n in there]
+        instances = [
+            {"InstanceId": n.id, "LaunchTime": self.world.moment(n.launched_s)}
+            | ({"CapacityReservationId": f"cr-{n.pool}"} if self.world.fleet.pools[n.pool].paid else {})
+            for n in there
+        ]
         return {"Reservations": [{"ReservationId": "r", "Instances": [one]} for one in instances]}
 
     def _LaunchInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +243,24 @@ class Aws:
         if found is None:
             raise Refused(400, "ValidationError", "AutoScalingGroup name not found")
         return found
+
+
+def reservation(id_: str, kind: str, count: int, free: int, **fields: Any) -> dict[str, Any]:
+    """A capacity reservation that is active, as it is described."""
+    return {
+        "CapacityReservationId": id_,
+        "InstanceType": kind,
+        "AvailabilityZone": ZONE,
+        "InstancePlatform": "Linux/UNIX",
+        "Tenancy": "default",
+        "State": "active",
+        "InstanceMatchCriteria": "targeted",
+        "ReservationType": "default",
+        "EndDateType": "unlimited",
+        "TotalInstanceCount": count,
+        "AvailableInstanceCount": free,
+        **fields,
+    }
 
 
 def activity(group: str, message: str, at: datetime, status: str = "Failed", what: str = "Launching") -> dict[str, Any]:

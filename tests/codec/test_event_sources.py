@@ -235,6 +235,7 @@ def test_a_budget_that_crossed_nothing_is_known_by_what_it_cost() -> None:
     ("name", "what"),
     [
         ("aws/schedule", "reconcile"),
+        ("aws/capacity_block_expiration", "rescue"),
         ("google/pubsub_background_tick", "reconcile"),
         ("google/pubsub_push_tick_billing", "billing"),
         ("google/scheduler_http_billing", "billing"),

@@ -1,7 +1,8 @@
 """One pod from its event to an EKS node group and back to nothing: two functions, a served world and AWS's stand-in."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from aws_server import EKS, REGION, Aws, serving
 from both_ways import served
+from msgspec.structs import replace
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.events import encode
@@ -70,10 +72,19 @@ class Stand(NamedTuple):
 @pytest.fixture
 def stand(tmp_path: Path) -> Iterator[Stand]:
     """A cluster without nodes, deployed as the environment of a function says it."""
-    (tmp_path / "policy.yaml").write_text(POLICY)
+    with deployed(tmp_path, POLICY) as made:
+        yield made
+
+
+@contextmanager
+def deployed(tmp_path: Path, rules: str, paid: int = 0) -> Iterator[Stand]:
+    """The same with these rules; the account has reserved so many nodes of each reserved pool."""
+    (tmp_path / "policy.yaml").write_text(rules)
     (tmp_path / "catalog.yaml").write_text(CATALOG)
-    policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
-    world = World(catalog, [WorldPool.of(n, p) for n, p in policy.pools.items()], clock=VirtualClock(START))
+    policy, catalog = read_policy(rules.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
+    pools = [WorldPool.of(n, p) for n, p in policy.pools.items()]
+    pools = [replace(p, paid=paid if p.capacity_type == "reserved" else None) for p in pools]
+    world = World(catalog, pools, clock=VirtualClock(START))
     aws = Aws(world)
     with served(world) as outside, serving(aws) as environ:
         settings = Settings.of(
@@ -110,7 +121,7 @@ def test_from_a_pods_event_to_a_node_of_its_group_and_back(stand: Stand) -> None
     assert (asked["RequestedCapacity"], asked["AvailabilityZones"]) == (1, ["eu-west-1a"])
     (hold,) = [entry.value for entry in HOLD.scan(stand.app.state, "")]
     (account,) = [entry.value for entry in CAP.scan(stand.app.state, "")]
-    seconds = (hold.binds_until - hold.since).total_seconds() + 3600
+    seconds = (hold.until - hold.since).total_seconds()
     assert list(account.held.values()) == [Decimal(seconds) * 2 / 3600]
     assert "asked for 1 node of pool t4" in stand.told()
     stand.minutes(20)
@@ -119,3 +130,63 @@ def test_from_a_pods_event_to_a_node_of_its_group_and_back(stand: Stand) -> None
     assert list(HOLD.scan(stand.app.state, "")) == []
     assert "classes.batch.idle_timeout" in stand.told()
     assert all(secret not in stand.told() for secret in stand.app.settings.environ.values() if "planted" in secret)
+
+
+RESERVED = """
+version: 1
+pools:
+  block: {cloud: eks, cluster_pool: block-nodes, instance_type: g4dn.xlarge, zones: [eu-west-1a], max: 4,
+          capacity_type: reserved}
+  t4: {cloud: eks, cluster_pool: t4-nodes, instance_type: g4dn.xlarge, zones: [eu-west-1a], max: 4}
+classes:
+  batch: {gpu_models: any, idle_timeout: 2m, max_runtime: 1h}
+budgets:
+  - {name: everyone, usd: 100, period: day}
+"""
+
+
+def held(stand: Stand) -> Decimal:
+    """Dollars that budgets hold now."""
+    return sum((sum(e.value.held.values(), Decimal(0)) for e in CAP.scan(stand.app.state, "")), Decimal(0))
+
+
+def launched(stand: Stand) -> list[str]:
+    """The groups that instances were launched in, one after the other."""
+    groups = [asked["AutoScalingGroupName"] for call, asked in stand.aws.changes() if call == "LaunchInstances"]
+    return [group.removeprefix("eks-").partition("-")[0] for group in groups]
+
+
+def waiting(name: str) -> PodDemand:
+    """A pod that wants a GPU."""
+    kind = shape(gpu=GpuRequest(count=1), workload_class="batch", checkpoint_s=60.0)
+    return PodDemand(uid=f"u-{name}", namespace="ml", name=name, shape=kind, created_at=START)
+
+
+def test_what_is_reserved_is_taken_at_no_price_until_it_is_full(tmp_path: Path) -> None:
+    """A pod's event launches into the reservation and holds no dollars; once that is full, the next costs dollars."""
+    with deployed(tmp_path, RESERVED, paid=1) as stand:
+        for name, group, dollars in (("a", "block", False), ("b", "t4", True)):
+            stand.aws.world.submit(waiting(name), 600)
+            stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name=name, uid=f"u-{name}"), name)
+            assert launched(stand)[-1] == group
+            assert (held(stand) > 0) is dollars
+            stand.minutes(3)
+        assert launched(stand) == ["block", "t4"]
+        assert stand.app.at("prod").deps.pools.describe()[0].paid[0].free == 0
+
+
+def test_a_block_is_emptied_before_it_ends(tmp_path: Path) -> None:
+    """Work on a Capacity Block is saved, moved to a node that costs dollars and the block's node given back, before EC2
+    takes it; nothing new is put on it meanwhile."""
+    with deployed(tmp_path, RESERVED, paid=1) as stand:
+        stand.aws.blocks["block"] = START + timedelta(minutes=90)
+        stand.aws.world.submit(waiting("a"), 4 * 3600)
+        stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name="a", uid="u-a"), "a")
+        stand.minutes(3)
+        assert launched(stand) == ["block"]
+        stand.aws.world.advance(29 * 60)
+        stand.minutes(31)
+        (ended,) = [asked["InstanceId"] for call, asked in stand.aws.changes() if call.startswith("Terminate")]
+        assert (launched(stand), ended) == (["block", "t4"], "n1")
+        assert "capacity-reservation of n1" in stand.told()
+        assert [node.pool for node in stand.aws.world.nodes.values()] == ["t4"]

@@ -10,8 +10,8 @@ from pilotlight.units import UsdPerHour, cents
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of one pool that cost nothing more: ``count`` in all, ``free`` of them unused.
 
-    It is there from ``starts`` until ``ends``, None for no such moment; from ``ends`` on the cloud takes the nodes, or
-    asks a price for them. ``zone`` is empty where any will do. ``instances`` run on it, where that is told.
+    It is there from ``starts`` until ``ends``, None for no such moment; from ``ends`` on the cloud ``takes`` the nodes,
+    or asks a price for them. ``zone`` is empty where any will do. ``instances`` run on it, where that is told.
     """
 
     name: str
@@ -20,6 +20,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     starts: datetime | None = None
     ends: datetime | None = None
+    takes: bool = False
     instances: tuple[str, ...] = ()
 
     def lasts(self, now: datetime) -> bool:

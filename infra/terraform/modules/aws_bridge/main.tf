@@ -12,7 +12,10 @@ locals {
       source = ["aws.ec2"], detail-type = ["EC2 Instance Rebalance Recommendation"]
     } }
     capacity-reservation = { topic = "interruptions", pattern = {
-      source = ["aws.ec2"], detail-type = ["EC2 Capacity Reservation Instance Interruption Warning"]
+      source = ["aws.ec2"], detail-type = [
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        "Capacity Block Expiration Warning", "Capacity Block Reservation Expiration Warning",
+      ]
     } }
     health = { topic = "interruptions", pattern = {
       source = ["aws.health"], detail-type = ["AWS Health Event"]

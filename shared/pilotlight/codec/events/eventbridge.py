@@ -147,10 +147,17 @@ def _tick(event: Envelope) -> Tick:
     return Tick(cluster=event.cluster, identity=event.id, at=event.at)
 
 
+def _block(event: Envelope) -> Tick:
+    """A Capacity Block begins, or ends soon: it names no instance, and what it says is read from the block itself."""
+    return Tick(cluster=event.cluster, what="rescue", identity=event.id, at=event.at)
+
+
 _READERS: Mapping[str, Callable[[Envelope], Found]] = {
     "EC2 Spot Instance Interruption Warning": _spot,
     "EC2 Capacity Reservation Instance Interruption Warning": _reservation,
     "EC2 Interruptible Capacity Reservation Instance Interruption Warning": _reservation,
+    "Capacity Block Expiration Warning": _block,
+    "Capacity Block Reservation Expiration Warning": _block,
     "EC2 Instance Rebalance Recommendation": _rebalance,
     "EC2 Instance State-change Notification": _state,
     "AWS Health Event": _health,

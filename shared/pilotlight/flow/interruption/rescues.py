@@ -17,13 +17,15 @@ from pilotlight.flow.look.snapshot import Snapshot
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
+    failed = _blocks_begun(deps)
     left = interruptions.left(deps)
     if not left:
+        if failed is not None:
+            raise failed
         return []
     view, questions = deps.cluster.observe(), Questions(deps)
     runs = [Rescue(deps, kept.found, view, questions) for kept in left]
     answers: list[Answer] = []
-    failed: PilotlightError | None = None
     for kept, run in zip(left, runs, strict=True):
         run.beside = runs
         try:
@@ -33,6 +35,19 @@ def carry_on(deps: Deps) -> list[Answer]:
     if failed is not None:
         raise failed
     return answers
+
+
+def _blocks_begun(deps: Deps) -> PilotlightError | None:
+    """Rescues begun where a block of capacity ends soon; what kept one from being begun."""
+    if not any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
+        return None
+    from pilotlight.flow.interruption.block_ends import begin
+
+    try:
+        begin(deps)
+    except (Retry, Denied) as error:
+        return error
+    return None
 
 
 def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:

@@ -20,7 +20,7 @@ def open_pools(where: str, account: Account) -> Pools | None:
     region, cluster = named[1], named[2] or ""
     credentials = Credentials(region, account.environ)
     autoscaling, ec2 = (QueryApi(name, region, credentials, account.environ) for name in ("autoscaling", "ec2"))
-    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock)
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved)
 
 
 def open_shop(where: str, account: Account) -> Shop:

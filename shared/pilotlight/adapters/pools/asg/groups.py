@@ -55,8 +55,32 @@ class _Override(msgspec.Struct, frozen=True):
     WeightedCapacity: str = ""
 
 
+class TemplateVersion(msgspec.Struct, frozen=True):
+    """Which launch template a group uses."""
+
+    LaunchTemplateId: str = ""
+    Version: str = ""
+
+
+class _Targets(msgspec.Struct, frozen=True):
+    CapacityReservationIds: tuple[str, ...] = ()
+
+
+class Specification(msgspec.Struct, frozen=True):
+    """Which capacity reservations a group launches into."""
+
+    CapacityReservationPreference: str = ""
+    CapacityReservationTarget: _Targets = _Targets()
+
+    @staticmethod
+    def of(preference: str, target: str) -> "Specification":
+        """One with at most one target, as launch templates have them."""
+        return Specification(preference, _Targets((target,) if target else ()))
+
+
 class _Template(msgspec.Struct, frozen=True):
     Overrides: tuple[_Override, ...] = ()
+    LaunchTemplateSpecification: TemplateVersion = TemplateVersion()
 
 
 class _Distribution(msgspec.Struct, frozen=True):
@@ -86,6 +110,14 @@ class Group(msgspec.Struct, frozen=True):
     WarmPoolSize: int = 0
     NewInstancesProtectedFromScaleIn: bool = False
     DesiredCapacityType: str = ""
+    LaunchTemplate: TemplateVersion = TemplateVersion()
+    CapacityReservationSpecification: Specification = Specification()
+
+    @property
+    def template(self) -> TemplateVersion:
+        """The launch template that it launches by, where it has one."""
+        mixed = self.MixedInstancesPolicy
+        return mixed.LaunchTemplate.LaunchTemplateSpecification if mixed else self.LaunchTemplate
 
     @property
     def live(self) -> Sequence[Instance]:
@@ -171,13 +203,16 @@ def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[Group]:
             return
 
 
-class _Instance(msgspec.Struct, frozen=True):
+class Seen(msgspec.Struct, frozen=True):
+    """An instance as EC2 tells it: when it was launched, or last started, and on which reservation it runs."""
+
     instanceId: str
     launchTime: datetime | None = None
+    capacityReservationId: str = ""
 
 
 class _Reservation(msgspec.Struct, frozen=True):
-    instancesSet: tuple[_Instance, ...] = ()
+    instancesSet: tuple[Seen, ...] = ()
 
 
 class _Reservations(msgspec.Struct, frozen=True):
@@ -189,16 +224,16 @@ FILTERED = 200
 """EC2 takes so many values in one filter."""
 
 
-def launched(ec2: QueryApi, instances: Sequence[str]) -> dict[str, datetime]:
-    """When each instance was launched, or last started, as far as EC2 knows it: a group does not tell."""
-    found: dict[str, datetime] = {}
+def described(ec2: QueryApi, instances: Sequence[str]) -> dict[str, Seen]:
+    """Those of these instances that EC2 knows: a group tells no times."""
+    found: dict[str, Seen] = {}
     for some in _chunks(instances, FILTERED):
         token = ""
         while True:
             asked = {"Filter.1.Name": "instance-id", **members("Filter.1.Value", some, "")}
             page = ec2.read("DescribeInstances", _Reservations, asked | ({"NextToken": token} if token else {}))
             each = (one for reservation in page.reservationSet for one in reservation.instancesSet)
-            found |= {one.instanceId: one.launchTime for one in each if one.launchTime is not None}
+            found |= {one.instanceId: one for one in each}
             token = page.nextToken
             if not token:
                 break

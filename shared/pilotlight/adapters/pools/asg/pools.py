@@ -6,7 +6,6 @@ raised, and what it could not launch is read from its activities. ADR 17.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from threading import Lock
 from uuid import uuid4
 
@@ -15,11 +14,12 @@ import msgspec
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
-from pilotlight.adapters.pools.asg.groups import Group, groups_of, launched
+from pilotlight.adapters.pools.asg.groups import Group, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.paid import Paid
 from pilotlight.ports import CALL_S, OPEN, Clock, Gate
 from pilotlight.units import Seconds
 
@@ -39,29 +39,49 @@ class _Terminated(msgspec.Struct, frozen=True):
 
 
 class AsgPools:
-    """The Pools port of one cluster. ``names`` are node groups of the EKS ``cluster``, or names of groups, by pool."""
+    """The Pools port of one cluster. ``names`` are node groups of the EKS ``cluster``, or names of groups, by pool;
+    ``reserved`` the instance types of the pools whose reservations are asked for.
+    """
 
     def __init__(
-        self, autoscaling: QueryApi, ec2: QueryApi, cluster: str, names: Mapping[str, str], clock: Clock
+        self,
+        autoscaling: QueryApi,
+        ec2: QueryApi,
+        cluster: str,
+        names: Mapping[str, str],
+        clock: Clock,
+        reserved: Mapping[str, str],
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
-        self._cluster, self._names = cluster, dict(names)
+        self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a group. Instances that are nodes already are among those on their way."""
         groups = groups_of(self._api, self._cluster, self._names)
-        since = launched(self._ec2, [one.InstanceId for group in groups.values() for one in group.live])
-        return tuple(self._state(pool, group, since) for pool, group in groups.items())
+        seen = described(self._ec2, [one.InstanceId for group in groups.values() for one in group.live])
+        paid: Mapping[str, tuple[Paid, ...]] = {}
+        if self._reserved:
+            from pilotlight.adapters.pools.asg.reservations import paid_by_pool
+
+            paid = paid_by_pool(self._ec2, groups, self._reserved, seen)
+        return tuple(self._state(pool, group, seen, paid.get(pool, ())) for pool, group in groups.items())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        """A group tells that it terminates an instance; that EC2 takes one back, its events tell and no group does."""
+        """A group tells that it terminates an instance, a Capacity Block when it ends; that EC2 takes one back
+        otherwise, its events tell."""
         group = self._find(pool)
         found = next((one for one in group.Instances if one.InstanceId == instance), None)
         if found is None:
             return InstanceState(there=False)
         going = found.LifecycleState.startswith("Terminat")
-        since = launched(self._ec2, [instance]).get(instance)
+        seen = described(self._ec2, [instance]).get(instance)
+        since = seen.launchTime if seen else None
+        if seen and seen.capacityReservationId and not going:
+            from pilotlight.adapters.pools.asg.reservations import block_ends
+
+            ends = block_ends(self._ec2, seen.capacityReservationId)
+            return InstanceState(there=True, created_at=since, going=True if ends else None, deadline=ends)
         return InstanceState(there=True, created_at=since, going=True if going else None)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
@@ -69,7 +89,7 @@ class AsgPools:
             group = self._find(pool)
             count = to - group.DesiredCapacity
             if count <= 0:
-                return self._state(pool, group, launched(self._ec2, [one.InstanceId for one in group.live]))
+                return self._state(pool, group, described(self._ec2, [one.InstanceId for one in group.live]))
             _see_that_it_can(pool, group, to)
             if group.launches_at_once(count, zone):
                 return self._launch(pool, group, count, zone, gate, token or str(uuid4()))
@@ -136,10 +156,11 @@ class AsgPools:
             raise BadRequest(f"{where} is called {name}; create it, or mend pools.{pool}.cluster_pool")
         return group
 
-    def _state(self, pool: str, group: Group, since: Mapping[str, datetime]) -> PoolState:
+    def _state(self, pool: str, group: Group, seen: Mapping[str, Seen], paid: tuple[Paid, ...] = ()) -> PoolState:
         now = self._clock.now()  # An instance that EC2 does not know yet is as young as can be.
         live = group.live
-        booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId, now)) for one in live)
+        since = {id_: one.launchTime for id_, one in seen.items()}
+        booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
         late = group.DesiredCapacity > len(live)
         return PoolState(
             name=pool,
@@ -148,6 +169,7 @@ class AsgPools:
             standby=group.WarmPoolSize,
             refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
             rules=group.rules,
+            paid=paid,
         )
 
 

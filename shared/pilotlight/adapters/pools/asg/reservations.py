@@ -1,0 +1,151 @@
+"""On-Demand Capacity Reservations and Capacity Blocks that a group launches into, and never beside.
+
+A group counts on a reservation only where AWS refuses to launch once that is full: by a target, or by the preference
+``capacity-reservations-only``. One that goes on at the price on demand has nothing that is paid for here.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.pools.asg.groups import Group, Instance, Seen, Specification
+from pilotlight.facts.paid import Paid
+
+ONLY = "capacity-reservations-only"
+BLOCK = "capacity-block"
+TAKEN = timedelta(minutes=30)
+"""EC2 begins to terminate a block's instances so long before it ends ("Monitor Capacity Blocks", EC2's user guide)."""
+
+
+class _Reservation(msgspec.Struct, frozen=True):
+    capacityReservationId: str
+    instanceType: str = ""
+    availabilityZone: str = ""
+    totalInstanceCount: int = 0
+    availableInstanceCount: int = 0
+    instanceMatchCriteria: str = "open"
+    reservationType: str = "default"
+    startDate: datetime | None = None
+    endDate: datetime | None = None
+
+    @property
+    def ends(self) -> datetime | None:
+        """Up to when its nodes run on it."""
+        return self.endDate - TAKEN if self.endDate and self.reservationType == BLOCK else self.endDate
+
+
+class _Reservations(msgspec.Struct, frozen=True):
+    capacityReservationSet: tuple[_Reservation, ...] = ()
+    nextToken: str = ""
+
+
+class _Target(msgspec.Struct, frozen=True):
+    capacityReservationId: str = ""
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    capacityReservationPreference: str = ""
+    capacityReservationTarget: _Target = _Target()
+
+
+class _Data(msgspec.Struct, frozen=True):
+    capacityReservationSpecification: _Wish = _Wish()
+
+
+class _Version(msgspec.Struct, frozen=True):
+    launchTemplateData: _Data = _Data()
+
+
+class _Versions(msgspec.Struct, frozen=True):
+    launchTemplateVersionSet: tuple[_Version, ...] = ()
+
+
+def paid_by_pool(
+    ec2: QueryApi, groups: Mapping[str, Group], kinds: Mapping[str, str], seen: Mapping[str, Seen]
+) -> dict[str, tuple[Paid, ...]]:
+    """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id."""
+    mine = {pool: groups[pool] for pool in kinds if pool in groups}
+    if not mine:
+        return {}
+    active = _active(ec2, sorted({kinds[pool] for pool in mine}))
+    found: dict[str, tuple[Paid, ...]] = {}
+    for pool, group in mine.items():
+        wish = _wish(ec2, group)
+        usable = [one for one in active if one.instanceType == kinds[pool] and _launches_into(group, wish, one)]
+        found[pool] = _paid(group, usable, seen)
+    return found
+
+
+def _paid(group: Group, usable: Sequence[_Reservation], seen: Mapping[str, Seen]) -> tuple[Paid, ...]:
+    """What its group is yet to launch takes from the first that has room for it: it may use any."""
+    coming = max(0, group.DesiredCapacity - len(group.live))
+    found = []
+    for one in usable:
+        taken = min(coming, one.availableInstanceCount)
+        coming -= taken
+        found.append(
+            Paid(
+                name=one.capacityReservationId,
+                count=one.totalInstanceCount,
+                free=one.availableInstanceCount - taken,
+                zone=one.availabilityZone,
+                starts=one.startDate,
+                ends=one.ends,
+                takes=one.reservationType == BLOCK,
+                instances=_on(group.live, one.capacityReservationId, seen),
+            )
+        )
+    return tuple(found)
+
+
+def _on(live: Sequence[Instance], reservation: str, seen: Mapping[str, Seen]) -> tuple[str, ...]:
+    ids = [each.InstanceId for each in live]
+    return tuple(each for each in ids if each in seen and seen[each].capacityReservationId == reservation)
+
+
+def block_ends(ec2: QueryApi, reservation: str) -> datetime | None:
+    """When EC2 takes the instances of a reservation back; None where it is no block."""
+    found = ec2.read("DescribeCapacityReservations", _Reservations, members("CapacityReservationId", [reservation], ""))
+    return next((one.ends for one in found.capacityReservationSet if one.reservationType == BLOCK), None)
+
+
+def _active(ec2: QueryApi, kinds: Sequence[str]) -> list[_Reservation]:
+    asked = {
+        "Filter.1.Name": "state",
+        "Filter.1.Value.1": "active",
+        "Filter.2.Name": "instance-type",
+        **members("Filter.2.Value", kinds, ""),
+    }
+    found: list[_Reservation] = []
+    token = ""
+    while True:
+        more = {"NextToken": token} if token else {}
+        page = ec2.read("DescribeCapacityReservations", _Reservations, asked | more)
+        found += page.capacityReservationSet
+        token = page.nextToken
+        if not token:
+            return sorted(found, key=lambda one: one.capacityReservationId)
+
+
+def _wish(ec2: QueryApi, group: Group) -> Specification:
+    """What a group says of reservations, else its launch template."""
+    own = group.CapacityReservationSpecification
+    template = group.template
+    if own.CapacityReservationPreference not in ("", "default") or not template.LaunchTemplateId:
+        return own
+    asked = {"LaunchTemplateId": template.LaunchTemplateId, "LaunchTemplateVersion.1": template.Version or "$Default"}
+    said = ec2.read("DescribeLaunchTemplateVersions", _Versions, asked).launchTemplateVersionSet
+    wish = said[0].launchTemplateData.capacityReservationSpecification if said else _Wish()
+    target = wish.capacityReservationTarget.capacityReservationId
+    return Specification.of(ONLY if target else wish.capacityReservationPreference, target)
+
+
+def _launches_into(group: Group, wish: Specification, one: _Reservation) -> bool:
+    """Whether what a group launches runs on a reservation or not at all."""
+    if wish.CapacityReservationPreference != ONLY or one.availabilityZone not in group.AvailabilityZones:
+        return False
+    targets = wish.CapacityReservationTarget.CapacityReservationIds
+    return one.capacityReservationId in targets if targets else one.instanceMatchCriteria == "open"
