@@ -9,6 +9,7 @@ from pilotlight.adapters.clock import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.outbox.local import LocalOutbox
 from pilotlight.adapters.pools.world import ServedPools
+from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
@@ -20,14 +21,22 @@ from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
 
+KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+"""What boto3 wants of a process of its own."""
+
 
 class Where(NamedTuple):
-    """A served world, and its store: a file, or an emulator of Firestore with a collection of its own."""
+    """A served world, and its store: a file, a collection of Firestore's emulator, or a table of a DynamoDB (a URL)."""
 
     url: str
     folder: Path
     policy: Policy
     emulator: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its collection or table."""
+        return "".join(letter for letter in self.folder.name if letter.isalnum())
 
     def app(self, dies_at: int = -1, *, after: bool = False) -> App:
         """A worker's app; with ``dies_at`` it dies around its so-many-th write."""
@@ -49,8 +58,11 @@ class Where(NamedTuple):
         """The store itself."""
         if not self.emulator:
             return SqliteState(self.folder / "state.db", clock)
-        name = "".join(letter for letter in self.folder.name if letter.isalnum())
-        return FirestoreState("demo", clock, database="(default)", collection=name, emulator=self.emulator)
+        if self.emulator.startswith("http"):
+            for key, value in KEYS.items():
+                os.environ.setdefault(key, value)
+            return DynamoDBState(self.name, clock, endpoint=self.emulator)
+        return FirestoreState("demo", clock, database="(default)", collection=self.name, emulator=self.emulator)
 
 
 class Mortal:

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from mortal_worker import Where, work
 
+from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.chaos.scene import CATALOG, START
 from pilotlight.chaos.setting import HEADERS
 from pilotlight.codec.events import encode
@@ -35,8 +37,10 @@ POLICY = Policy(
 LEFT = ("lease/", "open/", "inflight/", "hold/", "mark/")
 """What has to be gone once all is quiet."""
 
-STRIDE = {False: int(os.environ.get("EVERY_WRITE", 9)), True: int(os.environ.get("EVERY_WRITE", 40))}
-"""One in so many points, before or after a write of a file or of the emulator; EVERY_WRITE=1 takes all of them."""
+EMULATORS = {"sqlite": "", "firestore": "firestore_emulator", "dynamodb": "dynamodb_server"}
+"""Where stores are: a file, or what a fixture serves."""
+STRIDES = {"sqlite": 9, "firestore": 35, "dynamodb": 41}
+"""One in so many points, before or after a write, from half as many on; EVERY_WRITE=1 takes all of them."""
 
 _forks = get_context("forkserver")
 _forks.set_forkserver_preload(["mortal_worker"])
@@ -55,6 +59,8 @@ class Story:
         self._server = WorldServer(self.world, 0)
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         self.where = Where(self._server.url, folder, POLICY, emulator)
+        if emulator.startswith("http"):
+            create_table(DynamoDBState(self.where.name, endpoint=emulator).client, self.where.name)
         self.app = self.where.app()
 
     def close(self) -> None:
@@ -84,14 +90,15 @@ class Story:
         return encode(tick, id=f"t{self.world.now_s}")
 
     def settle(self) -> None:
-        """Ticks until the pod is done and its node gone, and a quarter of an hour more."""
+        """Ticks until the pod is done and its node gone, and a quarter of an hour more: fewer where a look is slow."""
+        times = 2 if self.where.emulator else 1
         for _ in range(40):
-            self.wait(61)
+            self.wait(61 if self.world.finished else 61 * times)
             self.tick()
             if self.world.finished and not self.world.nodes:
                 break
-        for _ in range(12):
-            self.wait(90)
+        for _ in range(12 // times):
+            self.wait(90 * times)
             self.tick()
 
     def check(self) -> None:
@@ -131,19 +138,19 @@ def _gives_back(story: Story) -> None:
     story.wait(130)
 
 
-@pytest.fixture(params=["sqlite", "firestore"])
-def emulator(request: pytest.FixtureRequest) -> str:
-    """Where the store is: an emulator's address, or nothing for a file."""
-    return str(request.getfixturevalue("firestore_emulator")) if request.param == "firestore" else ""
-
-
+@pytest.mark.parametrize("store", EMULATORS)
 @pytest.mark.parametrize("before", [_buys, _gives_back])
 def test_the_next_workers_go_on(
-    before: Callable[[Story], None], emulator: str, tmp_path_factory: pytest.TempPathFactory
+    before: Callable[[Story], None],
+    store: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Whichever write a worker died before or after: the pod gets one node, which goes back, told and charged once."""
+    emulator = str(request.getfixturevalue(EMULATORS[store])) if EMULATORS[store] else ""
+    stride = int(os.environ.get("EVERY_WRITE", STRIDES[store]))
     died = 0
-    for point in count(0, STRIDE[bool(emulator)]):
+    for point in count(stride // 2, stride):
         story = Story(tmp_path_factory.mktemp("killed"), emulator)
         try:
             before(story)
