@@ -146,7 +146,7 @@ class Invariants:
                 case "hold":
                     self.books.wrote(key, value)
                 case "proof":
-                    self.tellings.proven(value)
+                    self.tellings.proven(value, self._world.now_s)
                 case "ladder":
                     self._all("ladder_slips", self.spend.climbed(value, self._world.now_s))
                 case "rescue":

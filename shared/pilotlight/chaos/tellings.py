@@ -15,6 +15,8 @@ from pilotlight.chaos.scene import CHANNEL, START
 from pilotlight.facts.messages import TYPES, Alert, DeadLetter, Outgoing
 from pilotlight.units import Seconds
 
+CLAIM_S: Seconds = 120
+"""A teller's claim lasts so long."""
 AGAIN_S: Seconds = 6 * 3600 - 300
 """A channel may show the same again after this long."""
 
@@ -32,11 +34,22 @@ class _Proof(msgspec.Struct):
 
 
 class _Showing:
-    """One showing of an alert. ``proven`` once its proof is in the store; ``excused`` where it may be shown again."""
+    """One showing of an alert. ``proven_s``: its proof came into the store; ``excused``: it may be shown again."""
 
     def __init__(self, worker: str, alert: Alert, at_s: Seconds) -> None:
         self.worker, self.alert, self.at_s = worker, alert, at_s
-        self.proven = self.excused = False
+        self.proven_s: Seconds | None = None
+        self.excused = False
+
+    def known(self, now_s: Seconds) -> bool:
+        """Whether who tells it now could know of this.
+
+        Who stands still between showing and writing that down keeps nobody from it for longer than a lease; and whoever
+        had claimed it before that was written tells it within its own claim.
+        """
+        if self.proven_s is None:
+            return now_s - self.at_s < LEASE_S
+        return self.proven_s - self.at_s < LEASE_S or now_s - self.proven_s > CLAIM_S
 
 
 class Tellings:
@@ -71,11 +84,9 @@ class Tellings:
         last = before[-1] if before else None
         same = last is not None and last.alert.resolved == alert.resolved and now_s - last.at_s < AGAIN_S
         ended = (alert.fingerprint, not alert.resolved) in self._dead  # Its other half was sent, and given up.
-        # Who stands still between showing and writing that down keeps nobody from it for longer than a claim lasts.
-        known = last is not None and (last.proven or now_s - last.at_s < LEASE_S)
         late = worker in self.overslept
         self.overslept.discard(worker)
-        if last is not None and same and known and not late and not last.excused and not ended:
+        if last is not None and same and last.known(now_s) and not late and not last.excused and not ended:
             yield f"{worker} told {alert.fingerprint} again, which {last.worker} told at {last.at_s:.1f} s"
         before.append(_Showing(worker, alert, now_s))
 
@@ -86,14 +97,15 @@ class Tellings:
     def died(self, worker: str) -> None:
         """A teller died."""
         for showings in self._shown.values():
-            if showings[-1].worker == worker and not showings[-1].proven:
+            if showings[-1].worker == worker and showings[-1].proven_s is None:
                 showings[-1].excused = True
 
-    def proven(self, value: bytes) -> None:
+    def proven(self, value: bytes, now_s: Seconds) -> None:
         """A proof was written."""
         proof = msgspec.json.decode(value, type=_Proof)
         for showing in self._shown.get(proof.alert.fingerprint, [])[-1:]:
-            showing.proven |= proof.status == "told" and showing.alert.resolved == proof.alert.resolved
+            if showing.proven_s is None and proof.status == "told" and showing.alert.resolved == proof.alert.resolved:
+                showing.proven_s = now_s
 
     def failed(self, value: bytes) -> None:
         """A proof could not be written, as far as its writer knows."""
@@ -101,7 +113,7 @@ class Tellings:
 
     def _excuse(self, alert: Alert) -> None:
         for showing in self._shown.get(alert.fingerprint, [])[-1:]:
-            if showing.alert.resolved == alert.resolved and not showing.proven:
+            if showing.alert.resolved == alert.resolved and showing.proven_s is None:
                 showing.excused = True
 
     def lost(self) -> Iterator[str]:
