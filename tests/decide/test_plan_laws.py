@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_fleet import A100, FLEET, T4, V100X4, in_flight, node, plan, pod, policy
+from small_fleet import A100, FLEET, NOW, T4, V100X4, in_flight, node, plan, pod, policy
 
 from pilotlight.facts.capacity import InFlight, Node, Offering
 from pilotlight.facts.decisions import Plan
@@ -15,6 +16,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Caps, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, PodDemand
 
+LATER = NOW + timedelta(minutes=1)
 BY_POOL = {o.pool: o for o in FLEET}
 
 
@@ -114,14 +116,40 @@ def test_no_demand_is_bought_for_twice(scene: Scene) -> None:
     assert not set(bought) & {uid for f in scene.flights for uid in f.demands}
 
 
+def _beside(
+    booting: dict[str, int], gangs: dict[str, list[int]], *singles: PodDemand, most: tuple[int, int], usd: int = 500
+) -> Scene:
+    """Gangs of so many GPUs a pod beside single pods, with nodes on their way; those of V100s for the second pod."""
+    members = [
+        pod(f"{key}-{n}", count, gang=Gang(key=key, size=len(gpus)))
+        for key, gpus in gangs.items()
+        for n, count in enumerate(gpus)
+    ]
+    pools = {
+        "a100": PoolPolicy(instance_type="A100x8", max=most[1]),
+        "v100x4": PoolPolicy(instance_type="V100x4", max=most[0]),
+    }
+    rules = policy(pools=pools, caps=Caps(usd_per_hour=Decimal(usd)))
+    flights = tuple(in_flight(V100X4, [single], booting["v100x4"]) for single in singles[1:])
+    return Scene((*singles, *members), (), flights, {"t4": 0, "a100": 0, **booting}, rules)
+
+
+FIRST = pod("p", 1, priority=10, memory=1 << 30)
+
+
+@example(_beside({"v100x4": 1, "a100": 1}, {"g": [8, 4, 4, 4]}, most=(8, 2)))
+@example(_beside({"v100x4": 2, "a100": 1}, {"g": [4, 4, 4, 4]}, FIRST, pod("q", 1), most=(4, 2)))
+@example(_beside({"v100x4": 2}, {"g0": [4, 8, 4, 4], "g1": [4, 4]}, FIRST, most=(8, 8), usd=103))
 @given(scenes())
 def test_a_plan_carried_out_buys_nothing_more(scene: Scene) -> None:
     """Once a plan's purchases are on their way, the same cluster leads to no purchase for any pod."""
     first = scene.plan()
     booting = {p: n + sum(b.count for b in first.buys if b.pool == p) for p, n in scene.booting.items()}
-    flights = tuple(in_flight(BY_POOL[b.pool], [], b.count) for b in first.buys)
-    flights = tuple(msgspec.structs.replace(f, demands=b.demands) for f, b in zip(flights, first.buys, strict=True))
-    second = scene.plan(booting=booting, memory=Memory(in_flight=scene.flights + flights))
+    flights = tuple(in_flight(BY_POOL[b.pool], [], b.count, LATER) for b in first.buys)
+    flights = tuple(
+        msgspec.structs.replace(f, demands=b.demands, decision="d2") for f, b in zip(flights, first.buys, strict=True)
+    )
+    second = scene.plan(booting=booting, memory=Memory(in_flight=scene.flights + flights), now=LATER)
     assert [b for b in second.buys if b.demands] == []
 
 

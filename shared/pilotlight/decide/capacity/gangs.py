@@ -1,46 +1,51 @@
 """Gangs: all of their pods get room, or none does. And the order in which what waits is planned.
 
 A gang goes to the single offering, one type in one zone, that can hold all of it and adds the fewest dollars an hour;
-only where no single one can is it spread over several.
+only where no single one can is it spread over several. Where some of it is on its way, the rest finds its room first.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.purchase import Group, by_age
+from pilotlight.decide.capacity.purchase import Group, by_age, in_order
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.workload import PodDemand
 
 
 def plan_pods(run: Provisioner, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
     """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
-    rest = run.not_in_flight(pending)
-    units = _units(rest)
-    members = Counter(gang_members)
-    if len(rest) < len(pending) and any(gang for gang, _ in units):
-        left = {p.uid for p in rest}
-        members.update(p.shape.gang.key for p in pending if p.shape.gang and p.uid not in left)
-    for gang, groups in units:
-        if gang is None:
-            run.place(groups[0])
-        else:
-            _place_gang(run, gang, groups, members)
+    asked = run.in_flight(pending)
+    for gang, groups in _units(pending):
+        # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
+        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
+        rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
+        rest = [group for group in rest if group.pods]
+        if gang is not None and rest:
+            _place_gang(run, gang, rest, gang_members.get(gang, 0), flown)
+        elif rest:
+            run.place(rest[0])
 
 
-def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: Mapping[str, int]) -> None:
+def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: int, flown: Sequence[str]) -> None:
+    """``running`` pods of it run, and for as many as ``flown`` has offerings one is on its way."""
     size = groups[0].shape.gang.size if groups[0].shape.gang else 0
-    here = sum(len(g.pods) for g in groups) + running.get(gang, 0)
+    here = sum(len(g.pods) for g in groups) + running + len(flown)
     if here < size:
         why = f"gang {gang}: {here} of its {size} pods exist; none is bought for yet"
         for group in groups:
             run.tell("waiting", group, "", why, code="gang")
         return
-    if not any(_placed(run, groups, only) for only in _cheapest_first(run, groups)):
+    if not _joins(run, groups, flown) and not any(_placed(run, groups, only) for only in _cheapest_first(run, groups)):
         _refuse(run, gang, size, groups)
     run.only = None
+
+
+def _joins(run: Provisioner, groups: list[Group], flown: Sequence[str]) -> bool:
+    """Place the rest of a gang whose other pods were asked for into room that there is: beside those, or anywhere."""
+    beside = [offering for offering in run.offerings if offering.name in flown]
+    return bool(flown) and any(_placed(run, groups, only, buy=False) for only in (*beside, None))
 
 
 def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | None]:
@@ -60,11 +65,11 @@ def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | No
     return [*(offering for *_, offering in sorted(added, key=lambda a: a[:3])), None]
 
 
-def _placed(run: Provisioner, groups: list[Group], only: Offering | None) -> bool:
+def _placed(run: Provisioner, groups: list[Group], only: Offering | None, *, buy: bool = True) -> bool:
     """Place the whole gang, or leave the run as it was."""
     undo = Savepoint(run)
     run.only = only
-    if all(run.place(group) == len(group.pods) for group in groups):
+    if all(run.place(group, buy=buy) == len(group.pods) for group in groups):
         return True
     undo.restore(run)
     return False
@@ -144,7 +149,7 @@ def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
     gangs: dict[str, list[Group]] = defaultdict(list)
     units: list[tuple[str | None, list[Group]]] = []
-    for group in sorted(groups, key=_order):
+    for group in sorted(groups, key=in_order):
         if group.shape.gang is None:
             units.append((None, [group]))
         else:
@@ -152,8 +157,3 @@ def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
                 units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
             gangs[group.shape.gang.key].append(group)
     return units
-
-
-def _order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
-    s = group.shape
-    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)

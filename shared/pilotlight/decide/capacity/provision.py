@@ -4,7 +4,6 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -12,10 +11,10 @@ from functools import partial
 
 from pilotlight.decide.capacity.fit import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.placement import MOST_LOST, Homes, Pools
-from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, by_age, covers
+from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
 from pilotlight.facts.budget import StepInForce, Terms
-from pilotlight.facts.capacity import InFlight, Offering
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Memory
@@ -69,35 +68,20 @@ class Provisioner:
         """What of some offerings a shape may be bought now."""
         return eligible(shape, offerings, self.policy, self.throughput, self.memory, self.now, self.steps)
 
-    def not_in_flight(self, pending: Sequence[PodDemand]) -> list[PodDemand]:
-        """Pods whose capacity is on its way take their room in it; the rest are returned."""
+    def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
+        """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
         if self.homes.closed:
             self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
-        flight = {uid: entry for entry in self.memory.in_flight for uid in entry.demands}
-        if not flight:
-            return list(pending)
-        rest: list[PodDemand] = []
-        covered: dict[tuple[str, str, str], tuple[InFlight, list[PodDemand]]] = {}
-        for pod in pending:
-            entry = flight.get(pod.uid)
-            if entry is None:
-                rest.append(pod)
-            else:
-                key = entry.decision, entry.offering, pod.shape.key
-                covered.setdefault(key, (entry, []))[1].append(pod)
-        coming: Counter[tuple[str, str]] = Counter()
-        shapes = {p.shape.key: p.shape for _, pods in covered.values() for p in pods[:1]}
-        for _, (entry, pods) in sorted(covered.items()):
-            pods.sort(key=by_age)
-            coming[entry.pool, pods[0].shape.key] += len(pods)
+        asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
+        for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
-            self.tell("booting", Group(pods[0].shape, pods), entry.offering, why)
-        for (pool, shape), count in sorted(coming.items()):
-            fill(shapes[shape], count, [b for b in self.booting if b.pool == pool], self.allowed)
-        return rest
+            self.tell("booting", group, entry.offering, why)
+            others = (bin_ for bin_ in self.booting if bin_.pool == entry.pool)
+            fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
+        return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
 
-    def place(self, group: Group) -> int:
-        """Free room, then room on its way, then purchases. Returns how many pods found a place.
+    def place(self, group: Group, *, buy: bool = True) -> int:
+        """Free room, then room on its way, then purchases unless not to ``buy``. Returns how many pods found a place.
 
         Where pods belong comes first, and any other room or purchase only where that is not to be had.
         """
@@ -105,15 +89,16 @@ class Provisioner:
         lost = {p.uid for p in group.pods if self.memory.lost.get(p.uid, 0) >= MOST_LOST} if homes else set()
         if homes and 0 < len(lost) < len(group.pods):
             first = Group(shape, [p for p in group.pods if p.uid not in lost])
-            return self.place(first) + self.place(Group(shape, [p for p in group.pods if p.uid in lost]))
+            later = Group(shape, [p for p in group.pods if p.uid in lost])
+            return self.place(first, buy=buy) + self.place(later, buy=buy)
         placed = self._put(group, homes, lost=bool(lost))
         left = self._without_unbound(Group(shape, group.pods[placed:]))
         if left and homes is not None:
-            bought = self._buy(Group(shape, left), homes)
+            bought = self._buy(Group(shape, left), homes) if buy else 0
             rest = Group(shape, left[bought:])
             elsewhere = self._put(rest, None)
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
-        return placed + (self._buy(Group(shape, left), None) if left else 0)
+        return placed + (self._buy(Group(shape, left), None) if left and buy else 0)
 
     def _put(self, group: Group, homes: Pools | None, *, lost: bool = False) -> int:
         """Into room that there is, or will be; of ``homes``, where they are given."""

@@ -1,16 +1,17 @@
-"""What a plan works with while it is made: pods that wait, nodes bought for them, what caps and budgets leave."""
+"""What a plan works with while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.money.budget import terms
 from pilotlight.decide.money.budget_balance import MANY, Purse
 from pilotlight.facts.budget import Terms
-from pilotlight.facts.capacity import Offering
+from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
@@ -148,3 +149,52 @@ class Purchase:
 def by_age(pod: PodDemand) -> tuple[datetime, str]:
     """The order of pods in a group: the oldest first."""
     return pod.created_at, pod.uid
+
+
+def in_order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
+    """The order in which groups are planned: by priority, gangs first, the largest first, the oldest first."""
+    s = group.shape
+    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)
+
+
+class Asked(NamedTuple):
+    """Waiting pods of one shape that capacity was asked for, and the nodes of that request."""
+
+    entry: InFlight
+    group: Group
+    bins: list[Bin]
+
+
+def asked_for(
+    pending: Sequence[PodDemand], in_flight: Sequence[InFlight], booting: Sequence[Bin]
+) -> tuple[list[Asked], list[Bin]]:
+    """The pods that were asked for, in the order of requests and in a plan's; and ``booting``, the newest last.
+
+    So who was told of room on its way finds it in a later look too: what was asked for since is taken last.
+    """
+    entries = sorted(in_flight, key=lambda e: (e.requested_at, e.decision, e.n, e.offering))
+    flight = {uid: index for index, entry in enumerate(entries) for uid in entry.demands}
+    groups: dict[tuple[int, str], Group] = {}
+    for pod in sorted(pending, key=by_age) if flight else ():
+        if (index := flight.get(pod.uid)) is not None:
+            groups.setdefault((index, pod.shape.key), Group(pod.shape, [])).pods.append(pod)
+    own = _by_entry(entries, booting)
+    order = sorted(groups.items(), key=lambda item: (item[0][0], in_order(item[1])))
+    asked = [Asked(entries[index], group, own[index]) for (index, _), group in order]
+    newest = [bin_ for bins in own for bin_ in bins]
+    owned = set(map(id, newest))
+    return asked, [*(bin_ for bin_ in booting if id(bin_) not in owned), *newest]
+
+
+def _by_entry(entries: Sequence[InFlight], booting: Sequence[Bin]) -> list[list[Bin]]:
+    """The nodes on their way that each entry asked for: of its pool the newest entry has the last."""
+    left: dict[str, list[Bin]] = {}
+    for bin_ in booting:
+        left.setdefault(bin_.pool, []).append(bin_)
+    own: list[list[Bin]] = []
+    for entry in reversed(entries):
+        there = left.get(entry.pool, [])
+        first = max(0, len(there) - entry.count)
+        own.append(there[first:])
+        left[entry.pool] = there[:first]
+    return own[::-1]
