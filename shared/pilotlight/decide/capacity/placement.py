@@ -173,16 +173,16 @@ def placement(
     shut = {pool for pool in pools if pool in seen}
     if not shut and not any(node.closed for node in view.nodes):
         return Placement(strays=dict(seen))
-    openings = _openings(view, plan, memory, now)
+    doors = {node.name for node in view.nodes if node.pool in shut and not node.unserved}
+    openings = {name: o for name, o in _openings(view, plan, memory, now).items() if name in doors}
     close, open_ = [], []
     for node in sorted(view.nodes, key=lambda n: n.name):
-        kept = node.pool not in shut or node.name in openings or bool(node.unserved)
+        kept = node.name not in doors or node.name in openings
         if kept and node.closed:
             open_.append(node.name)
         elif not kept and not node.closed and node.ready and node.schedulable:
             close.append(node.name)
-    held = {name: opening for name, opening in openings.items() if name not in close}
-    return Placement(close=tuple(close), open=tuple(open_), openings=held, strays=dict(seen))
+    return Placement(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
 
 
 def _openings(view: ClusterView, plan: Plan, memory: Memory, now: datetime) -> dict[str, Opening]:
