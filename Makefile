@@ -11,7 +11,10 @@ WORKERS := 2
 PORT := 8080
 JOBS := 2
 ENV := dev
-TF := terraform -chdir=infra/terraform
+CLOUD := google
+ROOT_google := infra/terraform
+ROOT_aws := infra/terraform/aws/root
+TF := terraform -chdir=$(ROOT_$(CLOUD))
 COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
@@ -19,7 +22,7 @@ EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 .PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package tf checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
-need_env = test -f infra/terraform/environments/$(ENV).tfvars || { echo "error: infra/terraform/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
+need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,14 +86,15 @@ bench: $(STAMP) ## The measurements of bench/, printed
 bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
 	$(BIN)/python scripts/bundle.py
 
-package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the hashes that a rollback names
+package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the hashes that a rollback names (CLOUD=aws: and layers)
 	$(BIN)/python scripts/bundle.py --release
+	@test "$(CLOUD)" != aws || $(BIN)/python scripts/lambda_layers.py
 	@cd build && sha256sum *.zip
 
 tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
 	@$(need_terraform)
 	$(TF) fmt -check -recursive
-	@for dir in infra/terraform infra/terraform/google infra/terraform/modules/*/; do echo "== $$dir"; \
+	@for dir in infra/terraform infra/terraform/google infra/terraform/aws infra/terraform/aws/root infra/terraform/modules/*/; do echo "== $$dir"; \
 		terraform -chdir=$$dir init -backend=false -input=false >/dev/null && \
 		terraform -chdir=$$dir validate && terraform -chdir=$$dir test || exit 1; done
 
@@ -113,7 +117,7 @@ build/helm/.installed:
 	build/helm/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: helm-python-sdk==0.2.2
 	@touch $@
 
-deploy: package ## Show the plan of infra/terraform/environments/ENV.tfvars, ask, and apply it (ENV=dev)
+deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google or aws)
 	@$(need_terraform); $(need_env)
 	$(TF) init -input=false
 	$(TF) workspace select -or-create $(ENV)

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 TERRAFORM = Path(__file__).resolve().parents[1] / "infra" / "terraform"
-FOLDERS = (TERRAFORM, TERRAFORM / "google", *sorted((TERRAFORM / "modules").iterdir()))
+FOLDERS = (
+    TERRAFORM,
+    TERRAFORM / "google",
+    TERRAFORM / "aws",
+    TERRAFORM / "aws" / "root",
+    *sorted((TERRAFORM / "modules").iterdir()),
+)
 BEGIN, END = "<!-- BEGIN_TF_DOCS -->", "<!-- END_TF_DOCS -->"
 
 _BLOCK = re.compile(r'^(variable|output) "(\w+)" \{\n(.*?)^\}', re.M | re.S)

@@ -33,10 +33,10 @@ class Runs:
         self._check.copy(TERRAFORM, copy)
         return copy
 
-    def graph(self, tree: Path) -> Graph:
-        """What each resource of google/ comes after."""
+    def graph(self, tree: Path, module: str = "google") -> Graph:
+        """What each resource of a module comes after."""
         edges: dict[str, set[str]] = {}
-        for line in self._run(tree, "graph").splitlines():
+        for line in self._run(tree / module, "graph").splitlines():
             words = line.strip().split('"')
             if len(words) >= 3 and not words[0]:  # A resource, not the frame around a module's.
                 edges.setdefault(words[1], set())
@@ -44,20 +44,19 @@ class Runs:
                 edges[words[1]].add(words[3])
         return Graph(edges)
 
-    def state(self, tree: Path) -> list[Made]:
-        """Every instance that google/tests/everything.tftest.hcl makes, with its values."""
-        out = self._run(tree, "test", "-verbose", "-json", "-filter=tests/everything.tftest.hcl")
+    def state(self, tree: Path, module: str = "google") -> list[Made]:
+        """Every instance that a module's tests/everything.tftest.hcl makes, with its values."""
+        out = self._run(tree / module, "test", "-verbose", "-json", "-filter=tests/everything.tftest.hcl")
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         states = [line["test_state"] for line in lines if line["type"] == "test_state"]
         assert states, "\n".join(line["@message"] for line in lines)
         return list(_made(states[0]["root_module"]))
 
-    def _run(self, tree: Path, *words: str) -> str:
-        google = tree / "google"
-        if not (google / ".terraform").exists():
-            status, said, _ = self._providers.run(google, "init", "-backend=false", "-input=false", "-no-color")
+    def _run(self, module: Path, *words: str) -> str:
+        if not (module / ".terraform").exists():
+            status, said, _ = self._providers.run(module, "init", "-backend=false", "-input=false", "-no-color")
             assert status == 0, said
-        _status, out, _ = self._providers.run(google, *words)
+        _status, out, _ = self._providers.run(module, *words)
         return str(out)
 
 

@@ -1,0 +1,112 @@
+# A role for each function, with what it calls and nothing more: tests/infra/test_terraform_aws.py compares them with the code.
+
+locals {
+  tables = { for name, table in aws_dynamodb_table.this : name => table.arn }
+  writes = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+
+  # alert_fanout, which faces outward, has no right to what decides about money. capacity_reconcile looks what is due.
+  table_rights = {
+    for function, route in local.routes : function => concat(
+      [{
+        Sid      = "State", Effect = "Allow", Action = local.writes
+        Resource = local.tables[function == "alert_fanout" ? "alerts" : "state"]
+      }],
+      [for name in ["alerts"] : {
+        Sid = "ReadAlerts", Effect = "Allow", Action = ["dynamodb:GetItem", "dynamodb:Query"], Resource = local.tables[name]
+      } if function == "capacity_reconcile"],
+      # Whoever looks first at an empty table marks how it is laid out.
+      [for name in ["alerts"] : {
+        Sid       = "LayOutAlerts", Effect = "Allow", Action = ["dynamodb:PutItem"], Resource = local.tables[name]
+        Condition = { "ForAllValues:StringEquals" = { "dynamodb:LeadingKeys" = ["//rooms"] } }
+      } if function == "capacity_reconcile"],
+    )
+  }
+
+  # docs/guides/eks.md says why each: reading knows no resources; what changes a group is held to the clusters' own.
+  looks = [
+    "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
+    "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster",
+  ]
+  grows = [
+    "autoscaling:CompleteLifecycleAction", "autoscaling:LaunchInstances", "autoscaling:SetDesiredCapacity",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+  ]
+  cloud_rights = {
+    none = []
+    read = [for what in [local.looks] : { Sid = "Look", Effect = "Allow", Action = what, Resource = "*" } if length(local.eks) > 0]
+    act = concat(
+      [for what in [local.looks] : { Sid = "Look", Effect = "Allow", Action = what, Resource = "*" } if length(local.eks) > 0],
+      [for what in [local.grows] : {
+        Sid       = "GrowAndGiveBack", Effect = "Allow", Action = what, Resource = "*"
+        Condition = { StringEquals = { "autoscaling:ResourceTag/eks:cluster-name" = sort(distinct(values(local.eks))) } }
+      } if length(local.eks) > 0],
+      [for what in ["ec2:CreateFleet"] : {
+        Sid = "LaunchInstancesLaunchesByAFleet", Effect = "Allow", Action = [what], Resource = "*"
+      } if length(local.eks) > 0],
+    )
+  }
+
+  statements = {
+    for function, route in local.routes : function => concat(
+      [
+        {
+          Sid      = "Log", Effect = "Allow", Action = ["logs:CreateLogStream", "logs:PutLogEvents"]
+          Resource = "${aws_cloudwatch_log_group.this[function].arn}:*"
+        },
+        {
+          Sid      = "TakeFromQueues", Effect = "Allow", Action = ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"]
+          Resource = [for name, queue in local.queues : aws_sqs_queue.this[name].arn if queue.function == function]
+        },
+        {
+          Sid      = "Publish", Effect = "Allow", Action = ["sns:Publish"]
+          Resource = sort([for topic in aws_sns_topic.this : topic.arn])
+        },
+        {
+          Sid      = "ReadPolicy", Effect = "Allow", Action = ["s3:GetObject"]
+          Resource = "${aws_s3_bucket.this.arn}/policy/*"
+        },
+      ],
+      local.table_rights[function],
+      local.cloud_rights[route.role],
+      [for secrets in [values(local.secrets[function])] : {
+        Sid      = "ReadSecrets", Effect = "Allow", Action = ["secretsmanager:GetSecretValue"]
+        Resource = sort([for secret in secrets : data.aws_secretsmanager_secret.needed[secret].arn])
+      } if length(secrets) > 0],
+      [for bucket in compact([local.bills_bucket]) : {
+        Sid      = "ReadBills", Effect = "Allow", Action = ["s3:GetObject", "s3:ListBucket"]
+        Resource = ["arn:${local.partition}:s3:::${bucket}", "arn:${local.partition}:s3:::${bucket}/*"]
+      } if function == "billing_tick"],
+      # An address in a VPC is made and taken away by Lambda in the function's name; EC2 knows no resources there.
+      [for network in var.network == null ? [] : [var.network] : {
+        Sid    = "StandInTheNetwork", Effect = "Allow", Resource = "*"
+        Action = ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"]
+      }],
+    )
+  }
+}
+
+resource "aws_iam_role" "function" {
+  for_each = local.routes
+
+  name        = "${local.prefix}-${replace(each.key, "_", "-")}"
+  description = "Pilotlight: ${each.key}"
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = "lambda.amazonaws.com" }
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "function" {
+  #checkov:skip=CKV_AWS_290:EC2's and Auto Scaling's calls know no resources; what changes a group is held to its cluster's tag
+  #checkov:skip=CKV_AWS_355:the same
+  for_each = local.routes
+
+  name   = "what-it-calls"
+  role   = aws_iam_role.function[each.key].id
+  policy = jsonencode({ Version = "2012-10-17", Statement = local.statements[each.key] })
+}

@@ -1,0 +1,57 @@
+output "secrets_to_make" {
+  description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE"
+  value       = sort(distinct(flatten([for secrets in values(local.secrets) : values(secrets)])))
+}
+
+output "bundles" {
+  description = "What is deployed, by function: the bundle's SHA-256, in base64."
+  value       = { for function, made in aws_lambda_function.this : function => made.source_code_hash }
+}
+
+output "state" {
+  description = "PILOTLIGHT_STATE: for `pilotlight state export` and `why` from a laptop."
+  value       = local.environment.PILOTLIGHT_STATE
+}
+
+output "alerts" {
+  description = "PILOTLIGHT_ALERTS: for `pilotlight alerts list` and `redeliver` from a laptop."
+  value       = local.environment.PILOTLIGHT_ALERTS
+}
+
+output "policy" {
+  description = "PILOTLIGHT_POLICY: where functions read the policy."
+  value       = local.policy_uri
+}
+
+output "outbox" {
+  description = "PILOTLIGHT_OUTBOX."
+  value       = local.environment.PILOTLIGHT_OUTBOX
+}
+
+output "queues" {
+  description = "Where events may be sent by hand: aws sqs send-message --queue-url URL --message-body ..."
+  value       = { for name, queue in aws_sqs_queue.this : name => queue.url }
+}
+
+output "pod_events" {
+  description = "Where the event exporter in a cluster sends: the queue's name, and the policy that its role needs."
+  value       = { queue = aws_sqs_queue.this["pod-events"].name, policy = aws_iam_policy.pod_events.arn }
+}
+
+output "roles" {
+  description = "The role each function runs as."
+  value       = { for function, role in aws_iam_role.function : function => role.arn }
+}
+
+output "connect" {
+  description = "What lets the functions into each EKS cluster, by its RBAC: run it with a kubeconfig of your own."
+  value = {
+    for name, cluster in local.eks : name => join(" ", concat(
+      ["pilotlight connect --context ${name} --act --policy ${var.policy_file}"],
+      [
+        for function, route in local.routes :
+        "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if route.role != "none"
+      ],
+    ))
+  }
+}

@@ -1,0 +1,102 @@
+# Names, environments, and how long an event is tried: all that follows from what is given.
+
+data "aws_caller_identity" "this" {}
+data "aws_partition" "this" {}
+data "aws_region" "this" {}
+
+locals {
+  prefix    = "${var.name}-${var.environment}"
+  account   = data.aws_caller_identity.this.account_id
+  partition = data.aws_partition.this.partition
+  region    = data.aws_region.this.region
+
+  # Per function: what it may do in clusters and at clouds (act, read, nothing), and the layer with what it imports.
+  routes = {
+    pod_pending        = { role = "act", layer = "base" }
+    capacity_reconcile = { role = "act", layer = "base" }
+    billing_tick       = { role = "read", layer = "bills" }
+    spot_interruption  = { role = "act", layer = "base" }
+    alert_fanout       = { role = "none", layer = "alerts" }
+  }
+
+  # Who takes what, and for how long an event is worth trying. A tick that is late is worth nothing, for the next one
+  # comes; an interruption is over in minutes. Alerts of one pool or finding are told in the order they happened.
+  queues = {
+    pod-events        = { function = "pod_pending", tries_for_s = 3600, ordered = false }
+    ticks-reconcile   = { function = "capacity_reconcile", tries_for_s = 300, ordered = false }
+    capacity-failures = { function = "capacity_reconcile", tries_for_s = 3600, ordered = false }
+    ticks-billing     = { function = "billing_tick", tries_for_s = 300, ordered = false }
+    billing           = { function = "billing_tick", tries_for_s = 21600, ordered = false }
+    interruptions     = { function = "spot_interruption", tries_for_s = 600, ordered = false }
+    alerts            = { function = "alert_fanout", tries_for_s = 21600, ordered = true }
+  }
+
+  # A message is tried again so long after it was taken; Lambda asks for no less than its time limit.
+  visible_after_s = var.functions.timeout_s + 30
+}
+
+locals {
+  upper = { for name in keys(var.clusters) : name => upper(replace(name, "-", "_")) }
+
+  # An EKS cluster is reached by the function's own role; any other by a kubeconfig that a secret holds.
+  clusters = {
+    for name, c in var.clusters : name => {
+      api   = c.eks == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" : "eks:${local.region}/${c.eks.cluster}"
+      pools = c.eks == null ? "advisor" : "asg:${local.region}/${c.eks.cluster}"
+      mode  = c.mode
+    }
+  }
+  eks = { for name, c in var.clusters : name => c.eks.cluster if c.eks != null }
+
+  # The clusters' secrets by role: the variable that names one, to the secret's name. What only reads holds credentials
+  # that can only read.
+  cluster_secrets = {
+    for role, suffix in { act = "", read = "-read" } : role => {
+      for name, c in var.clusters : "KUBECONFIG_${local.upper[name]}" => "${local.prefix}-${name}-kubeconfig${suffix}" if c.eks == null
+    }
+  }
+  secrets = {
+    for function, route in local.routes : function => route.role == "none" ? var.alerts.secrets : local.cluster_secrets[route.role]
+  }
+
+  # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
+  environment = {
+    PILOTLIGHT_POLICY   = local.policy_uri
+    PILOTLIGHT_CLUSTERS = jsonencode(local.clusters)
+    PILOTLIGHT_STATE    = "dynamodb:${aws_dynamodb_table.this["state"].name}"
+    PILOTLIGHT_ALERTS   = "dynamodb:${aws_dynamodb_table.this["alerts"].name}"
+    PILOTLIGHT_BILLS    = var.bills
+    PILOTLIGHT_OUTBOX   = "sns:${local.topics_arn}"
+    PILOTLIGHT_MODE     = "advise"
+  }
+  left_out = {
+    PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
+    PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
+    PILOTLIGHT_POOLS   = "each cluster's are in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_TOKEN   = "it is shown by the command line alone"
+    PILOTLIGHT_TOKENS  = "nothing is posted to a Lambda: its queues' policies say who may send"
+    PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
+    PILOTLIGHT_WORLD   = "a deployment has a real cluster"
+  }
+
+  # alert_fanout's state is the alerts' own; the bill is billing_tick's.
+  environments = {
+    for function, route in local.routes : function => merge(
+      {
+        for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = local.environment.PILOTLIGHT_ALERTS } : {}) :
+        name => value if value != null && (name != "PILOTLIGHT_BILLS" || function == "billing_tick")
+      },
+      { for name, secret in local.secrets[function] : name => "secretsmanager:${data.aws_secretsmanager_secret.needed[secret].arn}" },
+    )
+  }
+}
+
+# Secrets are made outside, so that no value passes through Terraform or its state. Here they are only looked up, so that
+# a missing one is named before anything is built.
+data "aws_secretsmanager_secret" "needed" {
+  for_each = toset(flatten([for secrets in values(local.secrets) : values(secrets)]))
+
+  name = each.value
+}

@@ -1,0 +1,26 @@
+# One deployment with all that can be asked for, from which the rules of tests/infra read every instance.
+
+mock_provider "aws" {
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+  mock_data "aws_partition" {
+    defaults = { partition = "aws" }
+  }
+  mock_data "aws_region" {
+    defaults = { region = "eu-west-1" }
+  }
+}
+
+variables {
+  policy_file = "../examples/eks/policy.yaml"
+  clusters    = { ml = { eks = { cluster = "prod" } }, edge = {} }
+  alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+  functions   = { bundles = "./tests/bundles" }
+  network     = { subnets = ["subnet-1"], security_groups = ["sg-1"] }
+  bills       = "focus:s3://acme-bills/focus/*.parquet"
+}
+
+run "everything" {
+  command = apply
+}

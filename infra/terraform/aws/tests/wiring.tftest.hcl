@@ -1,0 +1,84 @@
+# What five values deploy: who takes what, who may do what, and what is told.
+
+mock_provider "aws" {
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+  mock_data "aws_partition" {
+    defaults = { partition = "aws" }
+  }
+  mock_data "aws_region" {
+    defaults = { region = "eu-west-1" }
+  }
+}
+
+variables {
+  policy_file = "../examples/eks/policy.yaml"
+  clusters    = { ml = { eks = { cluster = "prod" } } }
+  alerts      = { email = "ops@example.com" }
+  functions   = { bundles = "./tests/bundles" }
+}
+
+run "few_values_deploy_all_of_it" {
+  command = apply
+  assert {
+    condition     = toset(keys(aws_lambda_function.this)) == toset(["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"])
+    error_message = "five functions"
+  }
+  assert {
+    condition     = length(output.secrets_to_make) == 0
+    error_message = "an EKS cluster needs no secret"
+  }
+  assert {
+    condition     = output.state == "dynamodb:pilotlight-dev-state" && output.alerts == "dynamodb:pilotlight-dev-alerts"
+    error_message = "alerts on their way lie in a table of their own"
+  }
+  assert {
+    condition     = output.outbox == "sns:arn:aws:sns:eu-west-1:123456789012:pilotlight-dev" && aws_sns_topic.this["alerts"].name == "pilotlight-dev-alerts.fifo"
+    error_message = "the outbox's ARN, a hyphen, the topic and .fifo make the topic's ARN"
+  }
+  assert {
+    condition     = startswith(output.policy, "s3://pilotlight-dev-123456789012-eu-west-1/policy/") && toset(keys(aws_s3_object.policy)) == toset(["policy.yaml", "prices.yaml"])
+    error_message = "the policy and its price files are uploaded, and functions read them there"
+  }
+  assert {
+    condition     = jsondecode(aws_lambda_function.this["pod_pending"].environment[0].variables.PILOTLIGHT_CLUSTERS) == { ml = { api = "eks:eu-west-1/prod", pools = "asg:eu-west-1/prod", mode = "advise" } }
+    error_message = "a cluster is reached by the function's role, and is advised on"
+  }
+  assert {
+    condition     = output.connect.ml == "pilotlight connect --context ml --act --policy ../examples/eks/policy.yaml --reader pilotlight-dev-billing-tick --actor pilotlight-dev-capacity-reconcile --actor pilotlight-dev-pod-pending --actor pilotlight-dev-spot-interruption"
+    error_message = "the command that lets the functions in knows each by the name that EKS gives it"
+  }
+  assert {
+    condition     = length(aws_lambda_function.this["pod_pending"].vpc_config) == 0
+    error_message = "no network where none is named"
+  }
+}
+
+run "ticks_name_their_cluster" {
+  command = apply
+  assert {
+    condition     = { for name, made in aws_scheduler_schedule.tick : name => jsondecode(made.target[0].input) } == { ml-reconcile = { tick = "reconcile", cluster = "ml" }, ml-billing = { tick = "billing", cluster = "ml" } }
+    error_message = "two ticks for each cluster"
+  }
+}
+
+run "secrets_are_named_and_not_held" {
+  command = apply
+  variables {
+    clusters = { edge = {} }
+    alerts   = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+  }
+  assert {
+    condition     = output.secrets_to_make == tolist(["pilotlight-dev-edge-kubeconfig", "pilotlight-dev-edge-kubeconfig-read", "pilotlight-slack"])
+    error_message = "the secrets that must exist are named"
+  }
+  assert {
+    condition     = alltrue([for name, route in local.routes : startswith(values({ for key, value in aws_lambda_function.this[name].environment[0].variables : key => value if !startswith(key, "PILOTLIGHT_") })[0], "secretsmanager:")])
+    error_message = "a variable says where its secret lies"
+  }
+  assert {
+    condition     = length(aws_eks_access_entry.this) == 0 && !strcontains(aws_iam_role_policy.function["pod_pending"].policy, "autoscaling")
+    error_message = "where no cluster is EKS's, no group may be touched"
+  }
+}

@@ -1,0 +1,144 @@
+# What a newcomer gives: policy_file, clusters and alerts.email. The rest has defaults that work. The region is the provider's.
+
+variable "name" {
+  description = "The first part of every name."
+  type        = string
+  default     = "pilotlight"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9]{1,9}$", var.name))
+    error_message = "name has 2 to 10 lower-case letters and digits and begins with a letter."
+  }
+}
+
+variable "environment" {
+  description = "Which deployment this is; the second part of every name."
+  type        = string
+  default     = "dev"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9]{1,3}$", var.environment))
+    error_message = "environment has 2 to 4 lower-case letters and digits, as dev, prod or test."
+  }
+}
+
+variable "policy_file" {
+  description = "The policy: which pools may be lit, for whom, and what it may cost. It is the only place for behaviour; price files that it names lie beside it."
+  type        = string
+
+  validation {
+    condition     = fileexists(var.policy_file)
+    error_message = "policy_file names no file. The path is seen from where terraform runs; begin with a copy of examples/eks/policy.yaml."
+  }
+}
+
+variable "clusters" {
+  description = <<-EOT
+    The clusters to look after, each by the name that alerts and the cluster's event exporter use:
+      eks        {cluster} of an EKS cluster in this region, by its name there: its node groups are acted on
+                 without it, the cluster is reached by a kubeconfig that a secret holds, and its pools are advised on only
+      mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
+      reconcile  when to look, as the Scheduler writes it: rate(1 minute)
+      billing    when to count money: rate(1 minute); less often, and time is told to teams more coarsely
+    Secrets are never given here; the output `secrets_to_make` names those that must exist.
+  EOT
+  type = map(object({
+    eks       = optional(object({ cluster = string }))
+    mode      = optional(string, "advise")
+    reconcile = optional(string, "rate(1 minute)")
+    billing   = optional(string, "rate(1 minute)")
+  }))
+
+  validation {
+    condition     = length(var.clusters) > 0
+    error_message = "clusters is empty: name at least one cluster."
+  }
+  validation {
+    condition     = alltrue([for name in keys(var.clusters) : can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", name))])
+    error_message = "A cluster's name has lower-case letters, digits and hyphens, begins with a letter, does not end with a hyphen, and is at most 20 long."
+  }
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : contains(["observe", "advise", "scale-up", "act"], c.mode)])
+    error_message = "A cluster's mode is one of observe, advise, scale-up and act. Begin with advise: it decides and tells, and changes nothing."
+  }
+  validation {
+    condition     = alltrue([for c in values(var.clusters) : alltrue([for when in [c.reconcile, c.billing] : can(regex("^(rate|cron)\\(.+\\)$", when))])])
+    error_message = "A schedule is written as the Scheduler does: rate(1 minute), rate(5 minutes), cron(0 * * * ? *)."
+  }
+}
+
+variable "alerts" {
+  description = "{email, secrets}: who is told when Pilotlight itself fails, and the secrets of the policy's channels: the variable that the policy names (url_env, token_env), to the secret's name."
+  type = object({
+    email   = string
+    secrets = optional(map(string), {})
+  })
+
+  validation {
+    condition     = can(regex("^[^@ ]+@[^@ ]+[.][^@ ]+$", var.alerts.email))
+    error_message = "alerts.email is an address, as ops@example.com: somebody must hear when Pilotlight itself fails."
+  }
+  validation {
+    condition     = alltrue([for name in keys(var.alerts.secrets) : can(regex("^[A-Z][A-Z0-9_]*$", name)) && !startswith(name, "PILOTLIGHT_") && !startswith(name, "AWS_")])
+    error_message = "alerts.secrets maps the names of environment variables (capital letters, not beginning with PILOTLIGHT_ or AWS_) to names of secrets, as { SLACK_URL = \"pilotlight-slack\" }."
+  }
+}
+
+variable "protected" {
+  description = "Whether deleting the state is refused. `make unprotect` sets it to false."
+  type        = bool
+  default     = true
+}
+
+variable "functions" {
+  description = "Size and patience of the functions. Defaults are small; a busy deployment raises max_instances. bundles: the folder that `make package` writes."
+  type = object({
+    memory_mb     = optional(number, 512)
+    timeout_s     = optional(number, 60)
+    max_instances = optional(number, 3)
+    bundles       = optional(string, "../../../../build")
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.functions.timeout_s >= 20 && var.functions.timeout_s <= 600
+    error_message = "functions.timeout_s is between 20 and 600 seconds."
+  }
+  validation {
+    condition     = var.functions.max_instances >= 2
+    error_message = "functions.max_instances is at least 2: Lambda takes no less of a queue."
+  }
+  validation {
+    condition = alltrue([
+      for file in ["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout", "layer-base", "layer-alerts", "layer-bills"] :
+      fileexists("${var.functions.bundles}/${file}.zip")
+    ])
+    error_message = "Bundles or layers are missing in functions.bundles: run `make package CLOUD=aws` first."
+  }
+}
+
+variable "network" {
+  description = "{subnets, security_groups}: where functions run to reach API servers that have no public address. The subnets need a way to AWS's own services. Left out: outside of any VPC."
+  type = object({
+    subnets         = set(string)
+    security_groups = set(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.network == null || try(length(var.network.subnets) > 0 && length(var.network.security_groups) > 0, false)
+    error_message = "network names at least one subnet and one security group; leave it out where the API server has a public address."
+  }
+}
+
+variable "bills" {
+  description = "What AWS bills, read by billing_tick: focus:s3://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets count by the meter."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.bills == null || can(regex("^focus:s3://[a-z0-9.-]+/.+$", var.bills))
+    error_message = "bills is focus:s3://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read."
+  }
+}

@@ -1,0 +1,275 @@
+"""What must hold of the deployment on AWS, most of which mocks cannot see. A rule says what breaks it, line by line.
+
+They read the graph (what comes after what), a state (every instance with its values) or the files as text. What roles
+may do is compared with what the code calls.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from terraform_rules import Graph, Made, State
+
+from pilotlight import on_lambda
+from pilotlight.codec.events import eventbridge
+
+ROOT = Path(__file__).resolve().parents[2]
+STORE = ROOT / "shared" / "pilotlight" / "adapters" / "state" / "dynamodb.py"
+GUIDE = ROOT / "docs" / "guides" / "eks.md"
+
+CALLED_BY_LAMBDA = {
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
+"""In the function's name, by Lambda itself."""
+IN_A_NETWORK = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"}
+OURS = {"sns:Publish", "s3:GetObject", "secretsmanager:GetSecretValue"}
+"""The outbox, the policy, the secrets."""
+CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
+WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
+"""What changes something and knows no resource that could be named."""
+
+Statement = Mapping[str, Any]
+
+
+def _of(state: State, kind: str, mode: str = "managed") -> list[Made]:
+    return [made for made in state if made.type == kind and made.mode == mode]
+
+
+def _key(made: Made) -> str:
+    """The key of an instance: ``pod_pending`` of ``aws_lambda_function.this["pod_pending"]``."""
+    return made.address.partition('["')[2].rstrip('"]')
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _statements(state: State) -> dict[str, list[Statement]]:
+    """Per function, what its role may do."""
+    rights = [
+        made for made in _of(state, "aws_iam_role_policy") if made.address.startswith("aws_iam_role_policy.function")
+    ]
+    return {_key(made): json.loads(made.values["policy"])["Statement"] for made in rights}
+
+
+def _actions(statements: list[Statement]) -> set[str]:
+    return {action for statement in statements for action in _listed(statement["Action"])}
+
+
+def _store_calls() -> set[str]:
+    """What the state's adapter calls of DynamoDB."""
+    names = re.findall(r"self\.client\.([a-z]+_[a-z]+|query|scan)\b", STORE.read_text())
+    return {f"dynamodb:{''.join(part.title() for part in name.split('_'))}" for name in names}
+
+
+def _cloud_calls() -> dict[str, set[str]]:
+    """What the guide's role may do, which a test of its own compares with the calls; and its reading part."""
+    blocks = re.findall(r"```json\n(\{.*?\n\})\n```", GUIDE.read_text(), re.S)
+    role = json.loads(blocks[0])["Statement"]
+    look = [statement for statement in role if statement["Sid"] == "Look"]
+    return {"act": _actions(role), "read": _actions(look), "none": set()}
+
+
+def roles_may_what_is_called(state: State) -> Iterator[str]:
+    """No call lacks its right, and no right is without a call."""
+    cloud = _cloud_calls()
+    for function, statements in _statements(state).items():
+        role = "act" if function in CONTROLS else "read" if function == "billing_tick" else "none"
+        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | _store_calls() | cloud[role]
+        expected |= {"s3:ListBucket"} if function == "billing_tick" else set()
+        for action in sorted(_actions(statements) - expected):
+            yield f"{function} may {action}, and calls it nowhere"
+        for action in sorted(expected - _actions(statements)):
+            yield f"{function} calls {action}, and may not"
+
+
+def what_changes_is_held_to_its_own(state: State) -> Iterator[str]:
+    """Nothing may be changed everywhere: a right without a resource reads, or is held by a tag to its clusters."""
+    for function, statements in _statements(state).items():
+        for statement in statements:
+            changes = {a for a in _listed(statement["Action"]) if not a.partition(":")[2].startswith("Describe")}
+            tagged = "autoscaling:ResourceTag/eks:cluster-name" in json.dumps(statement.get("Condition", {}))
+            if "*" in _listed(statement["Resource"]) and changes - WITHOUT_RESOURCES and not tagged:
+                yield f"{function} may {sorted(changes)} of anything"
+
+
+def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
+    """A role reads the secrets that its function's environment names; what only reads, or faces outward, holds none of
+    those that act.
+    """
+    named = {
+        _key(made): {
+            value.removeprefix("secretsmanager:")
+            for value in made.values["environment"][0]["variables"].values()
+            if value.startswith("secretsmanager:")
+        }
+        for made in _of(state, "aws_lambda_function")
+    }
+    for function, statements in _statements(state).items():
+        rights = [s for s in statements if "secretsmanager:GetSecretValue" in _listed(s["Action"])]
+        read = {arn for statement in rights for arn in _listed(statement["Resource"])}
+        for arn in sorted(read - named[function]):
+            yield f"{function} reads {arn} and does not name it"
+        for arn in sorted(named[function] - read):
+            yield f"{function} names {arn} and may not read it"
+    act = named["pod_pending"]
+    for function in ("billing_tick", "alert_fanout"):
+        if named[function] & act:
+            yield f"{function} holds a credential that acts"
+
+
+def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
+    """alert_fanout writes the table of alerts and no other; nobody else does, but for how it is laid out."""
+    alerts = next(made.values["arn"] for made in _of(state, "aws_dynamodb_table") if _key(made) == "alerts")
+    for function, statements in _statements(state).items():
+        for statement in statements:
+            writes = {"dynamodb:PutItem", "dynamodb:DeleteItem"} & set(_listed(statement["Action"]))
+            rooms = "//rooms" in json.dumps(statement.get("Condition", {}))
+            if writes and not rooms and (alerts in _listed(statement["Resource"])) != (function == "alert_fanout"):
+                yield f"{function} may write {statement['Resource']}"
+
+
+def what_cannot_be_taken_is_kept(state: State) -> Iterator[str]:
+    """Every queue of a function has dead letters of its kind, which outlive it; what is for later goes back alone."""
+    queues = {made.values["arn"]: made for made in _of(state, "aws_sqs_queue")}
+    longest = max(made.values["timeout"] for made in _of(state, "aws_lambda_function"))
+    for mapping in _of(state, "aws_lambda_event_source_mapping"):
+        queue = queues[mapping.values["event_source_arn"]]
+        redrive = json.loads(queue.values["redrive_policy"] or "{}")
+        dead = queues.get(redrive.get("deadLetterTargetArn", ""))
+        if dead is None:
+            yield f"{queue.address} has no dead letters"
+        elif dead.values["fifo_queue"] != queue.values["fifo_queue"]:
+            yield f"{queue.address} and its dead letters are of two kinds"
+        elif dead.values["message_retention_seconds"] <= queue.values["message_retention_seconds"]:
+            yield f"{dead.address} forgets before {queue.address}"
+        if mapping.values["function_response_types"] != ["ReportBatchItemFailures"]:
+            yield f"{mapping.address} takes a batch whole: one that is for later brings all back"
+        if queue.values["visibility_timeout_seconds"] < longest:
+            yield f"{queue.address} shows a message again while it is worked on"
+
+
+def only_its_senders_write_to_a_queue(state: State) -> Iterator[str]:
+    """A queue's policy names a service and what it sends for, never everybody."""
+    policies = _of(state, "aws_sqs_queue_policy")
+    for made in policies:
+        for statement in json.loads(made.values["policy"])["Statement"]:
+            sources = statement.get("Condition", {}).get("ArnEquals", {}).get("aws:SourceArn")
+            if not sources or set(statement["Principal"]) != {"Service"}:
+                yield f"{made.address} lets others write"
+
+
+def no_dead_letter_is_silent(state: State) -> Iterator[str]:
+    """Whatever queue nobody takes from has an alarm that tells a person."""
+    told = {
+        made.values["dimensions"]["QueueName"]
+        for made in _of(state, "aws_cloudwatch_metric_alarm")
+        if made.values["metric_name"] == "ApproximateNumberOfMessagesVisible" and made.values["alarm_actions"]
+    }
+    taken = {made.values["event_source_arn"] for made in _of(state, "aws_lambda_event_source_mapping")}
+    for queue in _of(state, "aws_sqs_queue"):
+        if queue.values["arn"] not in taken and queue.values["name"] not in told:
+            yield f"{queue.address} keeps dead letters that nobody is told of"
+
+
+def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
+    """An alarm on answered ticks takes a figure that is not there for silence."""
+    alarms = [
+        made
+        for made in _of(state, "aws_cloudwatch_metric_alarm")
+        if made.values["metric_name"] == "NumberOfMessagesDeleted"
+        and made.values["comparison_operator"] == "LessThanThreshold"
+    ]
+    queue = next(
+        made for made in _of(state, "aws_sqs_queue") if made.address == 'aws_sqs_queue.this["ticks-reconcile"]'
+    )
+    for made in alarms:
+        right = made.values["dimensions"]["QueueName"] == queue.values["name"] and made.values["alarm_actions"]
+        if right and made.values["treat_missing_data"] == "breaching":
+            return
+    yield "no alarm tells of silence where nothing ever spoke"
+
+
+def handlers_are_there(state: State) -> Iterator[str]:
+    """Each Lambda runs the bundles' Python, by a handler that the package has and that is the function's own."""
+    for made in _of(state, "aws_lambda_function"):
+        module, _, name = made.values["handler"].rpartition(".")
+        if made.values["runtime"] != "python3.11":
+            yield f"{made.address} does not run Python 3.11, which bundles and layers are compiled for"
+        if module != "pilotlight.on_lambda" or not hasattr(on_lambda, name) or name != _key(made):
+            yield f"{made.address} has no handler {made.values['handler']}"
+
+
+def rules_send_what_is_read(state: State) -> Iterator[str]:
+    """Every event that is sent on has a reader, and every reader but the schedule's an event that is sent on."""
+    patterns = [json.loads(made.values["event_pattern"]) for made in _of(state, "aws_cloudwatch_event_rule")]
+    sent = {kind for pattern in patterns for kind in pattern["detail-type"]}
+    # Our hook waits for instances that end, and the Scheduler's ticks are not EventBridge's.
+    read = set(eventbridge._READERS) - {"Scheduled Event", "EC2 Instance-launch Lifecycle Action"}
+    for kind in sorted(sent - read):
+        yield f"{kind} is sent on, and nobody reads it"
+    for kind in sorted(read - sent):
+        yield f"{kind} is read, and nobody sends it on"
+
+
+def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
+    """billing_tick alone knows where the bill lies."""
+    for made in _of(state, "aws_lambda_function"):
+        knows = "PILOTLIGHT_BILLS" in made.values["environment"][0]["variables"]
+        if knows != (_key(made) == "billing_tick"):
+            yield f"{_key(made)} {'knows' if knows else 'does not know'} the bill"
+
+
+def state_outlives_a_mistake(state: State) -> Iterator[str]:
+    """Tables are protected and can be set back; the bucket goes with what is in it."""
+    for made in _of(state, "aws_dynamodb_table"):
+        if not made.values["deletion_protection_enabled"] or not made.values["point_in_time_recovery"][0]["enabled"]:
+            yield f"{made.address} is lost by one mistake"
+    for made in _of(state, "aws_s3_bucket"):
+        if not made.values["force_destroy"]:
+            yield f"{made.address} is kept by what is in it"
+
+
+def starts_with_rights(graph: Graph) -> Iterator[str]:
+    """A function is made after its rights, its log (which Lambda would else make, for ever) and the policy it reads."""
+    before = {"aws_iam_role_policy.function", "aws_cloudwatch_log_group.this", "aws_s3_object.policy"}
+    for missing in sorted(before - graph.after("aws_lambda_function.this")):
+        yield f"aws_lambda_function.this does not come after {missing}"
+
+
+def nothing_of_google_is_needed(tree: Path) -> Iterator[str]:
+    """No provider, no resource and no module of Google's."""
+    for path in sorted((tree / "aws").rglob("*.tf")):
+        if re.search(r'google|source\s*=\s*"\.\./\.\./\.\./modules|"\.\./modules', path.read_text()):
+            yield f"{path.relative_to(tree)} speaks of Google"
+
+
+def the_module_leaves_providers_to_its_callers(tree: Path) -> Iterator[str]:
+    """Whoever calls a module that configures a provider can neither count it nor remove it."""
+    for path in sorted((tree / "aws").glob("*.tf")):
+        if re.search(r"^provider ", path.read_text(), re.M):
+            yield f"{path.relative_to(tree)} configures a provider"
+
+
+STATE = (
+    roles_may_what_is_called,
+    what_changes_is_held_to_its_own,
+    each_reads_the_secrets_it_names,
+    what_faces_outward_writes_no_books,
+    what_cannot_be_taken_is_kept,
+    only_its_senders_write_to_a_queue,
+    no_dead_letter_is_silent,
+    silence_is_told_of_what_never_spoke,
+    handlers_are_there,
+    rules_send_what_is_read,
+    the_bill_reaches_who_counts,
+    state_outlives_a_mistake,
+)
+GRAPH = (starts_with_rights,)
+TEXT = (nothing_of_google_is_needed, the_module_leaves_providers_to_its_callers)
