@@ -4,6 +4,7 @@ Each call is validated by botocore's model and by its signature, each answer rea
 taken one a call, in order: what the server does instead of, or after, what was asked.
 """
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import parse_qsl
 
-from aws_wire_format import read_form, service_of, signature_holds, write_answer
+from aws_wire_format import read_form, read_json, service_of, signature_holds, write_answer, write_json
 from civo_server import Fault
 
 from pilotlight.errors import NoCapacity, PilotlightError, QuotaExceeded
@@ -31,6 +32,16 @@ CODES: dict[type[PilotlightError], str] = {
 }
 
 
+JSON_SERVICES = {"AWSPriceListService": "pricing"}
+"""The services that are called by JSON, by what their calls are named by."""
+
+
+def _called(target: str, form: Mapping[str, str]) -> tuple[str, str]:
+    """The service and the call of a request."""
+    name, _, action = target.partition(".")
+    return (service_of(form), form["Action"]) if form else (JSON_SERVICES[name], action)
+
+
 class Refused(Exception):
     """An error answer."""
 
@@ -43,7 +54,8 @@ class Aws:
     """The account. ``calls`` are (action, values) as they came; ``extra`` are further fields of a pool's group.
 
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
-    others, ``templates`` what launch templates say of them.
+    others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
+    ``spot`` is what zones ask.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -58,6 +70,8 @@ class Aws:
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
+        self.listed: dict[str, str] | None = {}
+        self.spot: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.lock = threading.RLock()
 
@@ -134,6 +148,22 @@ class Aws:
         block = self.blocks.get(pool.name)
         ends = {"ReservationType": "capacity-block", "EndDateType": "limited", "EndDate": block} if block else {}
         return reservation(f"cr-{pool.name}", pool.instance_type, pool.paid or 0, (pool.paid or 0) - used, **ends)
+
+    def _GetProducts(self, asked: dict[str, Any]) -> dict[str, Any]:
+        wanted = {rule["Field"]: rule["Value"] for rule in asked["Filters"]}
+        assert (wanted["operatingSystem"], wanted["tenancy"], wanted["preInstalledSw"]) == ("Linux", "Shared", "NA")
+        if self.listed is None:
+            raise Refused(400, "AccessDeniedException", "not authorized to perform: pricing:GetProducts")
+        usd = self.listed.get(wanted["instanceType"])
+        price = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
+        terms = {"OnDemand": {"sku.term": {"priceDimensions": {"sku.term.rate": price}}}}
+        return {"PriceList": [json.dumps({"product": {}, "terms": terms})] if usd else []}
+
+    def _DescribeSpotPriceHistory(self, asked: dict[str, Any]) -> dict[str, Any]:
+        at = self.world.moment(0)
+        told = [(name, zone, usd) for name in asked["InstanceTypes"] for zone, usd in self.spot.get(name, {}).items()]
+        keys = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")
+        return {"SpotPriceHistory": [dict(zip(keys, (*each, at), strict=True)) for each in told]}
 
     def _DescribeLaunchTemplateVersions(self, asked: dict[str, Any]) -> dict[str, Any]:
         wish = self.templates[asked["LaunchTemplateId"]]
@@ -286,12 +316,13 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            form = dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
+            json_body = "x-amz-target" in self.headers
+            form = {} if json_body else dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
             headers = {name.lower(): value for name, value in self.headers.items()}
             if not signature_holds(f"http://{headers['host']}/", body, headers, SECRET):
                 return self._say(403, error("SignatureDoesNotMatch", f"you signed with {SECRET} {SESSION}"))
-            asked = read_form(form)
-            action = form["Action"]
+            service, action = _called(headers.get("x-amz-target", ""), form)
+            asked = read_form(form) if form else read_json(service, action, body)
             with aws.lock:
                 aws.calls.append((action, asked))
                 fault = next((f for f in aws.faults if f.method in ("", action)), None)
@@ -300,9 +331,11 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
             status, said = 200, b""
             if fault is None or fault.when == "after":
                 try:
-                    said = write_answer(service_of(form), action, aws.answer(action, asked))
+                    write = write_answer if form else write_json
+                    said = write(service, action, aws.answer(action, asked))
                 except Refused as no:
-                    status, said = no.status, error(no.code, str(no))
+                    words = json.dumps({"__type": no.code, "message": str(no)}).encode()
+                    status, said = no.status, error(no.code, str(no)) if form else words
             return self._say(status, said) if fault is None else self._misbehave(fault, said)
 
         def _misbehave(self, fault: Fault, said: bytes) -> None:

@@ -3,6 +3,7 @@
 Every request is validated by the model, and every answer is read back by botocore before it is sent.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -133,6 +134,24 @@ def _element(shape: Any, tag: str, value: Any) -> str:
         case _:
             inner = escape(str(value))
     return f"<{tag}>{inner}</{tag}>"
+
+
+def read_json(service: str, action: str, body: bytes) -> dict[str, Any]:
+    """The values of a call of a JSON interface. Raises ``Malformed`` where the model does not take them."""
+    values: dict[str, Any] = json.loads(body)
+    report = ParamValidator().validate(values, model(service).operation_model(action).input_shape)
+    if report.has_errors():
+        raise Malformed(f"{action}: {report.generate_report()}")
+    return values
+
+
+def write_json(service: str, action: str, values: dict[str, Any]) -> bytes:
+    """The answer of a JSON interface, which botocore reads as these very values."""
+    text = json.dumps(values).encode()
+    shape = model(service).operation_model(action).output_shape
+    read = create_parser("json").parse({"body": text, "headers": {}, "status_code": 200}, shape)
+    assert read.items() >= values.items(), f"botocore reads {read}"
+    return text
 
 
 def signature_holds(url: str, body: bytes, headers: Mapping[str, str], secret: str) -> bool:

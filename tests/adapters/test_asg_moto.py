@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from aws_server import Aws, serving
 from small_cloud import world
 
 from pilotlight.adapters.pools import asg
@@ -130,11 +131,15 @@ def test_a_region_rents_types_with_their_gpus_and_zones(dynamodb_server: str) ->
 
 def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> None:
     """As EC2 has them now; of what it does not know there is no price, and never 0."""
-    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    shop = asg.open_shop(REGION, Account({}, world().clock, lambda: "", environ))
-    found = shop.prices(["g5.xlarge", "g99.xlarge"])
-    assert list(found) == ["g5.xlarge"]
-    price = found["g5.xlarge"]["spot"]
-    assert price.usd_per_hour > 0
-    assert price.source.startswith(f"EC2 {REGION}")
-    assert shop.prices([]) == {}
+    aws = Aws(world())
+    aws.listed = {"g5.xlarge": "1.006"}
+    with serving(aws) as lists:  # moto has no Price List.
+        urls = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ENDPOINT_URL_PRICING": lists["AWS_ENDPOINT_URL"]}
+        shop = asg.open_shop(REGION, Account({}, world().clock, lambda: "", {**lists, **urls}))
+        found = shop.prices(["g5.xlarge", "g99.xlarge"])
+        assert list(found) == ["g5.xlarge"]
+        price = found["g5.xlarge"]["spot"]
+        assert price.usd_per_hour > 0
+        assert price.source.startswith(f"EC2 {REGION}")
+        assert str(found["g5.xlarge"]["on-demand"].usd_per_hour) == "1.006"
+        assert shop.prices([]) == {}

@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "whatif": ("scale-to-zero", Said()),
     "cost-of-self": ("--events-per-day 2000", Said()),
     "sizes": ("g4g.40.kube.small --region LON1", Said(2, "CIVO_TOKEN")),
+    "prices refresh": ("{held}/data/catalogs/articles.yaml --region eu-west-1 --dry-run", Said(2, "can be refreshed")),
     "replay": ("trace.csv --report replay.html", Said()),
     "week": ("--trace trace.csv", Said()),
     "synth": ("--seed 1 -o week.csv.gz", Said()),

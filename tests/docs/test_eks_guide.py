@@ -30,7 +30,8 @@ def called(files: Iterable[Path] = LOOKS) -> set[str]:
     """Every operation that a look's part of the adapter names, or these files do, as IAM calls it."""
     session = Session()
     names = {
-        service: set(session.get_service_model(service).operation_names) for service in ("autoscaling", "ec2", "sts")
+        service: set(session.get_service_model(service).operation_names)
+        for service in ("autoscaling", "ec2", "pricing", "sts")
     }
     words = {
         node.value

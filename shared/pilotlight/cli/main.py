@@ -47,6 +47,7 @@ COMMANDS = {
     "whatif_command": ("whatif",),
     "cost_command": ("cost-of-self",),
     "sizes_command": ("sizes",),
+    "prices_command": ("prices",),
     "replay_command": ("replay", "week"),
     "tune_command": ("tune",),
     "trace_commands": ("synth", "stats", "trace"),
@@ -60,7 +61,7 @@ PANELS = {
     "Before it acts": "init plan doctor check schema demo",
     "Running it": "serve world send reconcile connect takeover handback pause resume approve placement manifests",
     "What it did, and what it cost": "pools why report budget alerts state",
-    "Reckoning": "whatif cost-of-self sizes",
+    "Reckoning": "whatif cost-of-self sizes prices",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""

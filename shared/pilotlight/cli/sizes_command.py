@@ -29,6 +29,7 @@ Known = Mapping[str, Mapping[CapacityType, Price]]
 
 YOURS = "YOUR-PRICE"
 """No number, so that a file with a price left out is refused, and never bought at."""
+_YOURS = {"usd_per_hour": YOURS, "source": "YOUR-SOURCE"}
 
 
 def register(app: typer.Typer) -> None:
@@ -100,7 +101,7 @@ def _entry(bills: Bills, size: Size, known: Mapping[CapacityType, Price], today:
         "minimum_s": bills.minimum_s,
         "increment_s": bills.increment_s,
         "prices": {
-            "on-demand": {"usd_per_hour": YOURS, "source": "YOUR-SOURCE", "date": today},
+            "on-demand": _YOURS | {"date": today},
             **{
                 kind: {"usd_per_hour": str(price.usd_per_hour), "source": price.source, "date": price.date}
                 for kind, price in known.items()

@@ -12,6 +12,7 @@ VERSIONS: Mapping[str, str] = {
 _NAMES = {
     "autoscaling": "AUTO_SCALING",
     "ec2": "EC2",
+    "pricing": "PRICING",
     "secretsmanager": "SECRETS_MANAGER",
     "sns": "SNS",
     "sts": "STS",
@@ -21,7 +22,8 @@ _NAMES = {
 def address(service: str, region: str, environ: Mapping[str, str]) -> str:
     """Where a service is, or a stand-in that ``AWS_ENDPOINT_URL`` names, as boto3 reads it."""
     named = environ.get(f"AWS_ENDPOINT_URL_{_NAMES[service]}") or environ.get("AWS_ENDPOINT_URL", "")
-    return named.rstrip("/") or f"https://{service}.{region}.amazonaws.com" + (".cn" if region[:3] == "cn-" else "")
+    host = "api.pricing" if service == "pricing" else service
+    return named.rstrip("/") or f"https://{host}.{region}.amazonaws.com" + (".cn" if region[:3] == "cn-" else "")
 
 
 def form(action: str, service: str, params: Mapping[str, str]) -> bytes:

@@ -22,6 +22,8 @@ READ_S: Seconds = 5
 PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
 KIND = "application/x-amz-json-1.1"
+TARGETS = {"pricing": "AWSPriceListService"}
+"""What calls of a service are named by, where that is not the service."""
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ class JsonApi:
 
     def _call(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
         body = msgspec.json.encode(asked)
-        keys, target = self._credentials.keys(), f"{self._service}.{action}"
+        keys, target = self._credentials.keys(), f"{TARGETS.get(self._service, self._service)}.{action}"
         now = datetime.now(UTC)
         headers = signed(self._url, body, keys, self._service, self._region, now, kind=KIND, target=target)
         try:

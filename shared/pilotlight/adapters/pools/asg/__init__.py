@@ -5,7 +5,6 @@ import re
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.pools import AsgPools
-from pilotlight.adapters.pools.asg.shop import AsgShop
 from pilotlight.ports import Account, Pools, Shop
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
@@ -25,5 +24,11 @@ def open_pools(where: str, account: Account) -> Pools | None:
 
 def open_shop(where: str, account: Account) -> Shop:
     """What a region rents, which ``where`` begins with."""
+    from pilotlight.adapters.aws_api.json_calls import JsonApi
+    from pilotlight.adapters.pools.asg.price_list import REGION
+    from pilotlight.adapters.pools.asg.shop import AsgShop
+
     region = where.partition("/")[0]
-    return AsgShop(QueryApi("ec2", region, Credentials(region, account.environ), account.environ), account.clock)
+    credentials = Credentials(region, account.environ)
+    ec2 = QueryApi("ec2", region, credentials, account.environ)
+    return AsgShop(ec2, JsonApi("pricing", REGION, credentials, account.environ), region, account.clock)

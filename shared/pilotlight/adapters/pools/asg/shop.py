@@ -1,4 +1,4 @@
-"""What EC2 tells of instance types, their zones and spot prices. It tells no quota, and no price on demand."""
+"""What EC2 tells of instance types, their zones and spot prices, and the Price List of prices on demand."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,10 @@ from typing import TypeVar
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.pools.asg.price_list import on_demand
+from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Price
 from pilotlight.facts.shop import Assortment, Size
@@ -85,12 +88,24 @@ class _SpotPrices(_Page, frozen=True):
 class AsgShop:
     """The Shop port of a region."""
 
-    def __init__(self, ec2: QueryApi, clock: Clock) -> None:
-        self._ec2, self._clock = ec2, clock
+    def __init__(self, ec2: QueryApi, pricing: JsonApi, region: str, clock: Clock) -> None:
+        self._ec2, self._pricing, self._region, self._clock = ec2, pricing, region, clock
 
     def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
-        """Spot's, of the dearest zone that has the type: no node costs more. On demand EC2 tells none."""
+        """On demand as the Price List has them, none without the right to it; spot's of the dearest zone that has the
+        type: no node costs more."""
         now = self._clock.now()
+        spot = self._spot(names, now)
+        try:
+            listed = on_demand(self._pricing, self._region, names, now)
+        except Forbidden:
+            listed = {}
+        found: dict[str, dict[CapacityType, Price]] = {name: {"on-demand": price} for name, price in listed.items()}
+        for name, price in spot.items():
+            found.setdefault(name, {})["spot"] = price
+        return found
+
+    def _spot(self, names: Sequence[str], now: datetime) -> dict[str, Price]:
         asked = {
             **members("InstanceType", names, ""),
             "ProductDescription.1": LINUX,
@@ -107,9 +122,7 @@ class AsgShop:
             if one.instanceType not in dearest or one.spotPrice > dearest[one.instanceType].spotPrice:
                 dearest[one.instanceType] = one
         return {
-            name: {
-                "spot": Price(usd_per_hour=one.spotPrice, source=f"EC2 {one.availabilityZone}", date=f"{now:%Y-%m-%d}")
-            }
+            name: Price(usd_per_hour=one.spotPrice, source=f"EC2 {one.availabilityZone}", date=f"{now:%Y-%m-%d}")
             for name, one in dearest.items()
         }
 
