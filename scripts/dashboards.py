@@ -92,6 +92,27 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
             Panel("Busy, by GPU", "percentunit", (("gpu:busy:ratio", "{{node}} {{gpu}}"),)),
             Panel("Memory, by GPU", "percentunit", (("gpu:memory_used:ratio", "{{node}} {{gpu}}"),)),
             Panel(
+                "How long 95 of 100 pods wait, by phase",
+                "s",
+                (
+                    (
+                        "histogram_quantile(0.95, sum by (phase, le) "
+                        f"(rate(pilotlight_wait_seconds_bucket{{{OF}}}[1d])))",
+                        "{{phase}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Purchases refused today, by why",
+                "short",
+                (
+                    (
+                        f"sum by (cluster, kind) (increase(pilotlight_refusals_total{{{OF}}}[1d]))",
+                        "{{cluster}} {{kind}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Purchases on their way, interruptions under way",
                 "short",
                 (
@@ -129,6 +150,28 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                     ("max by (channel) (pilotlight_alerts_given_up)", "given up {{channel}}"),
                 ),
             ),
+            Panel(
+                "Calls an hour, by what became of them",
+                "short",
+                (
+                    (
+                        f"3600 * sum by (call, outcome) (rate(pilotlight_calls_total{{{OF}}}[1h]))",
+                        "{{call}} {{outcome}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "How long 95 of 100 looks take that make calls; looks taken again",
+                "s",
+                (
+                    (
+                        f"histogram_quantile(0.95, sum by (le) (rate(pilotlight_cycle_seconds_bucket{{{OF}}}[1d])))",
+                        "seconds",
+                    ),
+                    (f"3600 * sum(rate(pilotlight_looks_again_total{{{OF}}}[1h]))", "again an hour"),
+                ),
+            ),
+            Panel("Dead letters", "short", (("max(pilotlight_dead_letters)", "kept"),)),
             Panel(
                 "Until the token ends",
                 "s",

@@ -123,6 +123,15 @@ class Pools(Protocol):
 
 
 @runtime_checkable
+class KeepsLetters(Protocol):
+    """An outbox that keeps the events that were refused where they can be counted."""
+
+    def letters(self) -> int:
+        """How many there are; one that came again is one."""
+        ...
+
+
+@runtime_checkable
 class StandbyPools(Pools, Protocol):
     """A cloud whose nodes can be stopped: ``describe`` says of which pools, and ``grow`` starts stopped ones first."""
 

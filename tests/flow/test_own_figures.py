@@ -3,19 +3,22 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
+import msgspec
 import pytest
 from stage import START, Stage
 
+from pilotlight.adapters.outbox.local import LocalOutbox, MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.errors import Unavailable
+from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.checkup import Token
 from pilotlight.facts.figures import FAMILIES
-from pilotlight.facts.messages import Alert, Tick
+from pilotlight.facts.messages import Alert, Outgoing, Tick
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing.tick import billing
-from pilotlight.flow.figures import of_alerts, of_cluster
+from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import Stored
 from pilotlight.state_schema.alerts import PROOF, WAITING
@@ -99,6 +102,43 @@ def test_silence_begins_with_the_first_tick_that_fails() -> None:
     assert figures(on)["silent_seconds", "c"] == pytest.approx(300)
     on.tick()
     assert figures(on)["silent_seconds", "c"] == 0
+
+
+def test_a_wait_is_counted_in_its_parts() -> None:
+    """Of the pod that a node was bought for: until the look, until the node, until its start: together all of it."""
+    on = Stage()
+    on.event(on.submit("a", run_s=6 * HOUR))
+    on.minutes(10)
+    found = {(s.family, *s.labels): s for s in of_cluster(on.deps)}
+    parts = [found["pilotlight_wait_seconds", "c", phase] for phase in ("detect", "decide", "boot", "bind")]
+    assert [sum(part.counts) for part in parts] == [1, 1, 1, 1]
+    [pod] = [pod for node in on.deps.cluster.observe().nodes for pod in node.gpu_pods]
+    assert pod.started_at is not None
+    assert parts[0].value + parts[2].value + parts[3].value == pytest.approx((pod.started_at - START).total_seconds())
+    assert parts[2].value > 60
+    assert found["pilotlight_calls", "c", "grow", "done"].value == 1
+    assert sum(found["pilotlight_cycle_seconds", "c"].counts) >= 1
+
+
+def test_refusals_are_counted_by_their_kind() -> None:
+    """A cloud without capacity is told by the name of its error; sums only rise."""
+    on = Stage()
+    on.fail("grow", NoCapacity("none left"))
+    on.event(on.submit("a"))
+    found = figures(on)
+    assert (found["refusals", "c", "NoCapacity"], found["calls", "c", "grow", "denied"]) == (1, 1)
+    on.minutes(10)
+    assert figures(on)["refusals", "c", "NoCapacity"] >= 1
+
+
+def test_letters_are_counted_where_they_lie(tmp_path: Path) -> None:
+    """Each event that was refused; nothing is said of an outbox that keeps none."""
+    outbox = LocalOutbox(tmp_path)
+    letter = Outgoing(id="dead-1", topic="dead-letter", type="t", key="", data=msgspec.Raw(b"{}"))
+    assert [sample.value for sample in of_letters(outbox)] == [0]
+    outbox.publish([letter, msgspec.structs.replace(letter, id="dead-2")])
+    assert [sample.value for sample in of_letters(outbox)] == [2]
+    assert list(of_letters(MemoryOutbox())) == []
 
 
 def test_the_end_of_a_token_is_told() -> None:

@@ -61,6 +61,7 @@ def _samples(app: "App") -> "Iterator[Sample]":
     for cluster in app.clusters:
         yield from figures.of_cluster(app.at(cluster).deps)
     yield from figures.of_alerts(app.alerts)
+    yield from figures.of_letters(app.outbox)
 
 
 _PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready, "/metrics": _metrics}

@@ -117,7 +117,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
     that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
     ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
-    select it and have no pod on it yet.
+    select it and have no pod on it yet. ``ready_since`` is when it last became Ready.
     """
 
     name: str
@@ -144,6 +144,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     attachable: dict[str, int] = {}
     closed: bool = False
     unserved: tuple[str, ...] = ()
+    ready_since: datetime | None = None
 
     @property
     def gpus(self) -> int:

@@ -1,25 +1,40 @@
 """Pilotlight's own figures, as they are exported: one description for the page, the dashboards and the alerts.
 
-All are gauges that are worked out of the shared state when somebody asks, so that every worker tells the same.
+All are worked out of the shared state when somebody asks, so that every worker tells the same: gauges of what is,
+counters and histograms of sums that decisions leave in their cluster's memory.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+Kind = Literal["gauge", "counter", "histogram"]
 
 
 class Family(NamedTuple):
-    """One figure: its name, the names of its labels, and what it says."""
+    """One figure: its name (a counter's without its ``_total``), its labels' names, what it says, and its kind."""
 
     name: str
     labels: tuple[str, ...]
     what: str
+    kind: Kind = "gauge"
+
+    @property
+    def exported(self) -> tuple[str, ...]:
+        """The names under which its values are found."""
+        ends = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}[self.kind]
+        return tuple(f"{self.name}{end}" for end in ends)
 
 
 class Sample(NamedTuple):
-    """One value of a figure. ``labels`` are in the family's order."""
+    """One value of a figure. ``labels`` are in the family's order.
+
+    A histogram's ``value`` is its sum, and ``counts`` are how many fell up to each of ``facts.tally.BOUNDS``, and
+    above the last, each counted once.
+    """
 
     family: str
     labels: tuple[str, ...]
     value: float
+    counts: tuple[int, ...] = ()
 
 
 BUDGET = ("cluster", "budget")
@@ -54,6 +69,27 @@ FAMILIES = (
     Family("pilotlight_alerts_waiting", ("channel",), "alerts that are not told yet"),
     Family(
         "pilotlight_alerts_given_up", ("channel",), "alerts that a channel did not take: pilotlight alerts redeliver"
+    ),
+    Family(
+        "pilotlight_wait_seconds",
+        ("cluster", "phase"),
+        "how long pods waited that a node was bought for: detect (created until the look that buys), decide (until the "
+        "call), boot (from the look until a node is ready), bind (until the pod is on it)",
+        "histogram",
+    ),
+    Family("pilotlight_cycle_seconds", ("cluster",), "how long looks took that made calls", "histogram"),
+    Family(
+        "pilotlight_calls",
+        ("cluster", "call", "outcome"),
+        "calls to the cloud that were decided, grow or release, by what became of them: done, denied, revoked, sent",
+        "counter",
+    ),
+    Family("pilotlight_refusals", ("cluster", "kind"), "purchases that a cloud or a budget refused", "counter"),
+    Family(
+        "pilotlight_looks_again", ("cluster",), "looks taken again for events that found another at work", "counter"
+    ),
+    Family(
+        "pilotlight_dead_letters", (), "events that were refused and lie in the outbox's folder, with their reasons"
     ),
 )
 """Every figure, in the order of the page."""

@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.placement import Opening
+from pilotlight.facts.tally import Tally
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
@@ -90,6 +91,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
     they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
+    No decision reads ``tally``: it is for the figures.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -113,6 +115,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     openings: dict[str, Opening] = {}
     lost: dict[str, int] = {}
     strays: dict[str, datetime] = {}
+    tally: Tally = Tally()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""

@@ -12,12 +12,12 @@ from pilotlight.facts.figures import Sample
 from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import State
+from pilotlight.ports import KeepsLetters, Outbox, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing import METERED
 from pilotlight.state_schema.books import HOLD
 from pilotlight.state_schema.cluster import PAUSE
-from pilotlight.state_schema.decisions import IN_FLIGHT, OPEN
+from pilotlight.state_schema.decisions import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.state_schema.table import Table
@@ -45,6 +45,7 @@ def of_cluster(deps: Deps) -> Iterator[Sample]:
         yield Sample("pilotlight_paused", (name, pause.name.removeprefix(f"{name}/")), 1)
     yield from _since(deps, now)
     yield from _prices(deps, now)
+    yield from _tallied(deps)
 
 
 def of_alerts(state: State) -> Iterator[Sample]:
@@ -53,6 +54,12 @@ def of_alerts(state: State) -> Iterator[Sample]:
     gave_up = Counter(entry.value.channel for entry in PROOF.scan(state) if entry.value.status == "gave up")
     for family, counts in (("pilotlight_alerts_waiting", waiting), ("pilotlight_alerts_given_up", gave_up)):
         yield from (Sample(family, (channel,), number) for channel, number in counts.items())
+
+
+def of_letters(outbox: Outbox) -> Iterator[Sample]:
+    """Events that were refused, where the outbox keeps them itself."""
+    if isinstance(outbox, KeepsLetters):
+        yield Sample("pilotlight_dead_letters", (), outbox.letters())
 
 
 def _budget(cluster: str, spent: Spent) -> Iterable[Sample]:
@@ -90,6 +97,22 @@ def _since(deps: Deps, now: datetime) -> Iterator[Sample]:
         token = None
     if token is not None and token.ends is not None:
         yield Sample("pilotlight_credential_ends_timestamp_seconds", (deps.name,), clock_seconds(token.ends))
+
+
+def _tallied(deps: Deps) -> Iterator[Sample]:
+    """What decisions counted, which lies in their memory."""
+    found = MEMORY.get(deps.state, deps.name)
+    if found is None:
+        return
+    name, tally = deps.name, found.value.tally
+    for phase, seen in tally.durations.items():
+        family, labels = ("cycle", (name,)) if phase == "cycle" else ("wait", (name, phase))
+        yield Sample(f"pilotlight_{family}_seconds", labels, seen.total_s, seen.counts)
+    for call, number in tally.calls.items():
+        yield Sample("pilotlight_calls", (name, *call.split("/")), number)
+    for kind, number in tally.refusals.items():
+        yield Sample("pilotlight_refusals", (name, kind), number)
+    yield Sample("pilotlight_looks_again", (name,), tally.again)
 
 
 def _prices(deps: Deps, now: datetime) -> Iterator[Sample]:

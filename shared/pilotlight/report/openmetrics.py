@@ -1,9 +1,11 @@
 """Figures as the page that Prometheus reads: OpenMetrics, or its older text where that is asked for."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from pilotlight.facts.figures import FAMILIES, Family, Sample
+from pilotlight.facts.tally import BOUNDS
 
 
 class Page:
@@ -17,7 +19,7 @@ class Page:
         for family in FAMILIES:
             own = [sample for sample in self._samples if sample.family == family.name]
             if own:
-                yield _gauge(family, own)
+                yield _metric(family, own)
 
 
 def page(samples: Iterable[Sample], accepts: str) -> tuple[bytes, str]:
@@ -28,10 +30,24 @@ def page(samples: Iterable[Sample], accepts: str) -> tuple[bytes, str]:
     return encode(Page(list(samples))), kind
 
 
-def _gauge(family: Family, samples: Iterable[Sample]) -> Any:
-    from prometheus_client.core import GaugeMetricFamily
+def _metric(family: Family, samples: Iterable[Sample]) -> Any:
+    from prometheus_client import core
 
-    made = GaugeMetricFamily(family.name, family.what, labels=family.labels)
+    kinds = {
+        "gauge": core.GaugeMetricFamily,
+        "counter": core.CounterMetricFamily,
+        "histogram": core.HistogramMetricFamily,
+    }
+    made: Any = kinds[family.kind](family.name, family.what, labels=family.labels)
     for sample in samples:
-        made.add_metric(sample.labels, sample.value)
+        if family.kind == "histogram":
+            made.add_metric(sample.labels, _buckets(sample.counts), sample.value)
+        else:
+            made.add_metric(sample.labels, sample.value)
     return made
+
+
+def _buckets(counts: Sequence[int]) -> list[tuple[str, int]]:
+    """How many are up to each bound, each with all below it."""
+    bounds = [*(str(float(bound)) for bound in BOUNDS), "+Inf"]
+    return list(zip(bounds, accumulate(counts), strict=True))

@@ -118,6 +118,7 @@ class WorldCluster:
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
             closed=node.steered,
+            ready_since=self._world.moment(node.ready_s) if node.ready else None,
         )
 
     def _bound(self, node: WorldNode) -> Iterator[BoundPod]:

@@ -84,6 +84,12 @@ class LocalOutbox:
             if mark is not None:
                 os.close(mark)
 
+    def letters(self) -> int:
+        """Dead letters that are kept, the same one once."""
+        files = (self.folder / f"{LETTERS}.jsonl", self.folder / f"{LETTERS}.1.jsonl")
+        with self._explained(LETTERS):
+            return sum(path.read_bytes().count(b"\n") for path in files if path.exists())
+
     def drain(self, topic: str, deliver: Callable[[bytes], bool]) -> int:
         """Hand each message not yet delivered to ``deliver``, in order, until it says False; how many it took."""
         taken = 0

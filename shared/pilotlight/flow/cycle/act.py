@@ -13,6 +13,7 @@ from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record, StepCode
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look import waits
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, marks, memory_updates
 from pilotlight.flow.memory.lease import Lease
@@ -41,14 +42,22 @@ class Gone(Denied):
 
 class Act:
     """The steps of one record. ``memory`` is what they leave behind, ``flapping`` the pools whose breaker tripped,
-    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look.
+    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look. ``ran`` is a stopwatch that was
+    started when the look began.
     """
 
     def __init__(
-        self, deps: Deps, snapshot: Snapshot, record: Record, held: Lease, sendings: Sequence[Sending]
+        self,
+        deps: Deps,
+        snapshot: Snapshot,
+        record: Record,
+        held: Lease,
+        sendings: Sequence[Sending],
+        ran: Callable[[], Seconds] | None = None,
     ) -> None:
         self.deps, self.snapshot, self.record, self.held, self.sendings = deps, snapshot, record, held, sendings
-        self.memory = snapshot.memory
+        self.memory, self.tally = snapshot.memory, snapshot.memory.tally
+        self.ran = ran
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
         self.unfinished = False
@@ -72,7 +81,9 @@ class Act:
 
     def remember(self) -> None:
         """Write what the calls left behind, once, after them."""
-        ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, self.memory)
+        tally = self.tally.took("cycle", self.ran()) if self.ran else self.tally
+        memory = msgspec.structs.replace(self.memory, tally=tally)
+        ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, memory)
 
     @property
     def done(self) -> Record:
@@ -91,6 +102,7 @@ class Act:
             self._grow(call, sending)
         else:
             self._release(call, sending)
+        self.tally = self.tally.called(step.call, sending.step.state)
         if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
             nodes, limits = sending.step.count, self.deps.policy.limits
             self.memory = turned(self.memory, call, nodes, self.record.at, limits)
@@ -105,6 +117,7 @@ class Act:
         if deps.policy.budgets:
             refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
+            self.tally = self.tally.refused("Budget")
             sending.end("denied", code="budget", note=refused, count=0)
             return
         key = ledger.flight_name(deps.name, self.record.id, n)
@@ -133,6 +146,7 @@ class Act:
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
             self.memory = memory_updates.started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
         self.flapping += [buy.pool] if trips else []
+        self.tally = waits.bought(self.tally, self.snapshot, buy.demands, sending.step.sent_at)
         sending.end("done")
 
     def _entry(self, buy: Buy, n: int) -> InFlight:
@@ -157,6 +171,7 @@ class Act:
         """Keep what came, remember what was refused. A gang that lacks a part gives back the rest at the next look."""
         deps, step = self.deps, sending.step
         self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now)
+        self.tally = self.tally.refused(type(no).__name__)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.sized(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))

@@ -106,6 +106,7 @@ class Cycle:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
         self.unfinished = False
         self.opened: dict[str, Opening] = {}
+        self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
         """Observe, decide, record, act, tell."""
@@ -150,7 +151,9 @@ class Cycle:
         left = take_over(self.deps, self.held)
         snapshot, left = settle_left(self.deps, look(self.deps), left)
         snapshot = with_flights(self.deps, snapshot)
-        snapshot = replace(snapshot, memory=counted(snapshot.memory, snapshot.view, snapshot.now))
+        memory = counted(snapshot.memory, snapshot.view, snapshot.now)
+        again = msgspec.structs.replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
+        snapshot = replace(snapshot, memory=msgspec.structs.replace(memory, tally=again))
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
         if not self.deps.policy.budgets:
@@ -187,7 +190,7 @@ class Cycle:
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
         brakes.spend_approvals(deps, record)
-        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record))
+        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record), self.ran)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         try:
             act.run()
