@@ -1,0 +1,211 @@
+"""The chaos harness with the Auto Scaling adapter as its cloud: real requests to the account's stand-in, which fail.
+
+A call's luck becomes what the server does: it loses the connection, answers late, half, with another status or with
+what is no answer, before or after it acted; it refuses; or it launches a part of what was asked for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from datetime import timedelta
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+from aws_server import EKS, REGION, Aws, error, serving
+from civo_server import Fault
+
+from pilotlight.adapters.aws_api import query
+from pilotlight.adapters.pools import asg
+from pilotlight.chaos import deployment, setting
+from pilotlight.chaos.invariants import Invariants
+from pilotlight.chaos.luck import Fault as Luckless
+from pilotlight.chaos.luck import _faults
+from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY, Hazard
+from pilotlight.chaos.scene import Skew
+from pilotlight.chaos.serial_run import Outcome
+from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
+from pilotlight.facts.capacity import InstanceState, PoolState
+from pilotlight.ports import OPEN, Account, Gate
+from pilotlight.units import Seconds
+from pilotlight.world.nodes import WorldNode
+from pilotlight.world.world import World
+
+T = TypeVar("T")
+
+LOOK = "DescribeAutoScalingGroups"
+LOST: Sequence[Any] = (
+    "reset",
+    "cut",
+    "drip",
+    "hang",
+    (500, error("InternalFailure", "no").decode()),
+    (503, "<html>bad gateway</html>"),
+    (200, "<html>thanks</html>"),
+    (200, "<LaunchInstancesResponse><LaunchInstancesResult><Instances>3</Instances></LaunchInstancesResult>"),
+    (200, ""),
+    (302, ""),
+)
+"""What tells nobody whether AWS acted."""
+MOST = 8
+"""So many changes of an account fail beside those that the seed's luck lets fail, also after that is calm."""
+REFUSALS: dict[type[PilotlightError], Any] = {
+    Throttled: (429, ""),
+    Busy: (400, error("ScalingActivityInProgress", "busy").decode()),
+    NoCapacity: (400, error("InsufficientInstanceCapacity", "none left").decode()),
+    QuotaExceeded: (400, error("VcpuLimitExceeded", "no more").decode()),
+}
+
+
+class ChaosAws(Aws):
+    """An account whose answers a seed decides. ``around`` is what the harness does around an effect."""
+
+    def __init__(self, world: World, dice: Random, *, at_once: bool) -> None:
+        super().__init__(world, at_once=at_once)
+        self.dice, self.short, self.left = dice, False, MOST
+        self.around: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """As the account answers; what it changes is looked at."""
+        with nullcontext() if action.startswith("Describe") else self.around():
+            return super().answer(action, asked)
+
+    def _instance(self, node: WorldNode) -> dict[str, Any]:
+        # No hook: what EC2 takes is in service until it is gone.
+        return {**super()._instance(node), "LifecycleState": "InService"}
+
+    def _launch(self, pool: str, count: int, zone: str = "") -> list[dict[str, Any]]:
+        if not self.short:
+            return super()._launch(pool, count, zone)
+        if count > 1 and not self.world.fleet.pools[pool].atomic:
+            super()._launch(pool, 1, zone)
+        return [{"ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": "none left after the first"}]
+
+
+class AsgHazard:
+    """What ``HazardPools`` is to the world's cloud: a worker's way to it, looked at and full of faults."""
+
+    def __init__(self, aws: ChaosAws, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
+        self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
+        clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
+        pools = asg.open_pools(f"{REGION}/{EKS}", Account(aws.names(), clock, str, environ))
+        assert pools is not None
+        self._pools = pools
+
+    def describe(self) -> Sequence[PoolState]:
+        """Every pool as the account tells it."""
+        return self._through("describe", lambda gate: self._pools.describe())
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        """Asked beside the worker: no turn of its own."""
+        return self._pools.instance(pool, instance)
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        """Looked at around what AWS launches."""
+        worker, seen = self._hazard.worker, self._invariants
+        decision = seen.purchases.decided(worker)
+
+        def let_out() -> None:
+            gate()
+            seen.sent(worker, f"grow {pool} to {to}", pool)
+
+        return self._through(
+            f"grow {pool} to {to}",
+            lambda asked: self._pools.grow(pool, to, zone, gate=asked, token=token),
+            let_out,
+            lambda: seen.launching(worker, decision, pool, zone),
+        )
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Looked at before AWS ends an instance."""
+        worker, seen = self._hazard.worker, self._invariants
+        sent_s = self._aws.world.now_s
+
+        def let_out() -> None:
+            nonlocal sent_s
+            gate()
+            sent_s = seen.sent(worker, f"release {instance}", pool, instance)
+
+        @contextmanager
+        def releasing() -> Iterator[None]:
+            with self._aws.world.lock:
+                seen.releasing(worker, pool, instance, sent_s)
+                yield
+
+        self._through(
+            f"release {pool} {instance}",
+            lambda asked: self._pools.release(pool, instance, gate=asked),
+            let_out,
+            releasing,
+        )
+
+    def _through(
+        self,
+        what: str,
+        call: Callable[[Gate], T],
+        let_out: Gate = OPEN,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> T:
+        hazard, aws = self._hazard, self._aws
+        now_s = hazard.pause(what)
+        method = what.split(" ", 1)[0]
+        fault = hazard.luck.fault("pools", method, False, now_s)
+        if fault is None and let_out is not OPEN and aws.left and aws.dice.random() < 0.8:
+            aws.left -= 1
+            fault = aws.dice.choice([*_faults(method, False), *(Luckless("after", Unsure("lost")),) * 4])
+        early = fault is not None and (let_out is OPEN or (fault.when == "before" and _is_silence(fault)))
+
+        def gate() -> None:
+            aws.faults = []
+            let_out()
+            hazard.pause(what + ON_ITS_WAY)
+            aws.around = around
+            aws.short = fault is not None and fault.when == "half"
+            aws.faults = [] if fault is None or early or aws.short else [self._http(fault)]
+
+        aws.faults = [self._http(fault, LOOK)] if fault is not None and early else []
+        try:
+            result = call(gate)
+        except PilotlightError as no:
+            hazard.say(f"{what} -> {type(no).__name__}: {no}")
+            raise
+        finally:
+            aws.faults, aws.around, aws.short = [], nullcontext, False
+        hazard.say(what)
+        hazard.pause(what + ANSWERED)
+        return result
+
+    def _http(self, fault: Luckless, method: str = "") -> Fault:
+        known = REFUSALS.get(type(fault.error))
+        return Fault(known or self._aws.dice.choice(LOST), "after" if fault.when == "after" else "before", method)
+
+
+def _is_silence(fault: Luckless) -> bool:
+    """Whether the call does not get as far as the cloud."""
+    return type(fault.error) not in REFUSALS
+
+
+@contextmanager
+def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosAws]]:
+    """Runs of the harness have the adapter as their cloud: the accounts that they opened, in order."""
+    opened: dict[int, tuple[ChaosAws, Any]] = {}
+    with ExitStack() as stack:
+
+        def pools(
+            world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
+        ) -> AsgHazard:
+            if id(world) not in opened:
+                aws = ChaosAws(world, Random(f"aws/{seed}/{len(opened)}"), at_once=at_once)
+                opened[id(world)] = aws, stack.enter_context(serving(aws))
+            return AsgHazard(*opened[id(world)], hazard, invariants, off_s)
+
+        for module in (setting, deployment):
+            patch.setattr(module, "HazardPools", pools)
+        patch.setattr(query, "PAUSES_S", ())
+        accounts: list[ChaosAws] = []
+        yield accounts
+        accounts += [aws for aws, _ in opened.values()]
+
+
+def broken(outcome: Outcome) -> list[str]:
+    """What a run broke. A tick that says "later" is none: AWS may fail after the rest is calm."""
+    return [str(v) for v in outcome.violations if not (v.kind == "internal_errors" and "answered 503" in v.text)]
