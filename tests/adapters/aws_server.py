@@ -55,7 +55,7 @@ class Aws:
 
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
-    ``spot`` is what zones ask.
+    ``spot`` is what zones ask. ``versions`` of the launch template made instances, else its third.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -70,6 +70,7 @@ class Aws:
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
+        self.versions: dict[str, str] = {}
         self.listed: dict[str, str] | None = {}
         self.spot: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -179,6 +180,7 @@ class Aws:
             "LifecycleState": "Terminating:Wait" if node.doomed_s is not None else "InService",
             "HealthStatus": "Healthy",
             "ProtectedFromScaleIn": False,
+            "LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": self.versions.get(node.id, "3")},
         }
 
     def _DescribeScalingActivities(self, asked: dict[str, Any]) -> dict[str, Any]:

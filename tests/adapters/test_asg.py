@@ -289,3 +289,14 @@ def test_a_hook_whose_time_was_up_is_no_error(here: Here) -> None:
     here.aws.world.interrupt("n1", 600)
     here.pools.release("one", "n1", gate=lambda: here.aws.world.terminate("n1", "by itself", evict=True))
     assert here.pool().desired == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "drifted"), [("4", ("n1",)), ("3", ("n2",)), ("$Latest", ())], ids=["newer", "older", "not told"]
+)
+def test_nodes_of_another_template_version_are_told(here: Here, version: str, drifted: tuple[str, ...]) -> None:
+    """A group names its version by number, as EKS does; by an alias nobody knows."""
+    here.aws.extra["one"] = {"LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": version}}
+    here.pools.grow("one", 2)
+    here.aws.versions["n2"] = "4"
+    assert here.pool().drifted == drifted

@@ -65,6 +65,8 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
             yield f"{path}.daemonsets.{key}", f"is in no count of a node: list it in {path}.slices, or take it out"
     if pool.paid is not None and pool.capacity_type != "reserved":
         yield f"{path}.paid", "is for capacity_type: reserved; nodes that are paid for want a pool of their own"
+    if pool.max_age is not None and pool.max_age <= 0:
+        yield f"{path}.max_age", "must be more than 0"
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"
@@ -114,6 +116,7 @@ def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem
     for key, numbers in (("warm", schedule.warm), ("max", schedule.max)):
         yield from _least(f"{path}.{key}", numbers)
         yield from _known(f"{path}.{key}", numbers, policy.pools)
+    yield from _known(f"{path}.renew", dict.fromkeys(schedule.renew, 0), policy.pools)
     for name, warm in schedule.warm.items():
         most = schedule.max.get(name, policy.pools[name].max if name in policy.pools else warm)
         if warm > most:

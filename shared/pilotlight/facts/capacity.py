@@ -204,7 +204,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
     were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
     cloud's last launch failed. ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may
-    run on at no further cost.
+    run on at no further cost. ``drifted`` are instances that an older version of its launch template made.
     """
 
     name: str
@@ -216,6 +216,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refusal: LateRefusal | None = None
     rules: PoolRules | None = None
     paid: tuple[Paid, ...] = ()
+    drifted: tuple[str, ...] = ()
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
     are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves. ``on_silence``
     "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
-    ``paid`` says what a reserved pool may use, where its cloud tells no reservation.
+    ``paid`` says what a reserved pool may use, where its cloud tells no reservation. Idle nodes older than ``max_age``,
+    and with ``drift`` "replace" those that an older launch template made, are replaced one at a time.
     """
 
     cloud: Cloud = "world"
@@ -94,6 +95,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"
     on_silence: OnSilence = "keep"
     paid: PaidPolicy | None = None
+    max_age: Duration | None = None
+    drift: Literal["keep", "replace"] = "keep"
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):
@@ -207,7 +210,8 @@ class Schedule(_Keys, frozen=True, kw_only=True):
     """A window in which rules change. ``days`` as "mon".."sun"; ``start``/``end`` local "HH:MM" in ``timezone``.
 
     A window whose end is not after its start runs over midnight. ``warm`` sets warm minimums by pool, ``max`` the
-    pools' most nodes, ``caps`` the caps, ``capacity_types`` a class's; each only tightens or replaces inside it.
+    pools' most nodes, ``caps`` the caps, ``capacity_types`` a class's; each only tightens or replaces inside it. Old
+    nodes of a pool that ``renew`` of any schedule names are replaced only inside such a window.
     """
 
     name: str
@@ -221,6 +225,7 @@ class Schedule(_Keys, frozen=True, kw_only=True):
     max: dict[str, int] = {}
     caps: Caps | None = None
     capacity_types: dict[WorkloadClass, tuple[CapacityType, ...]] = {}
+    renew: tuple[str, ...] = ()
 
 
 class Prices(_Keys, frozen=True, kw_only=True):

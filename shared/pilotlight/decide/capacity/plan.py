@@ -12,6 +12,7 @@ from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
+from pilotlight.decide.capacity.node_age import renewed
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
 from pilotlight.decide.capacity.paid import unused, with_paid
 from pilotlight.decide.capacity.placement import closed, placement, steered, strays
@@ -102,7 +103,10 @@ def plan_cluster(
             others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
         )
         nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
-        look_again = min((t for t in (look_again, falls_due) if t is not None), default=None)
+        comes_of_age = None
+        if any(pool.max_age or pool.drift == "replace" for pool in policy.pools.values()):
+            nodes, comes_of_age = renewed(nodes, others, pools, by_pool, policy, memory, reserved, now)
+        look_again = min((t for t in (look_again, falls_due, comes_of_age) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
         nodes = [f for f in failed if f.flight]
     here = {n.name for n in view.nodes}

@@ -22,6 +22,13 @@ AT_ONCE = 100
 """LaunchInstances launches so many in one call."""
 
 
+class TemplateVersion(msgspec.Struct, frozen=True):
+    """Which launch template a group uses."""
+
+    LaunchTemplateId: str = ""
+    Version: str = ""
+
+
 class Instance(msgspec.Struct, frozen=True):
     """An instance of a group."""
 
@@ -29,6 +36,7 @@ class Instance(msgspec.Struct, frozen=True):
     LifecycleState: str = ""
     AvailabilityZone: str = ""
     ProtectedFromScaleIn: bool = False
+    LaunchTemplate: TemplateVersion = TemplateVersion()
 
     @property
     def waits_to_end(self) -> bool:
@@ -55,14 +63,9 @@ class _Override(msgspec.Struct, frozen=True):
     WeightedCapacity: str = ""
 
 
-class TemplateVersion(msgspec.Struct, frozen=True):
-    """Which launch template a group uses."""
+class Targets(msgspec.Struct, frozen=True):
+    """Those it names."""
 
-    LaunchTemplateId: str = ""
-    Version: str = ""
-
-
-class _Targets(msgspec.Struct, frozen=True):
     CapacityReservationIds: tuple[str, ...] = ()
 
 
@@ -70,12 +73,7 @@ class Specification(msgspec.Struct, frozen=True):
     """Which capacity reservations a group launches into."""
 
     CapacityReservationPreference: str = ""
-    CapacityReservationTarget: _Targets = _Targets()
-
-    @staticmethod
-    def of(preference: str, target: str) -> "Specification":
-        """One with at most one target, as launch templates have them."""
-        return Specification(preference, _Targets((target,) if target else ()))
+    CapacityReservationTarget: Targets = Targets()
 
 
 class _Template(msgspec.Struct, frozen=True):
@@ -118,6 +116,14 @@ class Group(msgspec.Struct, frozen=True):
         """The launch template that it launches by, where it has one."""
         mixed = self.MixedInstancesPolicy
         return mixed.LaunchTemplate.LaunchTemplateSpecification if mixed else self.LaunchTemplate
+
+    @property
+    def drifted(self) -> tuple[str, ...]:
+        """The nodes of another version than a group names by its number, as EKS does: "$Latest" tells none."""
+        version = self.template.Version
+        return tuple(
+            one.InstanceId for one in self.live if version.isdigit() and one.LaunchTemplate.Version not in ("", version)
+        )
 
     @property
     def live(self) -> Sequence[Instance]:

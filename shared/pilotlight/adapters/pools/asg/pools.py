@@ -170,6 +170,7 @@ class AsgPools:
             refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
             rules=group.rules,
             paid=paid,
+            drifted=group.drifted,
         )
 
 

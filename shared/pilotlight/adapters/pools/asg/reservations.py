@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.groups import Group, Instance, Seen, Specification
+from pilotlight.adapters.pools.asg.groups import Group, Instance, Seen, Specification, Targets
 from pilotlight.facts.paid import Paid
 
 ONLY = "capacity-reservations-only"
@@ -140,7 +140,8 @@ def _wish(ec2: QueryApi, group: Group) -> Specification:
     said = ec2.read("DescribeLaunchTemplateVersions", _Versions, asked).launchTemplateVersionSet
     wish = said[0].launchTemplateData.capacityReservationSpecification if said else _Wish()
     target = wish.capacityReservationTarget.capacityReservationId
-    return Specification.of(ONLY if target else wish.capacityReservationPreference, target)
+    preference = ONLY if target else wish.capacityReservationPreference
+    return Specification(preference, Targets((target,) if target else ()))
 
 
 def _launches_into(group: Group, wish: Specification, one: _Reservation) -> bool:
