@@ -187,7 +187,7 @@ def test_no_command_is_left_out() -> None:
     "folder",
     [
         *("policies", "events/samples", "examples/cluster", "examples/demo", "data", "functions"),
-        *("infra/kubernetes/rbac", "infra/kubernetes/admission"),
+        *("infra/kubernetes/rbac", "infra/kubernetes/admission", "infra/kubernetes/placement"),
     ],
 )
 def test_the_wheel_holds_what_commands_open(wheel: Path, folder: str) -> None:

@@ -64,7 +64,7 @@ OPENED: dict[str, tuple[Node, Brakes]] = {
 def test_a_closed_node_is_opened_for_all(lit: Node, brakes: Brakes) -> None:
     """Where we may not or need not close it, or a DaemonSet would not get its pod onto it."""
     assert steered((), [lit], brakes=brakes).placement.open == ("n",)
-    for_one = pod("p", terms=((Requirement(key=GPU_MODEL, operator="In", values=(lit.gpu_model,)),),))
+    for_one = pod("p", terms=((Requirement(key=GPU_MODEL, operator="In", values=(lit.labels[GPU_MODEL],)),),))
     placed = steered([for_one], [lit], brakes=brakes).placement
     assert (placed.open, placed.openings) == (("n",), {}), "nobody closes it behind a pod"
 
