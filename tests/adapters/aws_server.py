@@ -32,7 +32,7 @@ CODES: dict[type[PilotlightError], str] = {
 }
 
 
-JSON_SERVICES = {"AWSPriceListService": "pricing"}
+JSON_SERVICES = {"AWSPriceListService": "pricing", "ServiceQuotasV20190624": "service-quotas"}
 """The services that are called by JSON, by what their calls are named by."""
 
 
@@ -55,7 +55,8 @@ class Aws:
 
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
-    ``spot`` is what zones ask. ``versions`` of the launch template made instances, else its third.
+    ``spot`` is what zones ask; ``quotas`` are Service Quotas by name, None without that right. ``versions`` of the
+    launch template made instances, else its third.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -70,6 +71,7 @@ class Aws:
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
+        self.quotas: dict[str, int] | None = {}
         self.versions: dict[str, str] = {}
         self.listed: dict[str, str] | None = {}
         self.spot: dict[str, dict[str, str]] = {}
@@ -159,6 +161,15 @@ class Aws:
         price = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
         terms = {"OnDemand": {"sku.term": {"priceDimensions": {"sku.term.rate": price}}}}
         return {"PriceList": [json.dumps({"product": {}, "terms": terms})] if usd else []}
+
+    def _ListServiceQuotas(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked["ServiceCode"] == "ec2"
+        if self.quotas is None:
+            raise Refused(400, "AccessDeniedException", "not authorized to perform: servicequotas:ListServiceQuotas")
+        first, rest = dict(list(self.quotas.items())[:1]), dict(list(self.quotas.items())[1:])
+        told = rest if "NextToken" in asked else first
+        more = {"NextToken": "more"} if rest and "NextToken" not in asked else {}
+        return {"Quotas": [{"QuotaName": name, "Value": float(value)} for name, value in told.items()], **more}
 
     def _DescribeSpotPriceHistory(self, asked: dict[str, Any]) -> dict[str, Any]:
         at = self.world.moment(0)

@@ -16,6 +16,11 @@ from pilotlight.ports import Account, Pools
 REGION, ZONE = "us-east-1", "us-east-1a"
 
 
+G, P = "Running On-Demand G and VT instances", "Running On-Demand P instances"
+G_SPOT, P5_SPOT = "All G and VT Spot Instance Requests", "All P5 Spot Instance Requests"
+QUOTAS = {G: 64, P: 0, G_SPOT: 32, P5_SPOT: 384, "All P4, P3 and P2 Spot Instance Requests": 96}
+
+
 class Here(NamedTuple):
     """A group at moto with the port to it, and boto3's client for it."""
 
@@ -116,17 +121,24 @@ def test_a_gate_that_raises_changes_nothing(here: Here) -> None:
 
 
 def test_a_region_rents_types_with_their_gpus_and_zones(dynamodb_server: str) -> None:
-    """Named types, with what one has; a type that the region does not have is not there; no quota is told."""
-    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    shop = asg.open_shop(f"{REGION}/any", Account({}, world().clock, lambda: "", environ))
-    found = shop.assortment(["g5.12xlarge", "p5.48xlarge", "g99.xlarge"])
+    """Named types with what one has and takes of the account's quotas; what the region does not have is not there."""
+    aws = Aws(world())
+    aws.quotas = QUOTAS
+    with serving(aws) as others:  # moto has no quotas of EC2.
+        urls = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ENDPOINT_URL_SERVICE_QUOTAS": others["AWS_ENDPOINT_URL"]}
+        shop = asg.open_shop(f"{REGION}/any", Account({}, world().clock, lambda: "", {**others, **urls}))
+        found = shop.assortment(["g5.12xlarge", "p5.48xlarge", "g99.xlarge"])
+        aws.quotas = None
+        assert shop.assortment(["g5.12xlarge"]).quota == {}
     told = {name: (s.gpus, s.gpu_model, s.cores, s.memory_mib, s.sold) for name, s in found.sizes.items()}
     assert told == {
         "g5.12xlarge": (4, "A10G", 48, 196_608, True),
         "p5.48xlarge": (8, "H100", 192, 2_097_152, True),
     }
     assert all(zone.startswith(REGION) for size in found.sizes.values() for zone in size.zones)
-    assert found.quota == {}
+    assert found.sizes["p5.48xlarge"].takes == {"on-demand": {P: 192}, "spot": {P5_SPOT: 192}}
+    assert found.sizes["g5.12xlarge"].takes == {"on-demand": {G: 48}, "spot": {G_SPOT: 48}}
+    assert {name: limit for name, (limit, _) in found.quota.items()} == QUOTAS
 
 
 def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> None:

@@ -31,7 +31,7 @@ def called(files: Iterable[Path] = LOOKS) -> set[str]:
     session = Session()
     names = {
         service: set(session.get_service_model(service).operation_names)
-        for service in ("autoscaling", "ec2", "pricing", "sts")
+        for service in ("autoscaling", "ec2", "pricing", "sts", "service-quotas")
     }
     words = {
         node.value
@@ -39,7 +39,7 @@ def called(files: Iterable[Path] = LOOKS) -> set[str]:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    return {f"{service}:{word}" for service, known in names.items() for word in words & known}
+    return {f"{service.replace('-', '')}:{word}" for service, known in names.items() for word in words & known}
 
 
 def by_commands() -> set[str]:

@@ -14,6 +14,7 @@ _NAMES = {
     "ec2": "EC2",
     "pricing": "PRICING",
     "secretsmanager": "SECRETS_MANAGER",
+    "servicequotas": "SERVICE_QUOTAS",
     "sns": "SNS",
     "sts": "STS",
 }

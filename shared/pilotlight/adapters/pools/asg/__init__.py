@@ -31,4 +31,6 @@ def open_shop(where: str, account: Account) -> Shop:
     region = where.partition("/")[0]
     credentials = Credentials(region, account.environ)
     ec2 = QueryApi("ec2", region, credentials, account.environ)
-    return AsgShop(ec2, JsonApi("pricing", REGION, credentials, account.environ), region, account.clock)
+    pricing = JsonApi("pricing", REGION, credentials, account.environ)
+    quotas = JsonApi("servicequotas", region, credentials, account.environ)
+    return AsgShop(ec2, pricing, quotas, region, account.clock)

@@ -1,4 +1,4 @@
-"""What EC2 tells of instance types, their zones and spot prices, and the Price List of prices on demand."""
+"""What a region rents: EC2's types, zones and spot prices, the Price List's on demand, Service Quotas' vCPUs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,11 +6,13 @@ from decimal import Decimal
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.price_list import on_demand
+from pilotlight.adapters.pools.asg.quotas import read_quotas, used
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Price
@@ -88,8 +90,8 @@ class _SpotPrices(_Page, frozen=True):
 class AsgShop:
     """The Shop port of a region."""
 
-    def __init__(self, ec2: QueryApi, pricing: JsonApi, region: str, clock: Clock) -> None:
-        self._ec2, self._pricing, self._region, self._clock = ec2, pricing, region, clock
+    def __init__(self, ec2: QueryApi, pricing: JsonApi, quotas: JsonApi, region: str, clock: Clock) -> None:
+        self._ec2, self._pricing, self._quotas, self._region, self._clock = ec2, pricing, quotas, region, clock
 
     def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
         """On demand as the Price List has them, none without the right to it; spot's of the dearest zone that has the
@@ -131,7 +133,13 @@ class AsgShop:
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         named = [names[at : at + AT_ONCE] for at in range(0, len(names), AT_ONCE)] or [GPU_FAMILIES]
-        return Assortment(sizes={size.name: size for some in named for size in self._sizes(some)}, quota={})
+        sizes = {size.name: size for some in named for size in self._sizes(some)}
+        try:
+            quotas = read_quotas(self._quotas)
+        except Forbidden:  # A role without that right is told nothing of quotas.
+            return Assortment(sizes=sizes, quota={})
+        taking = {name: replace(size, takes=quotas.takes(name, size.cores)) for name, size in sizes.items()}
+        return Assortment(sizes=taking, quota=used(self._ec2, quotas, GPU_FAMILIES))
 
     def _sizes(self, like: Sequence[str]) -> list[Size]:
         """Those whose name is one of these, or begins so. A type that no zone has is not sold."""
