@@ -1,5 +1,6 @@
 """Spare nodes worth their price: kept, and bought before they are asked for, by what the pool's history says."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 
@@ -8,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
+from pilotlight.decide.capacity.bursts import LEVELS
 from pilotlight.decide.capacity.demand_rates import (
     ENOUGH,
     HALF_LIVES_S,
     MOST,
+    MOST_COMING,
     Outlook,
     asked,
     lead_s,
@@ -59,6 +62,43 @@ KEPT = {
 def test_how_many_pay_for_themselves(at_once: int, wait: str, kept: int) -> None:
     """As many spares as come at once, where their wait is worth more than their price."""
     assert spares(history(900, at_once, days=0.5), wait).count == kept
+
+
+def bursts(sizes: Sequence[int], every_s: float = 5, apart_s: float = 2 * HOUR) -> Hits:
+    """Bursts in which a node is asked for every so often, the last node of the last one just now."""
+    hits, at_s = Hits(at=NOW_S - len(sizes) * apart_s), NOW_S
+    for number, size in enumerate(sizes):
+        for step in range(size):
+            at_s = NOW_S - (len(sizes) - 1 - number) * apart_s - (size - 1 - step) * every_s
+            hits = asked(hits, 1, 1, at_s, LEAD_S)
+    return hits
+
+
+def test_what_follows_on_a_burst_is_learned_by_how_large_it_has_grown() -> None:
+    """Where bursts come to thirty nodes the first few call for most of the rest; where they end at three, nothing."""
+    large, small = [30] * 12, [3] * 12
+    assert 16 <= spares(bursts([*large, 4]), "3").count <= 26
+    assert spares(bursts([*small, 4]), "3").count <= 1
+    assert spares(bursts([*large, 4]), "0.01").count == 0
+
+
+def test_what_a_burst_calls_for_goes_when_the_burst_is_over() -> None:
+    """Spares bought into a burst are judged again as it shrinks, and let go a lead time after its last demand."""
+    hits = bursts([*[30] * 12, 8])
+    first = spares(hits, "3")
+    assert first.count > first.steady
+    assert first.until(first.count) == NOW + timedelta(seconds=LEAD_S - 7 * 5)
+    assert "% x 95 s x $3.00/h >" in first.why(first.count)
+    assert spares(hits, "3", LEAD_S).count == spares(hits, "3", LEAD_S).steady
+
+
+def test_demand_of_one_moment_says_nothing_of_what_follows() -> None:
+    """Twenty nodes asked for at once, twice over, are one demand: none of them follows on another."""
+    hits = Hits(at=NOW_S - 20 * HOUR)
+    for hour in range(19, -1, -1):
+        for _ in range(2):
+            hits = asked(hits, 10, 10, NOW_S - hour * HOUR, LEAD_S)
+    assert {share for past in hits.followed for share in past.shares[LEVELS.index(2) :]} <= {0.0}
 
 
 def test_in_a_stream_of_demand_the_deep_spares_pay_too() -> None:
@@ -111,11 +151,15 @@ def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: in
         now_s += gap_s
         hits = returned(asked(hits, nodes, nodes, now_s, LEAD_S), back, now_s)
     assert hits.count == len(gaps)
-    assert len(hits.coming) <= len(hits.rates) <= MOST
+    assert len(hits.coming) <= MOST_COMING
+    assert len(hits.rates) <= MOST
+    assert len({window.size for window in hits.windows}) == len(hits.windows) <= MOST_COMING.bit_length()
+    assert len(hits.followed) <= MOST_COMING.bit_length()
+    assert all(0 <= share <= 1 for past in hits.followed for share in past.shares)
     assert all(0 <= share <= 1.0000001 for row in hits.there for share in row)
     assert sum(Outlook(hits).weights()) == pytest.approx(1)
     few, many = (spares(hits, str(w), now_s - NOW_S).count for w in (wait, wait + 1))
-    assert few <= many <= len(hits.rates)
+    assert few <= many <= max(len(hits.rates), LEVELS[-1])
 
 
 @given(

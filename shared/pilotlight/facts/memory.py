@@ -40,13 +40,33 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 1
 
 
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pool is asked for until ``until``, since ``2 ** size`` nodes or more were on their way for demands.
+
+    ``net`` are the nodes asked for since then less those that fell idle, ``most`` the most that this came to.
+    """
+
+    size: int
+    until: Seconds
+    net: int = 0
+    most: int = 0
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """What followed on demand of one size: ``count`` windows were seen, ``shares`` of them asked for so many more."""
+
+    count: int = 0
+    shares: tuple[float, ...] = ()
+
+
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the k-th spare node of a pool is asked for, as of ``at`` (seconds from the epoch).
 
     ``coming`` is when the nodes come that would replace the spares taken so far, the soonest first. ``rates[k-1]`` are
     the k-th spare's hits an hour, and ``there[k-1]`` the share of the time that it would have been there, each faded
     by every half-life of ``decide.capacity.demand_rates``; ``losses`` say how badly each half-life foretold. ``count``
-    is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1.
+    is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1. ``windows`` are
+    those that are open, at most one of a size, and ``followed`` what those that ended came to, by size.
     """
 
     at: Seconds
@@ -56,6 +76,8 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[float, ...] = ()
     count: int = 0
     worth: float = 1.0
+    windows: tuple[Window, ...] = ()
+    followed: tuple[Followed, ...] = ()
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

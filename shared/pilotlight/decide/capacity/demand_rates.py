@@ -4,7 +4,8 @@ Think of a pool that always has k spares: each one taken is replaced by a node t
 of them is hit by a demand that arrives while k - 1 others are being replaced, and it is there while fewer than k are.
 A node that falls idle takes the place of one on its way. Hits and the time there are faded by several half-lives at
 once; each half-life's word counts by how well it foretold so far (weights by Poisson loss, as in Bayesian averaging),
-so that pools with bursts of minutes and pools with steady days are both foretold. No price is weighed here.
+so that pools with bursts of minutes and pools with steady days are both foretold. ``bursts`` learns beside it what
+demand that has begun calls for. No price is weighed here.
 """
 
 import math
@@ -14,6 +15,7 @@ from operator import add, mul, sub, truediv
 
 from msgspec.structs import replace
 
+from pilotlight.decide.capacity.bursts import counted, ended
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Demand
 from pilotlight.facts.memory import Hits, Memory
@@ -23,9 +25,11 @@ HALF_LIVES_S = (120.0, 600.0, HOUR, 6 * HOUR, 24 * HOUR)
 ENOUGH = 3
 """A pool that was asked for nodes less often than this in all has no history to judge by."""
 MOST = 64
-"""No more than so many spares of a pool are ever considered."""
-FORGIVING = 3_000.0
-"""A half-life is never so far behind the best that it could not catch up: what pools are used for changes."""
+"""Of no more than so many spares of a pool the rates are learned."""
+MOST_COMING = 256
+"""No more nodes than so many are remembered to be on their way."""
+FORGETTING_S = 24 * HOUR
+"""How well a half-life foretold counts half as much so much later: what pools are used for changes."""
 LEAST_SHARE = 0.02
 """A spare that is there for a smaller share of the time is hardly ever there."""
 RARE = 3.6e-4
@@ -68,9 +72,10 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
     for _ in range(nodes):
         k = len(coming)
+        if k < MOST_COMING:
+            coming.append(now_s + lead_s)
         if k >= MOST:
-            break
-        coming.append(now_s + lead_s)
+            continue
         if k == len(rates):
             rates.append(_NONE)
             there.append(_ALWAYS)
@@ -86,20 +91,22 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
         losses=_relative(losses),
         count=count,
         worth=worth,
+        windows=counted(old.windows, nodes, now_s + lead_s, len(coming)),
     )
 
 
 def returned(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
     """The history after ``nodes`` fell idle: they stand in for those that were to come first."""
     old = aged(hits, now_s)
-    return replace(old, coming=old.coming[nodes:])
+    windows = tuple([replace(window, net=window.net - nodes) for window in old.windows])
+    return replace(old, coming=old.coming[nodes:], windows=windows)
 
 
 def aged(hits: Hits, now_s: Seconds) -> Hits:
     """The history as of now. What was coming has come in between, one after the other."""
     while hits.coming and hits.coming[0] <= now_s:
         hits = replace(_faded(hits, hits.coming[0]), coming=hits.coming[1:])
-    return _faded(hits, now_s)
+    return ended(_faded(hits, now_s))
 
 
 class Outlook:
@@ -113,12 +120,12 @@ class Outlook:
 
     def weights(self, after_s: Seconds = 0.0) -> Sequence[float]:
         """How much each half-life's word counts; they sum to 1."""
-        return self._weights(_fades(after_s)) if after_s else self._now
+        return self._weights(_fades(after_s), after_s) if after_s else self._now
 
-    def _weights(self, fades: Sequence[float]) -> Sequence[float]:
+    def _weights(self, fades: Sequence[float], after_s: Seconds) -> Sequence[float]:
         if not self._hits.rates:
             return self._now
-        return _shares(_relative(list(map(add, self._losses, _expected(self._sums, fades)))))
+        return _shares(_foretold(self._losses, self._sums, fades, after_s))
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """How often an hour the k-th spare would be taken while it is there.
@@ -129,7 +136,7 @@ class Outlook:
         if k > len(hits.rates):
             return 0.0
         fades = _fades(after_s) if after_s else _ALWAYS
-        trust = self._weights(fades) if after_s else self._now
+        trust = self._weights(fades, after_s) if after_s else self._now
         absent_s = 0.0
         if len(hits.coming) >= k:
             absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
@@ -158,7 +165,7 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
                 for k, row in enumerate(hits.there, start=1)
             ]
         ),
-        losses=_relative(list(map(add, hits.losses or _NONE, _expected(_sums(hits), fades)))),
+        losses=_foretold(hits.losses or _NONE, _sums(hits), fades, gone_s),
     )
 
 
@@ -183,6 +190,14 @@ def _shares(losses: Sequence[float]) -> list[float]:
     return [each / whole for each in trust]
 
 
+def _foretold(
+    losses: Sequence[float], sums: Sequence[float], fades: Sequence[float], for_s: Seconds
+) -> tuple[float, ...]:
+    """The losses after a stretch of time without a demand: half of the old ones are forgotten in a day."""
+    kept = 0.5 ** (for_s / FORGETTING_S)
+    return _relative([loss * kept + more for loss, more in zip(losses, _expected(sums, fades), strict=True)])
+
+
 def _relative(losses: Sequence[float]) -> tuple[float, ...]:
     least = min(losses)
-    return tuple([min(loss - least, FORGIVING) for loss in losses])
+    return tuple([loss - least for loss in losses])

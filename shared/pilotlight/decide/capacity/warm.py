@@ -2,7 +2,7 @@
 
 The k-th spare pays while (hits an hour of the k-th) x (worth of the wait and of the boot that a hit saves) is more
 than its price an hour. Both sides count only while it is there. A pool keeps and buys up to the largest k for which
-each spare up to the k-th pays.
+each spare up to the k-th pays; and, while demand comes, as many as are likely to be asked for within a lead time.
 """
 
 import math
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from pilotlight.decide.capacity.bursts import chance_of, likely_to_follow, smaller_at_s
 from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s, learned
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.capacity.provision import Provisioner
@@ -28,11 +29,18 @@ FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
 
 
+LIKELY = 0.25
+"""A burst is bought for where it comes at least so often: no more than four nodes are launched for one asked for."""
+
+
 class Spares:
     """How many spare nodes of a pool pay for themselves now, by its own history: ``count``.
 
     ``wait`` is what an hour's wait for one of its nodes is worth, ``usd_per_hit`` what a spare that is taken saves: the
-    wait for a boot, and the boot itself, which is paid without being used.
+    wait for a boot, and the boot itself, which is paid without being used. ``steady`` of them pay by their rate alone.
+
+    One bought while demand comes saves half a lead time's wait on average, and costs nothing more where it is asked for
+    before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing.
     """
 
     def __init__(self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime) -> None:
@@ -43,7 +51,11 @@ class Spares:
         self.usd_per_hit = per_hour(self.wait, lead_s(offering)) + per_hour(price, offering.boot_s)
         self._least = float(price / self.usd_per_hit) if self.usd_per_hit else math.inf
         self._outlook = Outlook(self.hits)
-        self.count = self._count()
+        self.steady = self._count()
+        saved, self._boot = per_hour(self.wait, lead_s(offering) / 2), per_hour(price, offering.boot_s)
+        least = max(LIKELY, float(self._boot / (self._boot + saved))) if saved else 1.0
+        more = likely_to_follow(self.hits, least)
+        self.count = max(self.steady, more)
 
     def _count(self) -> int:
         """The largest k that pays with all before it, but those that are hardly ever there."""
@@ -66,6 +78,8 @@ class Spares:
 
     def until(self, kept: int) -> datetime:
         """When the first ``kept`` spares, which pay now, no longer all do if nothing is asked for: to the second."""
+        if kept > self.steady:
+            return moment(smaller_at_s(self.hits))
         rates = [(rate, k) for k in range(1, kept + 1) if (rate := self.hits_per_hour(k)) is not None]
         k = min(rates, default=(0.0, kept))[1]
         step = 8.0
@@ -79,8 +93,11 @@ class Spares:
 
     def why(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x (190 s x $10.00/h + a boot of $0.03) > $0.53/h"."""
-        price = self.offering.usd_per_hour
-        boot = cents(per_hour(price, self.offering.boot_s))
+        price, boot = self.offering.usd_per_hour, cents(self._boot)
+        if self.steady < k <= self.count:
+            chance, lead = chance_of(self.hits, k), lead_s(self.offering)
+            saves = f"{chance:.0%} x {lead / 2:.0f} s x {cents(self.wait)}/h > {1 - chance:.0%} x a boot of {boot}"
+            return f"after demand like the last {lead:.0f} s' so many more came as often as this: {saves}"
         saved = f"({lead_s(self.offering):.0f} s x {cents(self.wait)}/h + a boot of {boot})"
         sign = ">" if self.pays(k) else "<="
         return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} {sign} {cents(price)}/h"
