@@ -46,6 +46,7 @@ BUILT_IN = tuple(
         ("apps/v1", "deployments", "Deployment"),
         ("apps/v1", "daemonsets", "DaemonSet"),
         ("batch/v1", "jobs", "Job"),
+        ("batch/v1", "cronjobs", "CronJob"),
         ("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", False),
         ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", False),
         ("rbac.authorization.k8s.io/v1", "roles", "Role"),

@@ -10,7 +10,8 @@ from uuid import uuid4
 import boto3
 import pytest
 from api_server import ApiServer, api_server
-from api_store import Json
+from api_store import BUILT_IN, Json
+from manifests import HERE, objects
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
@@ -326,3 +327,49 @@ def test_what_was_given_back_whole_is_its_owners(site: Site) -> None:
     site.client.update_auto_scaling_group(AutoScalingGroupName=site.group, MaxSize=4)
     assert site.run("handback", "--if-silent", "10m") == "nothing was changed\n"
     assert site.now["MaxSize"] == 4
+
+
+def _installed(site: Site) -> None:
+    """Both watchmen, our account, and a node that we keep closed."""
+    for name in ("namespace.yaml", "rbac/observe.yaml", "placement/watchman.yaml", "handback/watchman.yaml"):
+        site.server.add(*objects(HERE / name))
+    ours = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
+    site.server.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"taints": [ours]}})
+
+
+def test_uninstall_leaves_nothing_of_ours(site: Site) -> None:
+    """The pool is its owner's, to the last tag, and the cluster has no object, taint or record of ours any more."""
+    before = site.settings
+    _installed(site)
+    site.run("takeover")
+    dry = site.run("uninstall", "--dry-run").splitlines()
+    assert (dry[-2:], site.marked) == (["would remove Namespace pilotlight", "nothing was changed"], False)
+    assert site.settings != before
+    said = site.run("uninstall")
+    assert (site.settings, site.marked) == (before, False)
+    assert "remove tag pilotlight.dev/handed-back: of group" in said
+    left = [
+        each["metadata"]["name"]
+        for resource in BUILT_IN
+        for each in site.server.store.list(resource, "", "", "")
+        if each["metadata"]["name"].startswith("pilotlight") and resource.kind != "Event"
+    ]
+    assert left == []
+    assert site.server.store.get("nodes", "n")["spec"].get("taints") in (None, [])
+    assert site.run("uninstall") == "nothing of Pilotlight's is on this cluster\n"
+
+
+def test_uninstall_ends_no_node(site: Site) -> None:
+    """While nodes run beside AZRebalance the record and the mark stay, the command fails and says why; then it ends."""
+    before = site.settings
+    site.run("takeover")
+    site.client.set_desired_capacity(AutoScalingGroupName=site.group, DesiredCapacity=1)
+    with pytest.raises(Failed, match="rebalances is left at false: 1 nodes run"):
+        site.run("uninstall")
+    (one,) = site.now["Instances"]
+    assert site.marked
+    site.client.terminate_instance_in_auto_scaling_group(
+        InstanceId=one["InstanceId"], ShouldDecrementDesiredCapacity=True
+    )
+    site.run("uninstall")
+    assert (site.settings, site.marked) == (before, False)

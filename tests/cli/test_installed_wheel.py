@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "pools": ("", Said()),
     "takeover": ("--kubeconfig exec.yaml --dry-run", Said(2, "PILOTLIGHT_POOLS")),
     "handback": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "uninstall": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
     "manifests placement": ("", Said()),
     "tune": ("trace.csv --values 1,2 --against keda --processes 1", Said()),
     "placement lift": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),

@@ -37,6 +37,7 @@ COMMANDS = {
     "connect_command": ("connect",),
     "brake_commands": ("pause", "resume", "approve"),
     "handover_commands": ("takeover", "handback"),
+    "uninstall_command": ("uninstall",),
     "placement_commands": ("placement", "manifests"),
     "why_command": ("why",),
     "report_command": ("report",),
@@ -59,7 +60,8 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "init plan doctor check schema demo",
-    "Running it": "serve world send reconcile connect takeover handback pause resume approve placement manifests",
+    "Running it": "serve world send reconcile connect pause resume approve placement manifests",
+    "Whose pools": "takeover handback uninstall",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "whatif cost-of-self sizes prices",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",

@@ -6,7 +6,7 @@ then what limited the rights. The namespace goes only with nothing of anybody's 
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -31,15 +31,26 @@ SETTLE_S: Seconds = 10.0
 
 _ROLES = ("annotate", "act", "observe")
 _BINDINGS = (ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
-_RIGHTS = tuple(("ClusterRoleBinding", name) for name in _BINDINGS)
+_WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
+"""Who lifts our placement taints, and who gives pools back, in our silence."""
+_PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
+"""What the watchmen, and we beside them, may do in our namespace."""
+_RIGHTS = (
+    *(("CronJob", name) for name in _WATCHMEN),
+    *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman")),
+    *(("RoleBinding", name) for name in _PLACES),
+)
 _LIMITS = tuple(
     (kind, name)
-    for name in (LIMIT, "pilotlight-pods")
+    for name in (LIMIT, "pilotlight-pods", f"{ACCOUNT}-watchman")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
 )
 _REST = (
     *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
-    *(("ServiceAccount", name) for name in (READER, ACCOUNT)),
+    ("ClusterRole", f"{ACCOUNT}-watchman"),
+    *(("Role", name) for name in _PLACES),
+    ("Lease", "pilotlight-placement"),
+    *(("ServiceAccount", name) for name in (*_WATCHMEN, READER, ACCOUNT)),
 )
 _HOLDS = (
     "/api/v1/{}/pods",
@@ -55,7 +66,11 @@ _HOLDS = (
     "/apis/batch/v1/{}/jobs",
 )
 """What a namespace is looked through for, before it goes with all that is in it."""
-_OURS = {("serviceaccounts", ACCOUNT), ("serviceaccounts", READER), ("configmaps", PARAMETERS)}
+_OURS = {
+    *(("serviceaccounts", name) for name in (ACCOUNT, READER, *_WATCHMEN)),
+    *(("cronjobs", name) for name in _WATCHMEN),
+    ("configmaps", PARAMETERS),
+}
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
 
@@ -75,14 +90,20 @@ def parameters(api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = ti
         yield _drop(api, kind, PARAMETERS, dry_run=dry_run)
 
 
-def remove(api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep) -> Iterator[Step]:
-    """Take out everything, a step at a time; what is gone already is left out."""
+def remove(
+    api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep, then: Iterable[Step] = ()
+) -> Iterator[Step]:
+    """Take out everything, a step at a time; what is gone already is left out. ``then`` comes before the namespace."""
     yield from _each(api, _RIGHTS, dry_run=dry_run)
     yield from _reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
     yield from parameters(api, dry_run=dry_run, pause=pause)
     yield from _each(api, _REST, dry_run=dry_run)
-    yield from _namespace(api, dry_run=dry_run)
+    gone = set()
+    for step in then:
+        gone.add(f"{step.kind.lower()}s/{step.name}")
+        yield step
+    yield from _namespace(api, gone, dry_run=dry_run)
 
 
 def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> Iterator[Step]:
@@ -102,11 +123,11 @@ def _reopen(api: Api, *, dry_run: bool) -> Iterator[Step]:
                 yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
 
 
-def _namespace(api: Api, *, dry_run: bool) -> Iterator[Step]:
+def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Step]:
     if not _there(api, "Namespace", NAMESPACE):
         return
     try:
-        held = sorted(_held(api))
+        held = sorted(name for name in _held(api) if name not in gone)
     except PilotlightError as error:
         held = [f"what could not be read ({error})"]
     if held:

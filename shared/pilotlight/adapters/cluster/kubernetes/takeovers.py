@@ -5,6 +5,7 @@ A key a pool. The Lease that every look renews (infra/kubernetes/placement) says
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
@@ -70,6 +71,12 @@ def write(api: Api, taken: Taken) -> None:
         api.ask("POST", PLACE, NOTHING, made)
     except Conflict:  # Somebody else made it at the same moment.
         api.ask("PATCH", f"{PLACE}/{NAME}", NOTHING, data, MERGE_PATCH)
+
+
+def drop(api: Api) -> None:
+    """Nothing is taken over any more."""
+    with suppress(Missing):
+        api.ask("DELETE", f"{PLACE}/{NAME}", NOTHING)
 
 
 def tell(api: Api, message: str, now: datetime) -> None:
