@@ -76,6 +76,17 @@ def test_it_looks_at_a_cluster(tmp_path: Path) -> None:
     assert run("check", "policy.yaml").startswith("policy.yaml: fine (2 pools")
 
 
+def test_in_the_cluster_it_needs_no_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PILOTLIGHT_API names the cluster, as in the home's pod, that is looked at; whatever its policy."""
+    monkeypatch.setenv("PILOTLIGHT_POLICY", "gone.yaml")
+    monkeypatch.setenv("PILOTLIGHT_CLUSTER", "prod")
+    with api_server() as cluster:
+        cluster.add_samples()
+        (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())
+        monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{tmp_path}/kubeconfig")
+        assert run("init", "-o", "-").startswith("# Pilotlight's policy, begun by `pilotlight init` from cluster prod.")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

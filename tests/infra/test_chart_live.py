@@ -21,6 +21,7 @@ from test_connect_live import eventually
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
+from pilotlight.codec.policy import read_policy
 
 pytestmark = [
     pytest.mark.cluster,
@@ -151,6 +152,12 @@ def test_it_is_installed_advises_acts_and_goes(site: Site, tmp_path: Path) -> No
         capture_output=True, text=True,
     )  # fmt: skip
     assert f"would buy 1 x {site.name}/g4dn.xlarge/on-demand: the mode is advise" in told.stdout, told.stderr
+
+    begun = subprocess.run(
+        [Path(sys.executable).parent / "pilotlight", "init", "-o", "-"], env=as_the_account(site, tmp_path),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert read_policy(begun.stdout, "policy.yaml").pools, begun.stderr
 
     before, limit = tokens(site), "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/pilotlight-nodes"
     assert site.get(limit) is None

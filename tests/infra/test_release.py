@@ -1,0 +1,134 @@
+"""The release: a workflow that GitHub takes, of what is in this repository, and a bill of what the image holds."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from helm import CHART, PYTHON, ROOT, needs_helm
+
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
+
+
+def script(name: str) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def jobs() -> dict[str, Any]:
+    """The workflow's jobs."""
+    found: dict[str, Any] = yaml.safe_load(WORKFLOW.read_text())["jobs"]
+    return found
+
+
+@needs_helm
+def test_github_takes_the_workflow() -> None:
+    """It is valid by the schema of workflows."""
+    words = [str(PYTHON), "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(WORKFLOW)]
+    run = subprocess.run(words, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_job_may_do_what_it_does_and_no_more() -> None:
+    """Nothing by default; what pushes may write packages, what signs has an identity, and all wait for the checks."""
+    assert yaml.safe_load(WORKFLOW.read_text())["permissions"] == {}
+    rights = {name: job["permissions"] for name, job in jobs().items()}
+    signs = {"contents": "read", "packages": "write", "id-token": "write"}
+    assert rights == {
+        "check": {"contents": "read"},
+        "wheel": {"contents": "read", "id-token": "write"},
+        "image": signs,
+        "chart": signs,
+    }
+    assert {name: job.get("needs") for name, job in jobs().items() if name != "check"} == {
+        "wheel": "check", "image": "check", "chart": "image",
+    }  # fmt: skip
+
+
+def test_nothing_that_a_pusher_names_is_run() -> None:
+    """No expression of GitHub's stands in a command: what a tag or an owner is called comes by the environment."""
+    commands = [step["run"] for job in jobs().values() for step in job["steps"] if "run" in step]
+    assert len(commands) > 5
+    assert [command for command in commands if "${{" in command] == []
+
+
+def test_what_it_names_is_there() -> None:
+    """Each script, folder and target of make."""
+    text = WORKFLOW.read_text()
+    for path in re.findall(r"(?:scripts|infra|\.ci)/[\w./-]+\w", text):
+        assert (ROOT / path).exists(), path
+    targets = (ROOT / "Makefile").read_text()
+    assert all(f"\n{target}:" in targets for target in re.findall(r"\bmake (\w+)", text))
+
+
+def test_the_version_is_said_once() -> None:
+    """pyproject.toml and the chart agree, and a tag of another version is refused in one line."""
+    version = set(script("release_version").versions().values())
+    assert len(version) == 1
+    words = [sys.executable, str(ROOT / "scripts" / "release_version.py")]
+    assert subprocess.run([*words, f"v{version.pop()}"], capture_output=True).returncode == 0
+    other = subprocess.run([*words, "v99.0.0"], capture_output=True, text=True)
+    assert (other.returncode, other.stderr.startswith("error: the tag is v99.0.0, and ")) == (1, True)
+
+
+def test_a_released_chart_names_its_image() -> None:
+    """Repository and digest of the release are its defaults, and nothing else changes."""
+    text, digest = (CHART / "values.yaml").read_text(), f"sha256:{'a' * 64}"
+    was, now = (yaml.safe_load(each) for each in (text, script("release_version").with_image(text, "r/p", digest)))
+    assert (now["image"]["repository"], now["image"]["digest"]) == ("r/p", digest)
+    assert {**now, "image": was["image"]} == was
+
+
+def package(venv: Path, name: str, told: str) -> None:
+    """A package as pip would leave it."""
+    info = venv / "lib" / "python3.11" / "site-packages" / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n{told}")
+    (info / "LICENSE.txt").write_text("as you like")
+    (info / "RECORD").write_text(f"{info.name}/METADATA,,\n{info.name}/LICENSE.txt,,\n")
+
+
+def test_the_bill_names_every_package_with_its_licence(tmp_path: Path) -> None:
+    """Packages with version, licence and what they need of each other; the texts lie beside it."""
+    package(tmp_path, "pilotlight", "License-Expression: Apache-2.0\nRequires-Dist: One_Thing>=1; python_version>'3'\n")
+    package(tmp_path, "one.thing", "Classifier: License :: OSI Approved :: MIT License\nRequires-Dist: gone\n")
+    script("sbom").main([str(tmp_path), str(tmp_path / "out")])
+    bill = yaml.safe_load((tmp_path / "out" / "sbom.cdx.json").read_text())
+    assert bill["metadata"]["component"]["licenses"] == [{"expression": "Apache-2.0"}]
+    [other] = bill["components"]
+    assert (other["purl"], other["licenses"]) == ("pkg:pypi/one-thing@1.0", [{"license": {"name": "MIT License"}}])
+    assert bill["dependencies"][1] == {"ref": "pkg:pypi/pilotlight@1.0", "dependsOn": ["pkg:pypi/one-thing@1.0"]}
+    assert (tmp_path / "out" / "licenses" / "one-thing" / "LICENSE.txt").read_text() == "as you like"
+
+
+def test_a_package_without_a_licence_is_not_shipped(tmp_path: Path) -> None:
+    """The build stops with its name."""
+    package(tmp_path, "odd", "")
+    with pytest.raises(SystemExit, match="odd: no licence is told"):
+        script("sbom").main([str(tmp_path), str(tmp_path / "out")])
+
+
+@needs_helm
+def test_the_bill_is_cyclonedx(tmp_path: Path) -> None:
+    """That of this checkout's own packages is valid by CycloneDX's schema, strictly."""
+    sbom = script("sbom")
+    found = [each for each in sbom.installed(Path(pytest.__file__).parents[4]) if sbom.licences(each)]
+    (tmp_path / "sbom.json").write_text(json.dumps(sbom.bill(sorted(found, key=str))))
+    asks = (
+        "import sys; from cyclonedx.schema import SchemaVersion;"
+        "from cyclonedx.validation.json import JsonStrictValidator;"
+        "print(JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read()))"
+    )
+    run = subprocess.run([PYTHON, "-c", asks, tmp_path / "sbom.json"], capture_output=True, text=True)
+    assert (len(found) > 30, run.stdout, run.stderr) == (True, "None\n", "")
