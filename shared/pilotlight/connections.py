@@ -30,14 +30,13 @@ def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> S
             from pilotlight.adapters.state.sqlite import SqliteState
 
             return SqliteState(Path(where), clock)
-        case "dynamodb" | "firestore" if where:
+        case "dynamodb" if where:
+            return _dynamodb(where, clock, environ)
+        case "firestore" if where:
             try:
-                return (_dynamodb if kind == "dynamodb" else _firestore)(where, clock, environ)
+                return _firestore(where, clock, environ)
             except ImportError as error:
-                extra = "aws" if kind == "dynamodb" else "gcp"
-                raise BadInput(
-                    f"{kind} needs the package {error.name}; run pip install 'pilotlight[{extra}]'"
-                ) from None
+                raise BadInput(f"firestore needs the package {error.name}; run pip install 'pilotlight[gcp]'") from None
     raise BadInput(
         f"PILOTLIGHT_STATE is {address!r}: "
         "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
@@ -70,7 +69,7 @@ def _dynamodb(table: str, clock: Clock | None, environ: Mapping[str, str]) -> St
     from pilotlight.adapters.state.dynamodb import DynamoDBState
 
     endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
-    return DynamoDBState(table, clock, endpoint=endpoint)
+    return DynamoDBState(table, clock, endpoint=endpoint, environ=environ)
 
 
 def _firestore(where: str, clock: Clock | None, environ: Mapping[str, str]) -> State:

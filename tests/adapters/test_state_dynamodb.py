@@ -1,10 +1,12 @@
 """What only the DynamoDB state has: refusals of a service on the network, and tables that are not there."""
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from answering import answering
 
+from pilotlight.adapters.http import Answer, Site
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
@@ -47,18 +49,21 @@ def test_a_service_that_hangs_up_is_unavailable(clock: VirtualClock) -> None:
         DynamoDBState("pilotlight", clock, endpoint=f"http://{host}").get("memory/c")
 
 
-def test_a_write_that_was_sent_twice_is_not_a_conflict(dynamodb_server: str, clock: VirtualClock) -> None:
+def test_a_write_that_was_sent_twice_is_not_a_conflict(
+    dynamodb_server: str, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the first answer is lost the client sends again; meeting its own write is success."""
     table = f"state-{uuid4()}"
     state = DynamoDBState(table, clock, endpoint=dynamodb_server)
     create_table(state.client, table)
-    put_item = state.client.put_item
+    ask = Site.ask
 
-    def twice(**request: object) -> object:
-        put_item(**request)
-        return put_item(**request)
+    def twice(site: Site, *asked: Any, **how: Any) -> Answer:
+        answer = ask(site, *asked, **how)
+        puts = asked[4]["x-amz-target"].endswith("PutItem")
+        return ask(site, *asked, **how) if puts else answer
 
-    state.client.put_item = twice
+    monkeypatch.setattr(Site, "ask", twice)
     first = state.put("lease/c", b"1", if_version=ABSENT)
     second = state.put("lease/c", b"2", if_version=first)
     assert state.get("lease/c") == (b"2", second)

@@ -50,12 +50,6 @@ def without(package: str, *words: str, cwd: Path, **environ: str) -> subprocess.
         pytest.param("rich", "cli", ["--help"], id="no rich"),
         pytest.param("boto3", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no DynamoDB"),
         pytest.param("botocore", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no part of boto3"),
-        pytest.param(
-            "boto3",
-            "aws",
-            ["pause", "--reason", "price check", "--state", "dynamodb:pilotlight"],
-            id="no state to open",
-        ),
     ],
 )
 def test_a_missing_package_is_one_line_with_its_extra(

@@ -30,6 +30,8 @@ CALLED_BY_LAMBDA = {
 IN_A_NETWORK = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"}
 OURS = {"sns:Publish", "s3:GetObject", "secretsmanager:GetSecretValue"}
 """The outbox, the policy, the secrets."""
+OF_COMMANDS = ("pricing:", "servicequotas:")
+"""Services that `sizes`, `prices` and `doctor` ask with a person's own rights, and no function."""
 CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
@@ -64,8 +66,7 @@ def _actions(statements: list[Statement]) -> set[str]:
 
 def _store_calls() -> set[str]:
     """What the state's adapter calls of DynamoDB."""
-    names = re.findall(r"self\.client\.([a-z]+_[a-z]+|query|scan)\b", STORE.read_text())
-    return {f"dynamodb:{''.join(part.title() for part in name.split('_'))}" for name in names}
+    return {f"dynamodb:{name}" for name in re.findall(r'"([A-Z][a-z]+Item|Query|Scan)"', STORE.read_text())}
 
 
 def _cloud_calls() -> dict[str, set[str]]:
@@ -73,7 +74,8 @@ def _cloud_calls() -> dict[str, set[str]]:
     blocks = re.findall(r"```json\n(\{.*?\n\})\n```", GUIDE.read_text(), re.S)
     role = json.loads(blocks[0])["Statement"]
     look = [statement for statement in role if statement["Sid"] == "Look"]
-    return {"act": _actions(role), "read": _actions(look), "none": set()}
+    act, read = ({action for action in _actions(part) if not action.startswith(OF_COMMANDS)} for part in (role, look))
+    return {"act": act, "read": read, "none": set()}
 
 
 def roles_may_what_is_called(state: State) -> Iterator[str]:

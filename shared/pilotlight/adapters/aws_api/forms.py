@@ -11,6 +11,7 @@ VERSIONS: Mapping[str, str] = {
 }
 _NAMES = {
     "autoscaling": "AUTO_SCALING",
+    "dynamodb": "DYNAMODB",
     "ec2": "EC2",
     "pricing": "PRICING",
     "secretsmanager": "SECRETS_MANAGER",
