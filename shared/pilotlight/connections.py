@@ -179,6 +179,7 @@ def _account(settings: Settings, policy: Policy, clock: Clock) -> Account:
         clock=clock,
         token=lambda: settings.secret(settings.token_env),
         environ=settings.environ,
+        role=settings.role_arn,
         reserved={name: p.instance_type for name, p in policy.pools.items() if p.capacity_type == "reserved"},
     )
 

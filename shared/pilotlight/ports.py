@@ -157,7 +157,7 @@ class Handover(Protocol):
 
 class Account(NamedTuple):
     """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
-    the instance types of those whose capacity is paid for.
+    the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
 
     ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
     """
@@ -167,6 +167,7 @@ class Account(NamedTuple):
     token: Callable[[], str]
     environ: Mapping[str, str]
     reserved: Mapping[str, str] = {}
+    role: str = ""
 
 
 class Cloud(Protocol):

@@ -10,7 +10,8 @@ PILOTLIGHT_API         how its API server is reached: ``kubeconfig:PATH[#CONTEXT
 PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION``
                        (Auto Scaling groups by name), ``advisor`` (changes nothing); unset: the world
 PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
-                       ``policy``, ``token_env``. With PILOTLIGHT_CLUSTER too: that one of them alone
+                       ``policy``, ``token_env``, ``role_arn`` (acts on its account of AWS). With PILOTLIGHT_CLUSTER
+                       too: that one of them alone
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
@@ -91,13 +92,16 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of many clusters. ``token_env`` names the variable that holds the token for its pools."""
+    """One of many clusters. ``token_env`` names the variable that holds the token for its pools, ``role_arn`` the role
+    of its own account at AWS.
+    """
 
     api: str = ""
     pools: str = ""
     mode: Mode | None = None
     policy: str = ""
     token_env: str = ""
+    role_arn: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api: str = ""
     pools: str = ""
     token_env: str = TOKEN_ENV
+    role_arn: str = ""
     clusters: Mapping[str, ClusterSettings] = {}
     wait_s: Seconds = WAIT_S
     world: str = ""
@@ -172,6 +177,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             mode=own.mode or self.mode,
             policy=own.policy or self.policy,
             token_env=own.token_env or self.token_env,
+            role_arn=own.role_arn,
         )
 
     def secret(self, name: str) -> str:
@@ -239,7 +245,9 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     try:
         found = msgspec.json.decode(body, type=dict[str, ClusterSettings])
     except msgspec.DecodeError as error:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {error}; write name -> api, pools, mode, policy, token_env") from None
+        raise BadInput(
+            f"PILOTLIGHT_CLUSTERS: {error}; write name -> api, pools, mode, policy, token_env, role_arn"
+        ) from None
     wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
     if wrong or not found:
         raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep
 from typing import Any
@@ -24,6 +24,8 @@ from pilotlight.world.world import World
 
 REGION, EKS, ZONE = "eu-west-1", "prod", "eu-west-1a"
 KEY, SECRET, SESSION = "AKIAPLANTED", "aws-planted-secret-51c9", "aws-planted-session-77d0"
+ROLE = "arn:aws:iam::210987654321:role/pilotlight"
+"""A role of another account, which may be taken."""
 KEYS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": SESSION}
 
 CODES: dict[type[PilotlightError], str] = {
@@ -151,6 +153,12 @@ class Aws:
         block = self.blocks.get(pool.name)
         ends = {"ReservationType": "capacity-block", "EndDateType": "limited", "EndDate": block} if block else {}
         return reservation(f"cr-{pool.name}", pool.instance_type, pool.paid or 0, (pool.paid or 0) - used, **ends)
+
+    def _AssumeRole(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["RoleArn"] != ROLE:
+            raise Refused(403, "AccessDenied", f"{SESSION} may not take {asked['RoleArn']}")
+        keys = {"AccessKeyId": "ASIAOTHER00000000", "SecretAccessKey": "other", "SessionToken": "session"}
+        return {"Credentials": {**keys, "Expiration": datetime.now(UTC) + timedelta(hours=1)}}
 
     def _GetProducts(self, asked: dict[str, Any]) -> dict[str, Any]:
         wanted = {rule["Field"]: rule["Value"] for rule in asked["Filters"]}

@@ -218,7 +218,7 @@ def test_each_cluster_has_its_own_settings_over_the_deployments() -> None:
     settings = _of(
         {
             "eu": {"api": "in-cluster", "pools": "civo:LON1/x", "token_env": "EU"},
-            "us": {"mode": "act", "policy": "us.yaml"},
+            "us": {"mode": "act", "policy": "us.yaml", "role_arn": "arn:aws:iam::210987654321:role/pilotlight"},
         },
         PILOTLIGHT_POLICY="all.yaml",
         PILOTLIGHT_POOLS="advisor",
@@ -230,6 +230,7 @@ def test_each_cluster_has_its_own_settings_over_the_deployments() -> None:
     assert (us.cluster_name, us.api, us.pools, us.token_env, us.mode, us.policy) == (
         "us", "", "advisor", "CIVO_TOKEN", "act", "us.yaml",
     )  # fmt: skip
+    assert (eu.role_arn, us.role_arn) == ("", "arn:aws:iam::210987654321:role/pilotlight")
 
 
 def test_one_of_many_can_be_named() -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.forms import address, form
-from pilotlight.adapters.aws_api.signing import FORM, Keys
+from pilotlight.adapters.aws_api.signing import FORM, Keys, signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import identity_token
 from pilotlight.adapters.http import Broken, Site, fetch
@@ -51,10 +51,10 @@ class _Assumed(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """This process's credential for AWS. Nothing is asked before it is used."""
+    """This process's credential for AWS, or that of a ``role`` which it takes. Nothing is asked before it is used."""
 
-    def __init__(self, region: str, environ: Mapping[str, str]) -> None:
-        self._region, self._environ = region, environ
+    def __init__(self, region: str, environ: Mapping[str, str], role: str = "") -> None:
+        self._region, self._environ, self._role = region, environ, role
         self._keys, self._ends = Keys("", ""), 0.0
         self._session: Session | None = None
         self._lock = Lock()
@@ -67,6 +67,9 @@ class Credentials:
             return self._keys
 
     def _taken(self) -> tuple[Keys, float]:
+        return _until(self._of_role(self._role)) if self._role else self._own()
+
+    def _own(self) -> tuple[Keys, float]:
         own = self._environ
         if own.get("AWS_ACCESS_KEY_ID") and own.get("AWS_SECRET_ACCESS_KEY"):
             keys = Keys(own["AWS_ACCESS_KEY_ID"], own["AWS_SECRET_ACCESS_KEY"], own.get("AWS_SESSION_TOKEN", ""))
@@ -77,13 +80,27 @@ class Credentials:
             return _until(self._of_container())
         return self._of_boto3(), time.monotonic() + KEPT_S
 
+    def _of_role(self, role: str) -> _Given:
+        """Of another account, say: by who this is where that is a web identity, else by its own credential."""
+        named = ("AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        if not any(self._environ.get(name) for name in named):
+            return self._of_identity(role)
+        keys, _ = self._own()
+        url, action = address("sts", self._region, self._environ), "AssumeRole"
+        body = form(action, "sts", {"RoleArn": role, "RoleSessionName": SESSION})
+        headers = signed(url, body, keys, "sts", self._region, datetime.now(UTC))
+        with Deadline(WAIT_S) as deadline:
+            return _assumed(deadline, url, action, body, headers, keys).Credentials
+
     def _of_identity(self, role: str) -> _Given:
         """AssumeRoleWithWebIdentity. The audience at Google is the role itself: no token for another use does."""
         file = self._environ.get("AWS_WEB_IDENTITY_TOKEN_FILE", "")
         token = _file(file) if file else identity_token(role)
         params = {"RoleArn": role, "RoleSessionName": SESSION, "WebIdentityToken": token}
-        with Deadline(WAIT_S) as deadline:
-            return _assumed(deadline, address("sts", self._region, self._environ), params).Credentials
+        url, action = address("sts", self._region, self._environ), "AssumeRoleWithWebIdentity"
+        body, hidden = form(action, "sts", params), Keys("", "", token)
+        with Deadline(WAIT_S) as deadline:  # Asked without a credential, because it gives one.
+            return _assumed(deadline, url, action, body, {"content-type": FORM}, hidden).Credentials
 
     def _of_container(self) -> _Given:
         own = self._environ
@@ -125,15 +142,16 @@ class Credentials:
         return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
 
 
-def _assumed(deadline: Deadline, url: str, params: Mapping[str, str]) -> _Assumed:
-    """Asked without a credential, because it gives one."""
-    action = "AssumeRoleWithWebIdentity"
+def _assumed(
+    deadline: Deadline, url: str, action: str, body: bytes, headers: Mapping[str, str], hidden: Keys
+) -> _Assumed:
+    """A role's credential. No error holds what is ``hidden``."""
     try:
-        answer = Site(url).ask(deadline, "POST", "/", form(action, "sts", params), {"content-type": FORM})
+        answer = Site(url).ask(deadline, "POST", "/", body, headers)
     except Broken as error:
         raise Unavailable(f"AWS does not answer {action} ({error})") from None
     if answer.status != 200:
-        raise problem(action, answer, Keys("", "", params["WebIdentityToken"]), Unavailable)
+        raise problem(action, answer, hidden, Unavailable)
     return read_answer(action, answer, _Assumed, Unavailable)
 
 

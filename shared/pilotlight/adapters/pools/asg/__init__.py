@@ -17,7 +17,7 @@ def open_pools(where: str, account: Account) -> Pools | None:
     if named is None:
         return None
     region, cluster = named[1], named[2] or ""
-    credentials = Credentials(region, account.environ)
+    credentials = Credentials(region, account.environ, account.role)
     autoscaling, ec2 = (QueryApi(name, region, credentials, account.environ) for name in ("autoscaling", "ec2"))
     return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved)
 
@@ -29,7 +29,7 @@ def open_shop(where: str, account: Account) -> Shop:
     from pilotlight.adapters.pools.asg.shop import AsgShop
 
     region = where.partition("/")[0]
-    credentials = Credentials(region, account.environ)
+    credentials = Credentials(region, account.environ, account.role)
     ec2 = QueryApi("ec2", region, credentials, account.environ)
     pricing = JsonApi("pricing", REGION, credentials, account.environ)
     quotas = JsonApi("servicequotas", region, credentials, account.environ)
