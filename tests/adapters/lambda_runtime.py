@@ -58,6 +58,7 @@ def running(handler: str, environ: Mapping[str, str], path: Sequence[Path]) -> I
     made = Lambda()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(made))
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     made.process = subprocess.Popen(
         [sys.executable, "-m", "awslambdaric", handler],
