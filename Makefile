@@ -111,12 +111,13 @@ build/checkov/.installed:
 	@touch $@
 
 # In a venv of its own, for its size: Helm 4 as a library, which the tests of the chart render, lint and install with, and the
-# schemas of GitHub's workflows and of CycloneDX.
+# schemas of GitHub's workflows, of CycloneDX and of OpenTelemetry.
 build/helm/.installed:
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed" >&2; exit 2; }
 	$(PYTHON) -m venv build/helm
 	build/helm/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-		helm-python-sdk==0.2.2 check-jsonschema==0.39.0 'cyclonedx-python-lib[json-validation]==11.12.0'
+		helm-python-sdk==0.2.2 check-jsonschema==0.39.0 'cyclonedx-python-lib[json-validation]==11.12.0' \
+		opentelemetry-proto==1.45.2
 	@touch $@
 
 deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google or aws)

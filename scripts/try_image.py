@@ -46,7 +46,7 @@ def attempt(folder: Path) -> None:
     made = folder / "home" / "pilotlight" / "venv"
     texts = sum(path.is_file() for path in (made / "share" / "pilotlight" / "licenses").rglob("*"))
     size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file() and not path.is_symlink())
-    print(f"built and served: {size / 1e6:.0f} MB beside the base image, {texts} licence texts, user {user}")
+    print(f"built and served: {size / 1e6:.0f} MB beside the base image, {texts} licence texts")
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
@@ -90,7 +90,8 @@ def ask(pilotlight: Path, user: int) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    who = {"user": user, "group": user, "extra_groups": []} if os.geteuid() == 0 else {}
+    who = {"user": user, "group": user, "extra_groups": []} if os.geteuid() == 0 and reachable(pilotlight) else {}
+    print(f"serving as {f'user {user}' if who else 'whoever calls: others do not reach this Python'}")
     words = [str(pilotlight), "serve", "--port", str(port)]
     environ = {"PILOTLIGHT_STATE": "memory:", "PILOTLIGHT_OUTBOX": "memory:", "PATH": "/usr/bin:/bin"}
     process = subprocess.Popen(words, cwd="/", env=environ, stdout=subprocess.DEVNULL, **who)  # type: ignore[call-overload]
@@ -101,6 +102,12 @@ def ask(pilotlight: Path, user: int) -> None:
         process.wait()
     if answer != 200:
         sys.exit(f"error: /healthz answers {answer}")
+
+
+def reachable(pilotlight: Path) -> bool:
+    """Whether another user may run it: the Python that a venv links to may lie in somebody's home."""
+    python = pilotlight.with_name("python").resolve()
+    return all(path.stat().st_mode & 0o001 for place in (python, pilotlight) for path in place.parents)
 
 
 def healthy(port: int, process: "subprocess.Popen[bytes]") -> int:

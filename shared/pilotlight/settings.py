@@ -42,6 +42,9 @@ AWS_DEFAULT_REGION              the same where that is unset
 AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_TOKEN_FILE, or without it by who this
                                 function is at Google. Else as boto3 finds a credential: AWS_ACCESS_KEY_ID, a
                                 container's, a profile, an instance's
+OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its cluster's figures there (OTLP over
+                                HTTP, as JSON); unset: nothing is pushed
+OTEL_EXPORTER_OTLP_HEADERS      headers that go with them: ``key=value,key=value``
 XDG_STATE_HOME                  where state of a person's programs lies
 ==============================  =========================================================================
 
@@ -127,6 +130,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body: int = MAX_BODY
     callers: "Mapping[str, Caller]" = {}
     token: str = ""
+    otlp: str = ""
+    otlp_headers: str = ""
     environ: Mapping[str, str] = {}
 
     @staticmethod
@@ -152,6 +157,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),
             callers=_callers(environ.get("PILOTLIGHT_TOKENS", "")),
             token=environ.get("PILOTLIGHT_TOKEN", ""),
+            otlp=environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").rstrip("/"),
+            otlp_headers=environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""),
             environ=environ,
         )
         return settings.at(cluster) if clusters and cluster else settings

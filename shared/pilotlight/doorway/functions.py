@@ -149,7 +149,12 @@ def run(request: Request, message: Message) -> Answer:
         case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
             from pilotlight.flow.billing.tick import billing
 
-            return billing(request.deps, message, dry_run=request.dryrun)
+            answer = billing(request.deps, message, dry_run=request.dryrun)
+            if request.house.settings.otlp and isinstance(message, Tick) and not request.dryrun:
+                from pilotlight.doorway.push import push
+
+                push(request)
+            return answer
         case "alert_fanout", Alert():
             return _alert(request, message)
         case "alert_fanout", Tick(what="alerts"):
