@@ -63,11 +63,25 @@ class ChaosAws(Aws):
         super().__init__(world, at_once=at_once)
         self.dice, self.short, self.left = dice, False, MOST
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.owed: dict[str, Callable[[], AbstractContextManager[object]]] = {}
 
     def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
         """As the account answers; what it changes is looked at."""
         with nullcontext() if action.startswith("Describe") else self.around():
             return super().answer(action, asked)
+
+    def _SetDesiredCapacity(self, asked: dict[str, Any]) -> dict[str, Any]:
+        self.owed[self._pool(asked["AutoScalingGroupName"])] = self.around
+        return super()._SetDesiredCapacity(asked)
+
+    def _DescribeAutoScalingGroups(self, asked: dict[str, Any]) -> dict[str, Any]:
+        for pool, around in self.owed.items():  # A group goes on trying until it has its size.
+            size = self.world.fleet.desired[pool]
+            if size > len(self._nodes(pool)):
+                with around():
+                    self._launch(pool, size - len(self._nodes(pool)))
+                self.world.fleet.desired[pool] = size
+        return super()._DescribeAutoScalingGroups(asked)
 
     def _instance(self, node: WorldNode) -> dict[str, Any]:
         # No hook: what EC2 takes is in service until it is gone.
