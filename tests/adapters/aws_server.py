@@ -70,6 +70,7 @@ class Aws:
         self.failed: list[dict[str, Any]] = []
         self.hooks: dict[str, list[str]] = {}
         self.waiting: set[str] = set()
+        self.warming: dict[str, list[str]] = {}
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
@@ -127,6 +128,7 @@ class Aws:
             "Instances": [self._instance(node) for node in self._nodes(pool)],
             "Tags": [{"Key": key, "Value": value, "ResourceId": group} for key, value in tags.items()],
             **template,
+            **self._warm(pool),
             **self._into(pool),
             **self.extra.get(pool, {}),
         }
@@ -201,6 +203,29 @@ class Aws:
             "ProtectedFromScaleIn": False,
             "LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": self.versions.get(node.id, "3")},
         }
+
+    def _DescribeWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
+        pool = self._pool(asked["AutoScalingGroupName"])
+        states = [(node.id, "Warmed:Stopped") for node in self._stopped(pool)]
+        ready = [
+            {
+                "InstanceId": id,
+                "AvailabilityZone": ZONE,
+                "LifecycleState": state,
+                "HealthStatus": "Healthy",
+                "ProtectedFromScaleIn": False,
+            }
+            for id, state in [*states, *((id, "Warmed:Pending") for id in self.warming.get(pool, ()))]
+        ]
+        return {"WarmPoolConfiguration": {"MinSize": 0, "PoolState": "Stopped"}, "Instances": ready}
+
+    def _stopped(self, pool: str) -> list[WorldNode]:
+        return [node for node in self.world.fleet.standing.values() if node.pool == pool]
+
+    def _warm(self, pool: str) -> dict[str, Any]:
+        size = len(self._stopped(pool)) + len(self.warming.get(pool, ()))
+        warm = {"WarmPoolConfiguration": {"MinSize": 0, "PoolState": "Stopped"}, "WarmPoolSize": size}
+        return warm if size else {}
 
     def _DescribeScalingActivities(self, asked: dict[str, Any]) -> dict[str, Any]:
         group = asked["AutoScalingGroupName"]

@@ -176,9 +176,10 @@ def test_an_instance_that_goes_is_told_so(here: Here) -> None:
 
 
 def test_instances_that_stand_by_are_no_nodes(here: Here) -> None:
-    """They are counted beside the pool, not in it."""
-    here.aws.extra["one"] = {"WarmPoolConfiguration": {"MinSize": 2}, "WarmPoolSize": 2}
-    assert (here.pool().desired, here.pool().booting, here.pool().standby) == (0, (), 2)
+    """They are counted beside the pool, not in it; only those that are stopped, and so can be started."""
+    here.aws.warming["one"] = ["i-warming"]
+    assert (here.pool().desired, here.pool().booting, here.pool().standby) == (0, (), 0)
+    assert "DescribeWarmPool" in [name for name, _ in here.aws.calls]
 
 
 def test_a_launch_that_failed_later_is_told_with_its_reason() -> None:

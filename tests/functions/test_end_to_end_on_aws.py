@@ -18,10 +18,12 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.doorway import Function
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.memory import ledger
 from pilotlight.settings import Settings
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
+from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
 
@@ -39,7 +41,8 @@ CATALOG = """
 name: small
 as_of: 2026-11-01T00:00:00Z
 instance_types:
-  g4dn.xlarge: {cloud: eks, gpu_model: T4, gpus: 1, cpu: "4", memory: 16Gi, boot_s: 60,
+  g4dn.xlarge: {cloud: eks, gpu_model: T4, gpus: 1, cpu: "4", memory: 16Gi, boot_s: 240,
+                wake_s: 45, standby_usd_per_hour: 0.01,
                 prices: {on-demand: {usd_per_hour: 2, source: a test, date: 2026-11-01}}}
 """
 JSON = {"Content-Type": "application/json"}
@@ -190,3 +193,54 @@ def test_a_block_is_emptied_before_it_ends(tmp_path: Path) -> None:
         assert (launched(stand), ended) == (["block", "t4"], "n1")
         assert "capacity-reservation of n1" in stand.told()
         assert [node.pool for node in stand.aws.world.nodes.values()] == ["t4"]
+
+
+def test_a_pod_starts_a_node_that_stands_by(stand: Stand) -> None:
+    """A group with a warm pool: its desired capacity is raised, the stopped instance starts, and none is launched; it
+    is held for at its price, and after the run that very instance ends."""
+    world = stand.aws.world
+    (kept,) = world.launch("t4")
+    world.advance(600)
+    world.stop(kept)
+    world.advance(1200)
+    launched = world.launches
+    pod = PodDemand(
+        uid="u-a", namespace="ml", name="a", created_at=world.clock.now(),
+        shape=shape(gpu=GpuRequest(count=1), workload_class="batch"),
+    )  # fmt: skip
+    world.submit(pod, 600)
+    event = PodPending(cluster="prod", namespace="ml", name="a", uid="u-a", identity="u-a/1")
+    answer = stand.post("pod_pending", event, "1")
+    ((call, asked),) = stand.aws.changes()
+    assert (call, asked["DesiredCapacity"]) == ("SetDesiredCapacity", 1)
+    assert (list(world.nodes), world.launches - launched, world.fleet.wakes) == ([kept], 0, 1)
+    assert len(answer["did"]) == 1
+    (account,) = [entry.value for entry in CAP.scan(stand.app.state, "")]
+    (hold,) = [entry.value for entry in HOLD.scan(stand.app.state, "")]
+    assert list(account.held.values()) == [Decimal((hold.until - hold.since).total_seconds()) * 2 / 3600]
+    stand.minutes(20)
+    assert stand.aws.changes()[-1] == (
+        "TerminateInstanceInAutoScalingGroup",
+        {"InstanceId": kept, "ShouldDecrementDesiredCapacity": True},
+    )
+    assert list(HOLD.scan(stand.app.state, "")) == []
+
+
+def test_a_start_that_fails_is_a_shortage(stand: Stand) -> None:
+    """EC2 has no room for the stopped instance: the group's activity says so, and the pool rests as after any other."""
+    world = stand.aws.world
+    (kept,) = world.launch("t4")
+    world.advance(600)
+    world.stop(kept)
+    world.advance(1200)
+    world.set_faults(Faults(shortage=1.0))
+    pod = PodDemand(
+        uid="u-a", namespace="ml", name="a", created_at=world.clock.now(),
+        shape=shape(gpu=GpuRequest(count=1), workload_class="batch"),
+    )  # fmt: skip
+    world.submit(pod, 600)
+    stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name="a", uid="u-a", identity="u-a/1"), "1")
+    stand.minutes(2)
+    assert world.nodes == {}
+    (resting,) = ledger.recall(stand.app.state, "prod").memory.backoffs
+    assert resting.offering == "t4/g4dn.xlarge/eu-west-1a/on-demand"

@@ -14,11 +14,11 @@ def rule_checks(policy: Policy, clouds: Mapping[str, PoolState]) -> Iterator[Che
         if state is None or state.rules is None:
             continue
         found = [*_ends_work(name, state.rules), *_sizes(name, pool, state.rules), *_zones(name, pool, state.rules)]
-        if state.standby:
-            what = (
-                f"has {state.standby} stopped instances beside it, which the policy does not ask for: their disks cost"
-            )
-            found.append(_check("pool-standby", name, "warning", what, f"remove the warm pool of {state.rules.group}"))
+        asked = 0 if pool.standby == "auto" else pool.standby
+        if state.standby > asked:
+            beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"
+            fix = f"remove the warm pool of {state.rules.group}, or set pools.{name}.standby to {state.standby}"
+            found.append(_check("pool-standby", name, "warning", f"has {beyond}", fix))
         yield from found
         if not found:
             yield _check("pool-rules", name, "ok", f"{state.rules.group} ends no work and keeps no node by itself")

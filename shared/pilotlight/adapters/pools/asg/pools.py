@@ -17,6 +17,7 @@ from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import Group, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
+from pilotlight.adapters.pools.asg.warm import standing
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.facts.paid import Paid
@@ -146,7 +147,7 @@ class AsgPools:
         }
         with Deadline(WRITE_S) as deadline:
             self._api.change(deadline, "SetDesiredCapacity", _Nothing, asked, gate)
-        return PoolState(name=pool, desired=to, standby=group.WarmPoolSize)
+        return PoolState(name=pool, desired=to)
 
     def _find(self, pool: str) -> Group:
         name = self._names.get(pool, pool)
@@ -166,7 +167,7 @@ class AsgPools:
             name=pool,
             desired=group.DesiredCapacity,
             booting=booting,
-            standby=group.WarmPoolSize,
+            standby=standing(self._api, group),
             refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
             rules=group.rules,
             paid=paid,
