@@ -29,6 +29,20 @@ def test_forty_seeds_break_nothing() -> None:
     assert sum(count > 0 for count in found.kinds.values()) == len(found.kinds)
 
 
+@pytest.mark.parametrize(
+    ("seed", "what"),
+    [
+        (75, "a pod that moves late finds its new node"),
+        (272, "a pod that moves has one new node"),
+        (479, "a gang waits"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_seed_that_broke_once_breaks_nothing(seed: int, what: str) -> None:
+    """Pods that no scheduler would bind yet are not said to be refused by it."""
+    assert sweep(range(seed, seed + 1), 1).broken == (), what
+
+
 def test_a_seed_repeats_exactly() -> None:
     """The same seed has the same log to the last line."""
     assert run(9) == run(9)

@@ -6,12 +6,15 @@ from datetime import timedelta
 import msgspec
 from stage import MINUTE, Stage
 
+from pilotlight.decide.capacity.misfits import beliefs, not_due
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.decisions import Plan, PodGroup
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.memory import marks
 from pilotlight.flow.provision import provision
+from pilotlight.units import EPOCH
 from pilotlight.world.cluster import WorldCluster
 
 
@@ -91,3 +94,21 @@ def test_time_under_our_own_taint_does_not_count() -> None:
     stage.tick()
     stage.minutes(1)
     assert "finding-scheduler-refuses" in [alert.kind for alert in stage.alerts]
+
+
+def test_what_no_scheduler_would_bind_yet_is_not_believed() -> None:
+    """A pod that still runs where it moves from, and a gang of which one member finds no ready node."""
+    gang = Gang(key="ml/g", size=2)
+    pods = [_waiting(name, gang if name in ("g0", "g1") else None) for name in ("alone", "moves", "g0", "g1")]
+    fits = [PodGroup(verdict="fits", pods=(p.full_name,), uids=(p.uid,), where="n1", why="") for p in pods[:3]]
+    coming = PodGroup(verdict="booting", pods=("ml/g1",), uids=("uid-g1",), where="i-2", why="")
+    plan = Plan(pods=(*fits, coming))
+    but = not_due(plan, pods, {"uid-moves"})
+    assert list(beliefs(plan, (), {}, EPOCH, but)) == ["uid-alone@n1"]
+    ready = Plan(pods=(*fits, msgspec.structs.replace(coming, verdict="fits", where="n2")))
+    assert len(beliefs(ready, (), {}, EPOCH, not_due(ready, pods, ()))) == 4
+
+
+def _waiting(name: str, gang: Gang | None) -> PodDemand:
+    wants = shape(gpu=GpuRequest(count=1), gang=gang)
+    return PodDemand(uid=f"uid-{name}", namespace="ml", name=name, shape=wants, created_at=EPOCH)

@@ -5,7 +5,7 @@ A plan's "fits" is a belief. It is given up for a shape and a node when one pod 
 only with their message, so that their times say nothing; what counts is how long the belief has lasted.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -37,9 +37,22 @@ Beliefs = Mapping[str, datetime]
 """Since when a pod is believed to fit: by ``<pod uid>@<node>``; and when a node last carried our mark: ``@<node>``."""
 
 
-def beliefs(plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime) -> dict[str, datetime]:
-    """What a plan believes, each since when."""
-    names = [f"{uid}@{g.where}" for g in plan.pods if g.verdict == "fits" for uid in g.uids][:MOST]
+def not_due(plan: Plan, pending: Iterable[PodDemand], moving: Collection[str]) -> frozenset[str]:
+    """The pods that no scheduler would bind yet, though they fit: those that still run on a node they move from, and
+    members of a gang of which others find no ready node.
+    """
+    gangs = {pod.uid: pod.shape.gang.key for pod in pending if pod.shape.gang}
+    ready = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
+    lacking = {key for uid, key in gangs.items() if uid not in ready or uid in moving}
+    return frozenset(moving).union(uid for uid, key in gangs.items() if key in lacking)
+
+
+def beliefs(
+    plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime, but: Collection[str] = ()
+) -> dict[str, datetime]:
+    """What a plan believes, each since when; nothing of the pods in ``but``."""
+    fits = (group for group in plan.pods if group.verdict == "fits")
+    names = [f"{uid}@{group.where}" for group in fits for uid in group.uids if uid not in but][:MOST]
     marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
     marked |= {f"@{node.name}": now for node in nodes if node.marked or node.closed}
     for name in names:

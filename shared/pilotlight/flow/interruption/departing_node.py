@@ -18,7 +18,7 @@ def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool) -> Snapsh
     known = {demand.uid for demand in snapshot.view.pending}
     waiting = [demand_of(pod, node.pool, snapshot.now) for pod in node.gpu_pods if move and pod.uid not in known]
     view = msgspec.structs.replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
-    return replace(snapshot, view=view)
+    return replace(snapshot, view=view, moving=snapshot.moving.union(demand.uid for demand in waiting))
 
 
 def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:

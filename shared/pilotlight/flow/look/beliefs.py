@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.decide.capacity.misfits import beliefs, findings, given_up, misfits
+from pilotlight.decide.capacity.misfits import beliefs, findings, given_up, misfits, not_due
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
@@ -25,7 +25,8 @@ def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, date
     ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
     """
     was = BELIEFS.read(deps.state, deps.name)
-    now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now)
+    but = not_due(plan, snapshot.view.pending, snapshot.moving)
+    now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now, but)
     found = misfits(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
     try:
         BELIEFS.write(deps.state, deps.name, was, now)

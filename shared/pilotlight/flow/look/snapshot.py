@@ -26,7 +26,8 @@ class Snapshot:
     it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back: they
     are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found odd. Of calls
     whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving`` names nodes
-    that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
+    that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay. ``moving`` are pods
+    that count as waiting though they still run, on a node that goes.
     """
 
     view: ClusterView
@@ -40,6 +41,7 @@ class Snapshot:
     leaving: Mapping[str, str] = field(default_factory=dict)
     going: tuple[Node, ...] = ()
     unresolved: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
 
 
 def look(deps: Deps) -> Snapshot:
