@@ -187,8 +187,10 @@ def test_a_block_is_emptied_before_it_ends(tmp_path: Path) -> None:
         stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name="a", uid="u-a"), "a")
         stand.minutes(3)
         assert launched(stand) == ["block"]
-        stand.aws.world.advance(29 * 60)
-        stand.minutes(31)
+        for at_s in (31 * 60, 50 * 60):
+            stand.aws.world.advance(at_s)
+            stand.minutes(1)
+        stand.minutes(9)
         (ended,) = [asked["InstanceId"] for call, asked in stand.aws.changes() if call.startswith("Terminate")]
         assert (launched(stand), ended) == (["block", "t4"], "n1")
         assert "capacity-reservation of n1" in stand.told()
