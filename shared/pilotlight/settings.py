@@ -312,6 +312,7 @@ def objects(environ: Mapping[str, str]) -> "Objects":
     return Objects(
         gcs=environ.get("STORAGE_EMULATOR_HOST", ""),
         credentials_file=bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS")),
+        environ=environ,
     )
 
 

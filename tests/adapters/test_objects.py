@@ -1,14 +1,24 @@
 """Objects of S3 and Cloud Storage: large ones, patterns, and services that drip."""
 
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 from answering import answering
+from aws_server import KEY, KEYS, SECRET, SESSION
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from hypothesis import given
+from hypothesis import strategies as st
 from odd_server import Line, talking
 
 from pilotlight.adapters import objects
+from pilotlight.adapters.aws_api.signing import Keys, signed_get
 from pilotlight.adapters.objects import Objects
 from pilotlight.errors import BadInput, Unavailable
 
@@ -27,6 +37,52 @@ def bucket(dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
         client.put_object(Bucket=name, Key=key, Body=key.encode())
     client.put_object(Bucket=name, Key="large", Body=LARGE)
     return name
+
+
+@pytest.fixture
+def in_a_lambda(bucket: str, dynamodb_server: str) -> dict[str, str]:
+    """The environment of a function beside that bucket; without boto3 anything is found."""
+    return {**KEYS, "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": dynamodb_server}
+
+
+def test_a_function_reads_an_object_without_boto3(
+    bucket: str, in_a_lambda: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small or large, in its own region."""
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    found = Objects(environ=in_a_lambda)
+    assert found.read(f"s3://{bucket}/day/1.csv") == b"day/1.csv"
+    found.copy(f"s3://{bucket}/large", tmp_path / "large")
+    assert (tmp_path / "large").read_bytes() == LARGE
+    with pytest.raises(BadInput, match="404; check the address"):
+        found.read(f"s3://{bucket}/other")
+
+
+@pytest.mark.parametrize("status", [301, 400])
+def test_a_bucket_of_another_region_is_left_to_boto3(status: int, bucket: str, in_a_lambda: dict[str, str]) -> None:
+    """It knows how to find the region."""
+    with answering(lambda *_: (status, b"<Error/>")) as host:
+        elsewhere = {**in_a_lambda, "AWS_ENDPOINT_URL_S3": f"http://{host}"}
+        assert Objects(environ=elsewhere).read(f"s3://{bucket}/day/1.csv") == b"day/1.csv"
+
+
+def test_an_outage_of_s3_is_for_later(in_a_lambda: dict[str, str]) -> None:
+    """And no reason to dead-letter anything."""
+    with answering(lambda *_: (503, b"")) as host, pytest.raises(Unavailable, match="S3 answers 503"):
+        Objects(environ={**in_a_lambda, "AWS_ENDPOINT_URL_S3": f"http://{host}"}).read("s3://b/policy.yaml")
+
+
+@given(key=st.text(min_size=1, max_size=60), session=st.sampled_from(["", SESSION]))
+def test_every_signature_of_an_object_is_botocores(key: str, session: str) -> None:
+    """Whatever an object is called."""
+    url = f"https://s3.us-east-1.amazonaws.com/b/{quote(key.encode('utf-8', 'replace'), safe='/-_.~')}"
+    headers = dict(signed_get(url, Keys(KEY, SECRET, session), "us-east-1", datetime(2026, 11, 22, tzinfo=UTC)))
+    said = dict(part.split("=", 1) for part in headers["authorization"].split(" ", 1)[1].split(", "))
+    request = AWSRequest("GET", url, headers={k: v for k, v in headers.items() if k != "authorization"})
+    request.context["timestamp"] = headers["x-amz-date"]
+    auth = S3SigV4Auth(Credentials(KEY, SECRET, session or None), "s3", "us-east-1")
+    to_sign = auth.string_to_sign(request, auth.canonical_request(request))
+    assert auth.signature(to_sign, request) == said["Signature"]
 
 
 def test_a_large_object_is_copied_whole(bucket: str, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from pilotlight.world.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "123456789012"
-NOT_ON_LAMBDA = ("flask", "functions_framework", "google", "werkzeug")
-"""Packages that a Lambda does not bring: importing one fails here."""
+NOT_ON_LAMBDA = ("boto3", "botocore", "flask", "functions_framework", "google", "werkzeug")
+"""Packages that a Lambda does not bring, and boto3, which no cold start opens: importing one fails here."""
 
 POLICY = """
 version: 1

@@ -1,12 +1,14 @@
 """Objects of Amazon S3 and Google Cloud Storage: read, listed by a pattern, copied.
 
 Addresses are ``s3://bucket/key`` and ``gs://bucket/name``. Cloud Storage is asked over its REST interface, as Firestore
-is (ADR 6): Google's library would be most of a cold start. boto3 finds its region, credentials and endpoint by itself.
+is (ADR 6): Google's library would be most of a cold start. So is one object of S3 where the environment names a region,
+as a Lambda's does; else, and for lists, boto3 finds its region, credentials and endpoint by itself.
 """
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +17,9 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site, target_of
@@ -31,6 +36,8 @@ READ_S: Seconds = 10
 COPY_S: Seconds = 600
 """For one object that is copied, however large it is."""
 PIECE = 1024 * 1024
+ELSEWHERE = (301, 307, 400)
+"""What S3 says of a bucket in another region."""
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -50,7 +57,10 @@ class Objects:
     and ``Unavailable`` where later may work.
     """
 
-    def __init__(self, *, gcs: str = "", credentials_file: bool = False) -> None:
+    def __init__(
+        self, *, gcs: str = "", credentials_file: bool = False, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._environ = environ or {}
         self._gcs, self._token = gcs.rstrip("/") or GCS, None if gcs else GoogleToken(file=credentials_file)
 
     def read(self, uri: str) -> bytes:
@@ -77,10 +87,37 @@ class Objects:
         if scheme == "gs":
             self._gcs_get(f"{bucket}/o/{quote(name, safe='')}?alt=media", uri, into, within_s)
             return
+        if self._region and self._s3_get(bucket, name, uri, into, within_s):
+            return
         with _s3_explained(uri), Deadline(within_s) as deadline, self._wire.under(deadline):
             body = self._s3.get_object(Bucket=bucket, Key=name)["Body"]
             for piece in body.iter_chunks(PIECE):
                 into.write(piece)
+
+    @property
+    def _region(self) -> str:
+        return self._environ.get("AWS_REGION", "") or self._environ.get("AWS_DEFAULT_REGION", "")
+
+    @cached_property
+    def _credentials(self) -> Credentials:
+        return Credentials(self._region, self._environ)
+
+    def _s3_get(self, bucket: str, name: str, uri: str, into: BinaryIO, within_s: Seconds) -> bool:
+        """One object of this region; False for a bucket of another, which boto3 finds."""
+        url = f"{address('s3', self._region, self._environ)}/{bucket}/{quote(name, safe='/-_.~')}"
+        headers = signed_get(url, self._credentials.keys(), self._region, datetime.now(UTC))
+        try:
+            with Deadline(within_s) as deadline:
+                answer = Site(url).ask(deadline, "GET", target_of(url), headers=headers, into=into)
+        except Broken as error:
+            raise Unavailable(f"{uri}: S3 does not answer ({error})") from None
+        if answer.status in ELSEWHERE:
+            return False
+        if answer.status >= 500 or answer.status == 429:
+            raise Unavailable(f"{uri}: S3 answers {answer.status}")
+        if answer.status != 200:
+            raise BadInput(f"{uri}: S3 answers {answer.status}; check the address and its rights")
+        return True
 
     @cached_property
     def _s3(self) -> Any:

@@ -14,6 +14,7 @@ _NAMES = {
     "dynamodb": "DYNAMODB",
     "ec2": "EC2",
     "pricing": "PRICING",
+    "s3": "S3",
     "secretsmanager": "SECRETS_MANAGER",
     "servicequotas": "SERVICE_QUOTAS",
     "sns": "SNS",

@@ -1,4 +1,4 @@
-"""AWS's signature, version 4, of a form or of JSON that is posted to a service's root.
+"""AWS's signature, version 4, of a form or of JSON that is posted to a service's root, and of an object that is read.
 
 Source: "Create a signed AWS API request", docs.aws.amazon.com/IAM. A test compares every signature with botocore's.
 """
@@ -45,9 +45,25 @@ def signed(
         headers["x-amz-security-token"] = keys.session
     if target:
         headers["x-amz-target"] = target
-    names = ";".join(headers)
+    return _authorized("POST", "/", headers, hashlib.sha256(body).hexdigest(), keys, service, region)
+
+
+def signed_get(url: str, keys: Keys, region: str, at: datetime) -> Mapping[str, str]:
+    """The headers of ``GET url`` of an object of S3, whose path is quoted already."""
+    where, stamp, nothing = urlsplit(url), f"{at:%Y%m%dT%H%M%SZ}", hashlib.sha256(b"").hexdigest()
+    headers = {"host": where.netloc, "x-amz-content-sha256": nothing, "x-amz-date": stamp}
+    if keys.session:
+        headers["x-amz-security-token"] = keys.session
+    return _authorized("GET", where.path, headers, nothing, keys, "s3", region)
+
+
+def _authorized(
+    method: str, path: str, headers: Mapping[str, str], digest: str, keys: Keys, service: str, region: str
+) -> Mapping[str, str]:
+    """Those headers with their signature; they are in the order of their names."""
+    stamp, names = headers["x-amz-date"], ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-    request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    request = f"{method}\n{path}\n\n{lines}\n{names}\n{digest}"
     scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     to_sign = f"{ALGORITHM}\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
     signature = hmac.new(_derived(keys.secret, scope), to_sign.encode(), hashlib.sha256).hexdigest()
