@@ -83,3 +83,19 @@ def test_a_cluster_that_refuses_us_is_told_of_at_once() -> None:
     assert (alert.what, alert.why) == ("cluster c refuses us", "the API server answers 403: may not list pods")
     stage.tick()
     assert [a.resolved for a in stage.alerts if a.kind == "silent"] == [False, True]
+
+
+def test_a_silence_that_is_over_does_not_begin_again() -> None:
+    """A worker that read of it before the others forgot it fails late: people were told that it is over."""
+    stage = Stage()
+    stage.fail("observe", Forbidden("the API server answers 403: may not list pods"))
+    with pytest.raises(Forbidden):
+        stage.tick()
+    (read,) = stage.deps.state.scan("silent/").items
+    stage.wait(60)
+    stage.tick()
+    stage.deps.state.put(read[0], read[1].value)
+    stage.fail("observe", Forbidden("the API server answers 403: may not list pods"))
+    with pytest.raises(Forbidden):
+        stage.tick()
+    assert [a.resolved for a in stage.alerts if a.kind == "silent"] == [False, True]

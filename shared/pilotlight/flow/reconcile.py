@@ -58,7 +58,8 @@ def _answers_again(deps: Deps) -> None:
             resolved=True,
             at=now,
         )
-        send(deps, (alert_out(alert, f"{deps.name}-silent-{since:.0f}.over"),))
+        # That it was told stays marked: who read of the silence before it is forgotten would tell that it began again.
+        deps.outbox.publish((alert_out(alert, f"{deps.name}-silent-{since:.0f}.over"),))
     SILENT.delete(deps.state, deps.name)
 
 
