@@ -123,3 +123,14 @@ def test_no_more_is_lit_than_is_paid_for(wanted: int, told: list[tuple[int, int]
     assert new == 0 or size + new <= sum(p.count for p in paid)
     assert new <= sum(p.free for p in paid)
     assert sum(made.values()) == wanted
+
+
+def test_what_runs_beyond_what_is_paid_for_is_said_with_its_price() -> None:
+    """Nodes that outlive a reservation cost dollars that no budget counts; within it there is nothing to say."""
+    here = [node(f"n{n}", PAID, used=1) for n in range(3)]
+    (said,) = planned((), reserved(2, 0), size=3, nodes=here).findings
+    assert (said.code, said.subject) == ("not-paid", "pool paid")
+    assert "$1.00/h on demand" in said.message
+    (over,) = planned((), reserved(3, 0, ends=NOW), size=3, nodes=here).findings
+    assert "$3.00/h on demand" in over.message
+    assert planned((), reserved(3, 0), size=3, nodes=here).findings == ()

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.paid import Paid, PaidIdle
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.workload import Finding
+from pilotlight.units import cents
 
 
 def told(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
@@ -72,6 +74,33 @@ def unused(
                     gpus=nodes * offering.gpus,
                     worth=None if price is None else price * nodes,
                     until=min((p.ends for p in here if p.ends is not None), default=None),
+                )
+            )
+    return tuple(found)
+
+
+def beyond(
+    by_pool: Mapping[str, Offering], pools: Iterable[PoolState], policy: Policy, now: datetime
+) -> tuple[Finding, ...]:
+    """Reserved pools that are larger than what is paid for, as after its end: their cloud bills that on demand."""
+    found = []
+    for state in sorted(pools, key=lambda p: p.name):
+        offering = by_pool.get(state.name)
+        if offering is None or state.name not in policy.pools:
+            continue
+        if policy.pools[state.name].capacity_type != "reserved":
+            continue
+        count = sum(p.count for p in told(policy.pools[state.name], state) if p.lasts(now))
+        over = state.desired - count
+        if over > 0:
+            price = offering.on_demand_usd_per_hour
+            worth = f"{cents(price * over)}/h" if price is not None else "a price that is not known"
+            found.append(
+                Finding(
+                    subject=f"pool {state.name}",
+                    code="not-paid",
+                    message=f"has {state.desired} nodes, and {count} are paid for now: its cloud may bill {worth} on "
+                    f"demand that no budget counts; renew what it runs on, or release them",
                 )
             )
     return tuple(found)

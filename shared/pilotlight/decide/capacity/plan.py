@@ -14,7 +14,7 @@ from pilotlight.decide.capacity.gangs import plan_pods
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.node_age import renewed
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
-from pilotlight.decide.capacity.paid import unused, with_paid
+from pilotlight.decide.capacity.paid import beyond, unused, with_paid
 from pilotlight.decide.capacity.placement import closed, placement, steered, strays
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Headroom
@@ -120,7 +120,12 @@ def plan_cluster(
         buys=buys,
         pods=tuple(pods),
         nodes=tuple(nodes),
-        findings=(*view.findings, *run.findings, *stale_prices(policy, by_pool.values(), now)),
+        findings=(
+            *view.findings,
+            *run.findings,
+            *stale_prices(policy, by_pool.values(), now),
+            *(beyond(by_pool, pools, policy, now) if paid else ()),
+        ),
         usd_per_hour_before=before,
         usd_per_hour_after=run.headroom.usd_per_hour - released,
         look_again_at=min(
