@@ -42,21 +42,21 @@ def renewed(
     for name, pool in policy.pools.items():
         if (pool.max_age is None and pool.drift == "keep") or name not in here or name not in offerings:
             continue
-        why, ages = _old(here[name], pool, states.get(name), now)
+        old, ages = _old(here[name], pool, states.get(name), now)
         due += ages
-        if not why or not _open(policy, name, now):
+        if not old or not _open(policy, name, now):
             continue
         verdicts = {v.node: n for n, v in enumerate(out) if v.pool == name}
-        out = [replace(v, stop=False) if v.stop and v.node in why else v for v in out]
+        out = [replace(v, stop=False) if v.stop and v.node in old else v for v in out]
         if _moves(here[name], states.get(name)) or any(out[n].verdict == "release" for n in verdicts.values()):
             continue
-        fit = [node for node in here[name] if node.name in why and node.name in verdicts and _idle(node, memory, now)]
+        fit = [node for node in here[name] if node.name in old and node.name in verdicts and _idle(node, memory, now)]
         fit = [node for node in fit if node.name not in reserved and not out[verdicts[node.name]].blockers]
         if fit and not _floored(name, len(here[name]), memory, now):
             oldest = min(fit, key=lambda node: (node.created_at, node.name))
             cost = billed(offerings[name], (now - oldest.created_at).total_seconds())
             n = verdicts[oldest.name]
-            out[n] = replace(out[n], verdict="release", why=f"idle, and {why[oldest.name]}", spent_usd=cost)
+            out[n] = replace(out[n], verdict="release", why=f"idle, and {old[oldest.name]}", spent_usd=cost)
     return out, min((at for at in due if at > now), default=None)
 
 
