@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
@@ -162,6 +162,7 @@ def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: in
     assert few <= many <= max(len(hits.rates), LEVELS[-1])
 
 
+@example([(3600.0, 1)] * 40, 50)
 @given(
     st.lists(st.tuples(st.floats(0.5, 20_000), st.integers(1, 6)), min_size=ENOUGH, max_size=40), st.integers(1, 300)
 )

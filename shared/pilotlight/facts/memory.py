@@ -66,10 +66,12 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     the k-th spare's hits an hour, and ``there[k-1]`` the share of the time that it would have been there, each faded
     by every half-life of ``decide.capacity.demand_rates``; ``losses`` say how badly each half-life foretold. ``count``
     is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1. ``windows`` are
-    those that are open, at most one of a size, and ``followed`` what those that ended came to, by size.
+    those that are open, at most one of a size, and ``followed`` what those that ended came to, by size. ``asked_at`` is
+    when nodes were last asked for, 0 where an earlier version did not write it down.
     """
 
     at: Seconds
+    asked_at: Seconds = 0.0
     coming: tuple[Seconds, ...] = ()
     rates: tuple[tuple[float, ...], ...] = ()
     there: tuple[tuple[float, ...], ...] = ()

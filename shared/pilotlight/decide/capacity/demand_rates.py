@@ -85,6 +85,7 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
     worth = old.worth + (jobs / nodes - old.worth) / min(count, MEMORY_OF_WORTH)
     return replace(
         old,
+        asked_at=now_s,
         coming=tuple(sorted(coming)),
         rates=tuple(rates),
         there=tuple(there),

@@ -29,6 +29,9 @@ FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
 
 
+LONGEST = 2
+"""So many times what a hit saves a spare may cost after the last hit: whatever comes, that is what hindsight lost."""
+
 LIKELY = 0.25
 """A burst is bought for where it comes at least so often: no more than four nodes are launched for one asked for."""
 
@@ -41,6 +44,8 @@ class Spares:
 
     One bought while demand comes saves half a lead time's wait on average, and costs nothing more where it is asked for
     before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing.
+
+    Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for.
     """
 
     def __init__(self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime) -> None:
@@ -50,6 +55,8 @@ class Spares:
         price = offering.usd_per_hour
         self.usd_per_hit = per_hour(self.wait, lead_s(offering)) + per_hour(price, offering.boot_s)
         self._least = float(price / self.usd_per_hit) if self.usd_per_hit else math.inf
+        last_s = hits.asked_at or hits.at
+        self._ends_s = last_s + LONGEST * float(self.usd_per_hit / price) * HOUR if price else math.inf
         self._outlook = Outlook(self.hits)
         self.steady = self._count()
         saved, self._boot = per_hour(self.wait, lead_s(offering) / 2), per_hour(price, offering.boot_s)
@@ -60,7 +67,7 @@ class Spares:
     def _count(self) -> int:
         """The largest k that pays with all before it, but those that are hardly ever there."""
         most = 0
-        for k in range(1, len(self.hits.rates) + 1):
+        for k in range(1, len(self.hits.rates) + 1 if self.hits.at < self._ends_s else 1):
             rate = self.hits_per_hour(k)
             if rate is not None and rate <= self._least:
                 break
@@ -70,7 +77,7 @@ class Spares:
     def pays(self, k: int, after_s: Seconds = 0.0) -> bool:
         """Whether the k-th spare pays for itself, now or so much later if nothing is asked for."""
         rate = self.hits_per_hour(k, after_s)
-        return rate is None or rate > self._least
+        return self.hits.at + after_s < self._ends_s and (rate is None or rate > self._least)
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """How often the k-th spare is taken while it is there; None for one that hardly ever is."""
@@ -89,7 +96,7 @@ class Spares:
         while late - early > 1:
             middle = (early + late) / 2
             early, late = (middle, late) if self.pays(k, middle) else (early, middle)
-        return moment(self.hits.at + late)
+        return moment(min(self.hits.at + late, self._ends_s))
 
     def why(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x (190 s x $10.00/h + a boot of $0.03) > $0.53/h"."""
@@ -99,6 +106,8 @@ class Spares:
             saves = f"{chance:.0%} x {lead / 2:.0f} s x {cents(self.wait)}/h > {1 - chance:.0%} x a boot of {boot}"
             return f"after demand like the last {lead:.0f} s' so many more came as often as this: {saves}"
         saved = f"({lead_s(self.offering):.0f} s x {cents(self.wait)}/h + a boot of {boot})"
+        if self.hits.at >= self._ends_s:
+            return f"nothing was asked for so long that idling cost {LONGEST} times what a hit saves, {saved}"
         sign = ">" if self.pays(k) else "<="
         return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} {sign} {cents(price)}/h"
 
