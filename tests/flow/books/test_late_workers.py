@@ -216,3 +216,15 @@ def test_a_purchase_that_was_never_made_leaves_no_hold_for_a_newer_node() -> Non
     assert (hold.id, hold.since) == ("d0002.0.0", books.at)
     books.at += timedelta(minutes=10)
     books.teardown()
+
+
+def test_a_look_from_before_a_node_ended_holds_nothing_for_it_again() -> None:
+    """Two looks stand still while their nodes end and are charged: what they do afterwards costs nothing."""
+    books = Books()
+    books.buy(1, sends=True)
+    books.look_late()
+    books.end(0)
+    books.buy(1, sends=True)
+    books.step(which=0, calls=5)
+    books.look_late()
+    books.teardown()

@@ -75,7 +75,7 @@ class _Keeper:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
         before = {entry.value.id: entry for entry in budget_holds.every(self.deps)}
         holds = [entry.value for entry in before.values()]
-        lit = rules.lit(self.snapshot.view.nodes, self.snapshot.pools)
+        lit = self._still_lit(rules.lit(self.snapshot.view.nodes, self.snapshot.pools), holds)
         unsold = budget_holds.unsold(self.deps, holds, self.snapshot.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved, unsold)
         for hold in found.over:
@@ -97,14 +97,23 @@ class _Keeper:
         known = before.keys() | {hold.id for hold, _ in live}
         self.findings += settle_lost(self.deps, self.snapshot, self.meters, self.known, known)
 
+    def _still_lit(self, lit: Sequence[Lit], holds: Iterable[Hold]) -> list[Lit]:
+        """Without those that another look charged to their end after this one was taken: nothing is held for them."""
+        known = {hold.instance for hold in holds}
+        charged = {one.instance: self._charged(one.instance) for one in lit if one.instance not in known}
+        return [one for one in lit if (until := charged.get(one.instance)) is None or until < self.now]
+
+    def _charged(self, instance: str) -> datetime | None:
+        found = CHARGED.get(self.deps.state, f"{self.deps.name}/{instance}")
+        return found.value.until if found else None
+
     def _adopted(self, strange: Iterable[Lit], holds: Iterable[Hold]) -> list[tuple[Hold, Lit | None]]:
         offerings = {o.pool: o for o in self.deps.offerings}
         ended = {h.instance: h.ended_at for h in holds if h.ended_at is not None and not h.void}
         out: list[tuple[Hold, Lit | None]] = []
         for one in strange:
             if one.pool in offerings:
-                known = CHARGED.get(self.deps.state, f"{self.deps.name}/{one.instance}")
-                until = max((at for at in (known and known.value.until, ended.get(one.instance)) if at), default=None)
+                until = max((at for at in (self._charged(one.instance), ended.get(one.instance)) if at), default=None)
                 out.append((rules.adopted(one, offerings[one.pool], self.deps.policy, self.now, until), one))
         return out
 
