@@ -249,6 +249,21 @@ def test_looks_say_when_a_stop_would_have_to_begin() -> None:
     assert (stopped.found.deadline - START).total_seconds() <= 6 * HOUR
 
 
+def test_an_empty_node_that_is_held_for_no_further_goes_in_time_for_who_looks_only_when_asked() -> None:
+    """A cap that another node's work has used up: the idle one is given back before what is held for it is spent."""
+    idle = ClassPolicy(gpu_models="any", idle_timeout=2 * HOUR, max_runtime=24 * HOUR, at_hard_cap="stop")
+    on = stage("0.5", idle)
+    on.event(on.submit("a", run_s=240))
+    on.minutes(9)
+    assert on.nodes("one") == 1
+    answer = on.tick()
+    while on.world.nodes and answer.look_again_at is not None:
+        on.wait((answer.look_again_at - on.deps.now()).total_seconds() + 1)
+        answer = on.tick()
+    assert not on.world.nodes
+    assert max(cost_by_day(on)) <= Decimal("0.5")
+
+
 class Behind(WorldPools):
     """A cloud whose clock is two seconds behind the store's."""
 

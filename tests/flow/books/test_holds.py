@@ -304,6 +304,19 @@ def test_nodes_from_before_the_budget_are_counted() -> None:
     assert set(total(on).held) == {"seen.n1"}
 
 
+def test_an_empty_node_that_nobody_holds_for_is_held_for_as_what_its_pool_was_lit_for() -> None:
+    """A node that came late, or was there before, does not take a week's serving out of a day's budget."""
+    on = Stage(classes={"batch": BATCH})
+    on.event(on.submit("a", run_s=60))
+    on.minutes(6)
+    assert not on.world.running
+    assert on.nodes("one") == 1
+    on.deps = replace(on.deps, policy=type(on.deps.policy)(**_fields(on.deps.policy), budgets=(day("300"),)))
+    on.tick()
+    (hold,) = [entry.value for entry in HOLD.scan(on.deps.state)]
+    assert (hold.id, hold.terms.workload_class) == ("seen.n1", "batch")
+
+
 def _fields(policy: Any) -> dict[str, Any]:
     return {name: getattr(policy, name) for name in policy.__struct_fields__ if name != "budgets"}
 

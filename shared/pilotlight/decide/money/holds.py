@@ -145,13 +145,16 @@ def _coming(
     return coming, gone
 
 
-def adopted(one: Lit, offering: Offering, policy: Policy, now: datetime, charged: datetime | None = None) -> Hold:
-    """A hold for a node nobody held for: it was lit before there were budgets, or by other hands.
+def adopted(
+    one: Lit, offering: Offering, policy: Policy, now: datetime, charged: datetime | None = None, lit_for: str = ""
+) -> Hold:
+    """A hold for a node nobody held for: it was lit before there were budgets, by other hands, or late.
 
-    What another hold was ``charged`` for it already is left out.
+    While it is empty it is held for as what its pool was last ``lit_for``, where that is known: a class, else any. What
+    another hold was ``charged`` for it already is left out.
     """
     pod = next(iter(one.pods), None)
-    kind = class_of(pod.workload_class) if pod else None
+    kind = class_of(pod.workload_class if pod else lit_for)
     own = terms(offering, policy, workload_class=kind, team=pod.team if pod else "")
     since = max(one.since, now - OLDEST, charged or one.since)
     return Hold(

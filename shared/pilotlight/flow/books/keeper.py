@@ -114,7 +114,9 @@ class _Keeper:
         for one in strange:
             if one.pool in offerings:
                 until = max((at for at in (self._charged(one.instance), ended.get(one.instance)) if at), default=None)
-                out.append((rules.adopted(one, offerings[one.pool], self.deps.policy, self.now, until), one))
+                lit_for = self.snapshot.memory.pool_class.get(one.pool, "")
+                own = rules.adopted(one, offerings[one.pool], self.deps.policy, self.now, until, lit_for)
+                out.append((own, one))
         return out
 
     def _move_on(self, before: Entry[Hold] | None, hold: Hold, one: Lit | None) -> None:
@@ -207,11 +209,14 @@ class _Keeper:
         return msgspec.structs.replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, why, self.now))
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
-        """Before a hold ends; one that is renewed, when that and when a stop would have to begin."""
+        """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
+        that is held for no further, while it can still be given back in time."""
         stop = after.until - timedelta(seconds=stop_s(pods))
         renews = (stop - timedelta(seconds=AHEAD_S), stop - TICK)
         if not refused and not after.stopping:
             self.due += renews if after.terms.stretch_s else (after.binds_until - TICK,)
+        elif refused and not pods:
+            self.due.append(after.until - 2 * TICK)
         self.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
 
     def _total(self, meter: Meter) -> Decimal:
