@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pilotlight.chaos.books import Books
-from pilotlight.chaos.hard_caps import passed
+from pilotlight.chaos.hard_caps import passed, unseen
 from pilotlight.chaos.luck import Outage
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.policy import Budget, Policy
@@ -50,3 +50,8 @@ def test_what_is_beyond_a_hard_budget(down: tuple[Outage, ...], told: bool, says
     """An overrun is a violation but for what was lit in an outage of store, API server or cloud, where that is told."""
     found = list(passed(_four_hours(), 5 * HOUR, down, lambda name, day: told))
     assert [says in line for line in found] == ([True] if says else [])
+
+
+def test_a_cluster_at_which_no_look_ends_is_unseen() -> None:
+    """Workers that die one after the other see to no budget; two looks a few minutes apart do."""
+    assert list(unseen((60.0, 300.0, 1500.0), 1600.0)) == [Outage("cluster", 300.0, 1500.0)]

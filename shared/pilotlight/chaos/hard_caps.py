@@ -1,12 +1,14 @@
 """Whether hard budgets held: what nodes have really cost in each period, by the world's log alone.
 
-While the store, the API server or the cloud does not answer, a limit may be passed by what is lit meanwhile, and then
-people are told. Two other exceptions: work that may not be stopped, and that bound by itself to a node bought for less:
-its node takes nothing more, and that is told. And nodes that came and went while every worker stood still.
+While the store, the API server or the cloud does not answer, or every look at a cluster dies before its end, a limit
+may be passed by what is lit meanwhile, and then people are told. Two other exceptions: work that may not be stopped,
+and that bound by itself to a node bought for less: its node takes nothing more, and that is told. And nodes that came
+and went while every worker stood still.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from pilotlight.chaos.books import CENT, SLACK_S, Books, Day, Entry, days, limit_of
 from pilotlight.chaos.luck import Outage, Port
@@ -41,6 +43,12 @@ def passed(books: Books, now_s: Seconds, down: Sequence[Outage], told: Told) -> 
                 yield f"{budget.name} of {day.name} was passed by {over:.2f}, and {meanwhile:.2f} were lit in outages"
             elif over > CENT and not told(budget.name, day):
                 yield f"{budget.name} of {day.name} was passed by {over:.2f}, and nobody was told"
+
+
+def unseen(looked_s: Sequence[Seconds], now_s: Seconds) -> Iterator[Outage]:
+    """When no look came to its end for longer than any orderly stop leaves room for."""
+    ends = (0.0, *looked_s, now_s)
+    return (Outage("cluster", start_s, end_s) for start_s, end_s in pairwise(ends) if end_s - start_s > SLOW_S)
 
 
 def _blind(down: Sequence[Outage]) -> Iterator[Stretch]:

@@ -25,6 +25,10 @@ from pilotlight.wiring import App
 STALL_S = 20.0
 
 
+LOOKED = ("done", "seen", "stopped", "nothing")
+"""How an answer ends whose worker looked at all that is lit."""
+
+
 class Outcome(NamedTuple):
     """What became of one seed. ``lines`` is the schedule, a line a call; ``folder`` is where what broke was kept."""
 
@@ -184,5 +188,7 @@ class Process(Worker):
         at.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
         if answer.status == 200 and delivery.meters:
             at.invariants.spend.looked(self.began_s, at.world.now_s)
+        if answer.body.get("outcome") in LOOKED:
+            at.looked_s.append(at.world.now_s)
         if answer.status == 500:
             at.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")

@@ -75,6 +75,8 @@ class Setting:
         self.lines: list[str] = []
         self.outages = luck.outages
         """While store, API server or cloud answer nothing, budgets may be passed by what is lit."""
+        self.looked_s: list[Seconds] = []
+        """When looks at this cluster came to their end: between two of them nobody sees to its budgets."""
         self._late: list[tuple[Seconds, Callable[[], object]]] = []
         self.file = file
         self.silent = Random(f"silent/{seed}").random() < SILENT

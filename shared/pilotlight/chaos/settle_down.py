@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.chaos.deployment import Deployment, Site
-from pilotlight.chaos.hard_caps import passed
+from pilotlight.chaos.hard_caps import passed, unseen
 from pilotlight.chaos.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
 from pilotlight.ports import CALL_S, State
@@ -49,7 +49,8 @@ def _begin(site: Site) -> None:
     setting = site.setting
     setting.luck.calm()
     now_s = setting.world.now_s
-    setting.outages = tuple(o._replace(end_s=min(o.end_s, now_s)) for o in setting.outages if o.start_s < now_s)
+    down = (o._replace(end_s=min(o.end_s, now_s)) for o in setting.outages if o.start_s < now_s)
+    setting.outages = (*down, *unseen(setting.looked_s, now_s))
     setting.say("the faults stop")
     if site.people is not None:
         site.people.go_home()
