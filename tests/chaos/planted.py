@@ -95,8 +95,7 @@ BUGS = {
         "flow.alerts.tell:by_fingerprint",
         'f"{alert.cluster}-{',
         'f"{',
-        _kinds("crossed_clusters"),
-        range(64, 300, 80),
+        test="tests/flow/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
         "flow.books.budget_holds:every",

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 from telling_stage import Wall, alert, desk_of
 
+from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.world.clock import VirtualClock
 
@@ -15,3 +16,9 @@ def test_the_same_of_two_clusters_is_told_of_both(clock: VirtualClock) -> None:
     for each in (one, replace(one, cluster="d"), one):
         fan_out(desk, each)
     assert [told.cluster for told in wall.told] == ["c", "d"]
+
+
+def test_an_alert_told_once_in_so_long_has_its_clusters_own_id() -> None:
+    """The same trouble at the same time in two clusters is two messages: neither hides the other."""
+    one = alert()
+    assert by_fingerprint(one).id != by_fingerprint(replace(one, cluster="d")).id
