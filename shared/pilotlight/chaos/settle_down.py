@@ -100,6 +100,7 @@ def _receive(setting: Setting, app: App, function: Function, body: bytes) -> dat
         setting.invariants.broke(
             "internal_errors", f"{function} while it settled down answered {answer.status}: {answer.body}"
         )
+        return setting.world.clock.now()  # What is not acknowledged is delivered again.
     again = answer.body.get("look_again_at")
     return datetime.fromisoformat(again) if again else None
 
