@@ -1,7 +1,7 @@
 """How a pool is taken over and given back: what is set, in which order, and what is left so that no job ends by it.
 
 Nothing here lowers a size below what runs, lets a group end nodes to spread them, or ends what waits for a hook. What
-somebody set otherwise since is theirs. ADR 22.
+somebody set otherwise since is theirs. ADR 24.
 """
 
 from collections.abc import Iterator, Sequence
