@@ -22,6 +22,7 @@ from fleet import PILOTLIGHT, free_port, until
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.messages import Tick
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
@@ -164,10 +165,11 @@ def test_from_a_pod_on_pubsub_to_a_node_on_civo_and_back(stand: Stand) -> None:
     assert "asked for 1 node of pool t4" in json.dumps(stand.slack)
     (hold,) = stand.state("hold/").values()
     (account,) = stand.state("cap/").values()
-    # $2 an hour until the last moment at which a pod may bind, and for the class's longest run after it.
+    # $2 an hour until the last moment at which a pod may bind, for the class's longest run, and what a stop then takes
+    # beyond the idle time that is in it already.
     assert hold["terms"]["run_s"] == 3600
     since, binds_until = (datetime.fromisoformat(hold[name]) for name in ("since", "binds_until"))
-    seconds = (binds_until - since).total_seconds() + 3600
+    seconds = (binds_until - since).total_seconds() + 3600 + stop_s() - hold["terms"]["idle_s"]
     assert seconds >= 60 + 3600 + 120
     assert [Decimal(usd) for usd in account["held"].values()] == [Decimal(seconds) * 2 / 3600]
     (node,) = [n.id for n in stand.civo.world.nodes.values()]

@@ -158,8 +158,8 @@ def test_a_policy_is_read_from_s3(s3: None) -> None:
 
 
 def test_an_object_that_is_not_there_is_named(s3: None) -> None:
-    """A missing object is bad input with its address and the cloud's word for it."""
-    with pytest.raises(BadInput, match=r"s3://policies/other\.yaml: NoSuchKey"):
+    """A missing object is bad input with its address and what the cloud answers."""
+    with pytest.raises(BadInput, match=r"s3://policies/other\.yaml: S3 answers 404; check the address"):
         read("s3://policies/other.yaml")
 
 
