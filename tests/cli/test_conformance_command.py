@@ -135,6 +135,15 @@ def test_a_promise_that_is_broken_is_told_and_the_sweep_gives_back(
         assert (here.launches, here.nodes, here.fleet.desired["one"]) == (2, {}, 0)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT as in a terminal: whatever runs in the background of a shell begins with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("cloud", ["aws", "civo"])
 def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

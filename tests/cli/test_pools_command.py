@@ -70,7 +70,10 @@ def test_every_pool_is_a_row(aws: Aws) -> None:
 
 def test_what_stands_by_and_what_failed_is_shown(aws: Aws) -> None:
     """Stopped instances beside the pool, and the cloud's own words of its last failed launch."""
-    aws.extra["one"] = {"WarmPoolSize": 3, "DesiredCapacity": 5}
+    (name,) = aws.world.launch("one")
+    aws.world.advance(3600)
+    aws.world.fleet.stop(aws.world.nodes[name], aws.world.now_s)
+    aws.extra["one"] = {"DesiredCapacity": 5}
     aws.failed.append(activity(aws.group_name("one"), "VcpuLimitExceeded: 32 vCPUs", aws.world.clock.now()))
     ((row, _),) = json.loads(run("--json")).values()
-    assert (row["standby"], row["last_error"]) == (3, "VcpuLimitExceeded: 32 vCPUs")
+    assert (row["standby"], row["last_error"]) == (1, "VcpuLimitExceeded: 32 vCPUs")
