@@ -10,10 +10,11 @@ import msgspec
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.reading import read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Answer, Broken, Site
-from pilotlight.errors import BadRequest, PilotlightError, Retry, Throttled, Unavailable
+from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
@@ -24,12 +25,6 @@ PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 KIND = "application/x-amz-json-1.1"
 TARGETS = {"pricing": "AWSPriceListService", "servicequotas": "ServiceQuotasV20190624"}
 """What calls of a service are named by, where that is not the service."""
-
-
-class _Refusal(msgspec.Struct, frozen=True):
-    type: str = msgspec.field(name="__type", default="")
-    message: str = ""
-    Message: str = ""
 
 
 class JsonApi:
@@ -50,14 +45,7 @@ class JsonApi:
 
     def read(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
         """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
-        for pause in (*PAUSES_S, None):
-            try:
-                return self._call(action, shape, asked)
-            except Retry as error:
-                if pause is None:
-                    raise
-                self._sleep(max(pause, error.after_s) if isinstance(error, Throttled) else pause)
-        raise AssertionError
+        return read_again(lambda: self._call(action, shape, asked), PAUSES_S, self._sleep)
 
     def _call(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
         body = msgspec.json.encode(asked)
@@ -79,11 +67,7 @@ class JsonApi:
 
 def _problem(action: str, answer: Answer, hidden: Callable[[str], str]) -> PilotlightError:
     """What an answer refuses with. Its words are left out where it was about the credential."""
-    try:
-        said = msgspec.json.decode(answer.body, type=_Refusal)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        said = _Refusal()
-    code, words = said.type.rpartition("#")[2], said.message or said.Message
+    code, words = refusals.said_in_json(answer.body)
     line = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")
     if words and code not in refusals.FORBIDDEN:
         line += f" ({' '.join(hidden(words).split())[:240]})"

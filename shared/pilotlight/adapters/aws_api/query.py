@@ -8,10 +8,11 @@ from typing import TypeVar
 from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address, form
+from pilotlight.adapters.aws_api.reading import read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, Site
-from pilotlight.errors import Retry, Throttled, Unavailable, Unsure
+from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
 
@@ -41,15 +42,12 @@ class QueryApi:
 
     def read(self, action: str, shape: type[T], params: Mapping[str, str]) -> T:
         """Read. Tried again within bounds: reading changes nothing."""
-        for pause in (*PAUSES_S, None):
-            try:
-                with Deadline(READ_S) as deadline:
-                    return self._call(deadline, action, shape, params, None)
-            except Retry as error:
-                if pause is None:
-                    raise
-                self._sleep(max(pause, error.after_s) if isinstance(error, Throttled) else pause)
-        raise AssertionError
+
+        def once() -> T:
+            with Deadline(READ_S) as deadline:
+                return self._call(deadline, action, shape, params, None)
+
+        return read_again(once, PAUSES_S, self._sleep)
 
     def change(self, deadline: Deadline, action: str, shape: type[T], params: Mapping[str, str], gate: Gate) -> T:
         """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""

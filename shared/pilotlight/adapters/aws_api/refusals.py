@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, NoCapacity, PilotlightError, QuotaExceeded, Throttled
 from pilotlight.units import Seconds
 
@@ -50,6 +52,21 @@ FORBIDDEN: Mapping[str, str] = {
     "OptInRequired": "the account is not signed up for this region",
 }
 PAUSE_S: Seconds = 5.0
+
+
+class _InJson(msgspec.Struct, frozen=True):
+    type: str = msgspec.field(name="__type", default="")
+    message: str = ""
+    Message: str = ""
+
+
+def said_in_json(body: bytes) -> tuple[str, str]:
+    """The code and the words of a JSON interface's refusal; both empty where the body is none."""
+    try:
+        found = msgspec.json.decode(body, type=_InJson)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "", ""
+    return found.type.rpartition("#")[2], found.message or found.Message
 
 
 def refusal(code: str, said: str) -> PilotlightError | None:

@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Answer, Broken, Site
@@ -29,12 +30,6 @@ SERVICE = "DynamoDB_20120810"
 KIND = "application/x-amz-json-1.0"
 LARGEST = 32 * 1024 * 1024
 """A page of DynamoDB is at most 1 MB of items; in base64 and JSON that is less than this by far."""
-
-
-class _Refusal(msgspec.Struct, frozen=True):
-    type: str = msgspec.field(name="__type", default="")
-    message: str = ""
-    Message: str = ""
 
 
 class Calls:
@@ -103,12 +98,9 @@ def _region_of_boto3() -> str:
 
 
 def _refused(answer: Answer, where: str, hidden: Callable[[str], str], lost: type[Unavailable]) -> PilotlightError:
-    try:
-        refusal = msgspec.json.decode(answer.body, type=_Refusal)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        refusal = _Refusal()
-    code = refusal.type.rpartition("#")[2] or f"status {answer.status}"
-    said = f"{where}: {code}: {hidden(refusal.message or refusal.Message)[:500]}"
+    code, words = said_in_json(answer.body)
+    code = code or f"status {answer.status}"
+    said = f"{where}: {code}: {hidden(words)[:500]}"
     if code == "ConditionalCheckFailedException":
         return Conflict(f"{where}: another version is there")
     if code in _THROTTLED:

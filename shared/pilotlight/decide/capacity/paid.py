@@ -1,6 +1,6 @@
 """What is paid for already: offerings of reserved pools cost nothing more, until their capacity is full or over."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -57,11 +57,7 @@ def unused(
 ) -> tuple[PaidIdle, ...]:
     """What is paid for and would still run nowhere with so many nodes ``bought`` of each pool."""
     found = []
-    for state in sorted(pools, key=lambda p: p.name):
-        offering = by_pool.get(state.name)
-        if offering is None or state.name not in policy.pools:
-            continue
-        here = [p for p in told(policy.pools[state.name], state) if p.lasts(now)]
+    for state, offering, here in _reserved(by_pool, pools, policy, now):
         nodes = sum(p.free for p in here) - bought.get(state.name, 0)
         if nodes > 0:
             price = offering.on_demand_usd_per_hour
@@ -84,13 +80,8 @@ def beyond(
 ) -> tuple[Finding, ...]:
     """Reserved pools that are larger than what is paid for, as after its end: their cloud bills that on demand."""
     found = []
-    for state in sorted(pools, key=lambda p: p.name):
-        offering = by_pool.get(state.name)
-        if offering is None or state.name not in policy.pools:
-            continue
-        if policy.pools[state.name].capacity_type != "reserved":
-            continue
-        count = sum(p.count for p in told(policy.pools[state.name], state) if p.lasts(now))
+    for state, offering, here in _reserved(by_pool, pools, policy, now):
+        count = sum(p.count for p in here)
         over = state.desired - count
         if over > 0:
             price = offering.on_demand_usd_per_hour
@@ -104,3 +95,13 @@ def beyond(
                 )
             )
     return tuple(found)
+
+
+def _reserved(
+    by_pool: Mapping[str, Offering], pools: Iterable[PoolState], policy: Policy, now: datetime
+) -> Iterator[tuple[PoolState, Offering, Sequence[Paid]]]:
+    """The reserved pools by name, each with its offering and what is paid for of it now."""
+    for state in sorted(pools, key=lambda p: p.name):
+        pool, offering = policy.pools.get(state.name), by_pool.get(state.name)
+        if pool is not None and offering is not None and pool.capacity_type == "reserved":
+            yield state, offering, [p for p in told(pool, state) if p.lasts(now)]
