@@ -3,7 +3,8 @@
 Side by side lie the function's ``main.py``, the package without its command line and replay, the default policy and
 catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs, with the hashes of their
 files. Beside each file of Python lies its bytecode, compiled by the Python that functions run on, whichever runs this:
-a cold start compiles nothing. Where that Python is not at hand the bytecode is left out, and ``--release`` refuses.
+a cold start compiles nothing. It has no docstrings and no columns, which nothing reads where functions run: a traceback
+still names and shows lines. Where that Python is not at hand the bytecode is left out, and ``--release`` refuses.
 """
 
 import re
@@ -85,11 +86,26 @@ MODE = 0o100644 << 16
 
 
 COMPILE = """
-import py_compile, sys
+import ast, importlib.util, marshal, pathlib, sys
+
+def without_docstrings(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            texts = [one for one in node.body if isinstance(getattr(one, "value", None), ast.Constant)
+                     and isinstance(one, ast.Expr) and isinstance(one.value.value, str)]
+            left = [one for one in node.body if one not in texts]
+            node.body = left or [ast.copy_location(ast.Pass(), one) for one in texts]
+    return tree
+
 for name in sys.stdin.read().splitlines():
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(name, name + "c", dfile=name, doraise=True, invalidation_mode=mode)
+    source = pathlib.Path(name).read_bytes()
+    tree = ast.parse(source)
+    code = compile(without_docstrings(tree) if "ours" in sys.argv else tree, name, "exec", dont_inherit=True)
+    # PEP 552: a hash lies there (1), and nobody compares it with the source's.
+    head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source)
+    pathlib.Path(name + "c").write_bytes(head + marshal.dumps(code))
 """
+"""Compiles the files that it is told of, beside them; ``-X no_debug_ranges`` leaves the columns out."""
 
 
 def main() -> None:
@@ -141,8 +157,11 @@ def runtime() -> str:
     return ""
 
 
-def compiled(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The bytecode of each file of Python, that Python takes as it is without a look at the source's time or hash."""
+def compiled(files: dict[str, bytes], ours: bool = True) -> dict[str, bytes]:
+    """The bytecode of each file of Python, that Python takes as it is without a look at the source's time or hash.
+
+    What is not ``ours`` keeps its docstrings: other packages may read them.
+    """
     sources = [name for name in files if name.endswith(".py")]
     if not runtime():
         return {}
@@ -151,7 +170,8 @@ def compiled(files: dict[str, bytes]) -> dict[str, bytes]:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(files[name])
-        subprocess.run([runtime(), "-c", COMPILE], cwd=folder, input="\n".join(sources), text=True, check=True)
+        command = [runtime(), "-X", "no_debug_ranges", "-c", COMPILE, *(["ours"] if ours else [])]
+        subprocess.run(command, cwd=folder, input="\n".join(sources), text=True, check=True)
         return {_cached(Path(name)): Path(folder, f"{name}c").read_bytes() for name in sources}
 
 

@@ -58,7 +58,7 @@ def contents(extras: tuple[str, ...]) -> dict[str, bytes]:
             for path in site.rglob("*")
             if path.is_file() and "bin" not in path.relative_to(site).parts[:1]
         }
-    return files | compiled(files)
+    return files | compiled(files, ours=False)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+import bundle
 import lambda_layers
 from fleet import free_port
 
@@ -130,6 +131,19 @@ def test_bytecode_is_taken_for_what_it_is(build: Path, tmp_path: Path) -> None:
     (tmp_path / "pilotlight" / "errors.py").write_text("raise SystemExit('the source was read')\n")
     run = subprocess.run([runtime, "-c", "import pilotlight.errors"], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_bytecode_has_no_docstrings_and_knows_its_lines(build: Path, tmp_path: Path) -> None:
+    """What no function reads weighs nothing, and a traceback still shows the line that failed."""
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        archive.extractall(tmp_path)
+    tried = "import pilotlight.units as u; assert u.__doc__ is u.quantity.__doc__ is None; u.quantity('x')"
+    command = [bundle.runtime() or pytest.skip("needs Python 3.11"), "-c", tried]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    lines = (ROOT / "shared" / "pilotlight" / "units.py").read_text().splitlines()
+    place = re.findall(r'units\.py", line (\d+), in quantity\n +(.*)', run.stderr)
+    assert place, run.stderr
+    assert lines[int(place[0][0]) - 1].strip() == place[0][1]
 
 
 def test_a_lambda_brings_nothing_but_its_own_files(build: Path) -> None:
