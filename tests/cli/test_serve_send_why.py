@@ -14,8 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from fleet import free_port, until
+from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.errors import Unavailable
+from pilotlight.flow.memory.lease import acquire
+from pilotlight.state_schema.marks import LOOK_AGAIN
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "events" / "samples"
@@ -101,6 +104,20 @@ def test_a_sent_pod_lights_a_node_and_people_are_told(served: Served) -> None:
     assert why.returncode == 0
     assert b"nlp/finetune-0: bought " in why.stdout
     assert b"not t4/g4dn.xlarge" in why.stdout
+
+
+def test_send_waits_for_the_delivery_that_looks(tmp_path: Path) -> None:
+    """An event that finds another delivery at work is sent again until its own verdict is there."""
+    state = SqliteState(tmp_path / "state.db")
+    held = acquire(state, "local", "another delivery")
+    assert held is not None
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "NO_COLOR": "1"}
+    sending = subprocess.Popen([PILOTLIGHT, "send", POD], env=environ, stdout=subprocess.PIPE)
+    until(lambda: LOOK_AGAIN.get(state, "local") is not None)
+    held.release()
+    said, _ = sending.communicate()
+    assert sending.returncode == 0
+    assert b"buys 1 x " in said
 
 
 def test_a_pod_can_be_created_in_the_world(served: Served) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,15 +24,23 @@ SLOW = ("spot",)
 RUN = [page for page in PAGES if any(not b.needs and not b.ran_by for b in blocks(page) if b.kind in SHELL)]
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+TICKED = ("another delivery is at work", "is on its way")
+"""What an event is answered where serve's tick of this minute looked before it, or looks now."""
+MOST = 3
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Shell]:
     """A shell in a scratch checkout that has what a reader has of their own: a cluster's objects, a trace."""
-    opened = Shell(tmp_path)
+    folder.mkdir()
+    opened = Shell(folder)
     for name in ("pods.json", "nodes.json"):
-        shutil.copy(ROOT / "examples" / "cluster" / name, tmp_path / name)
-    (tmp_path / "trace.csv").write_text(TRACE)
-    yield opened
-    opened.end()
+        shutil.copy(ROOT / "examples" / "cluster" / name, folder / name)
+    (folder / "trace.csv").write_text(TRACE)
+    try:
+        yield opened
+    finally:
+        opened.end()
 
 
 def _name(page: Path) -> str:
@@ -41,8 +50,18 @@ def _name(page: Path) -> str:
 @pytest.mark.parametrize(
     "page", [pytest.param(p, marks=[pytest.mark.slow] if p.stem in SLOW else [], id=p.stem) for p in RUN]
 )
-def test_a_page_does_what_it_shows(shell: Shell, page: Path) -> None:
-    """Its commands, typed in order, succeed and print what is shown below them."""
+def test_a_page_does_what_it_shows(tmp_path: Path, page: Path) -> None:
+    """Its commands, typed in order, succeed and print what is shown below them; where a tick came first, once more."""
+    for time in range(MOST):
+        with _opened(tmp_path / str(time)) as shell:
+            wrongs = _followed(shell, page)
+        if not any(word in wrong for wrong in wrongs for word in TICKED):
+            break
+    assert wrongs == []
+
+
+def _followed(shell: Shell, page: Path) -> list[str]:
+    """What a page says otherwise than it is."""
     wrongs = []
     for block in blocks(page):
         if block.kind not in SHELL or block.needs or block.ran_by:
@@ -52,7 +71,7 @@ def test_a_page_does_what_it_shows(shell: Shell, page: Path) -> None:
             found = differs(said, printed) if said.lines else ""
             if code or found:
                 wrongs.append(f"{block.where} {said.command} ended with {code}: {found or printed}")
-    assert wrongs == []
+    return wrongs
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=lambda block: block.where)

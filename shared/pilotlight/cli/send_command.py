@@ -3,8 +3,10 @@
 import http.client
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import typer
@@ -12,8 +14,15 @@ import typer
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed, read
+from pilotlight.units import Seconds
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+
+AGAIN_S: Seconds = 0.5
+AGAIN_FOR_S: Seconds = 30.0
+"""A person wants to see what becomes of the event: while another delivery looks, it is sent again so often, so long."""
+
+Asked = TypeVar("Asked", Response, Response | None)
 
 
 def register(app: typer.Typer) -> None:
@@ -93,7 +102,18 @@ def _served(url: str, function: Function, body: bytes, headers: dict[str, str], 
         # 404: it serves a real cluster, whose pods are its own.
         if created.status >= 400 and created.status != 404:
             raise BadInput(f"the pod could not be created in the world: {created.body.get('error')}")
-    return _post(url, f"/{function}", body, {**headers, **({"x-pilotlight-dryrun": "true"} if dry_run else {})})
+    asked = {**headers, **({"x-pilotlight-dryrun": "true"} if dry_run else {})}
+    return _settled(lambda: _post(url, f"/{function}", body, asked))
+
+
+def _settled(ask: Callable[[], Asked]) -> Asked:
+    """The answer, asked for again while another delivery is at work on the cluster."""
+    until = time.monotonic() + AGAIN_FOR_S
+    answer = ask()
+    while answer is not None and answer.body.get("outcome") == "at-work" and time.monotonic() < until:
+        time.sleep(AGAIN_S)
+        answer = ask()
+    return answer
 
 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
@@ -139,7 +159,7 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
         wired = world_pods.supposed(wired, body, headers)
     elif function == "pod_pending":
         world_pods.create(wired, body, headers)
-    return wired.receive(function, body, headers, dryrun=dry_run)
+    return _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))
 
 
 def _lines(function: Function, body: dict[str, Any]) -> list[str]:
