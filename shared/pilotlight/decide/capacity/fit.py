@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
-from pilotlight.facts.labels import GPU_MODEL
+from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration, unnamed
 from pilotlight.units import MILLI_PER_GPU
 
@@ -129,6 +129,10 @@ class Bin:
         return Resources(
             cpu_milli=self.cpu_milli, memory=self.memory, ephemeral=self.ephemeral, pods=self.pods, other=other
         )
+
+    def within(self, offering: Offering) -> bool:
+        """Whether it is a node of an offering's pool, in its zone where it names one."""
+        return self.pool == offering.pool and offering.zone in ("", self.labels.get(ZONE, ""))
 
     def room_for(self, shape: PodShape) -> int:
         """How many more pods of a shape fit, by size alone."""

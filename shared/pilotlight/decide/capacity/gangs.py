@@ -1,35 +1,19 @@
-"""Gangs: all of their pods get room, or none does. And the order in which what waits is planned.
+"""Gangs: all of their pods get room, or none does.
 
 A gang goes to the single offering, one type in one zone, that can hold all of it and adds the fewest dollars an hour;
 only where no single one can is it spread over several. Where some of it is on its way, the rest finds its room first.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.purchase import Group, by_age, in_order
+from pilotlight.decide.capacity.purchase import Group
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.workload import PodDemand
 
 
-def plan_pods(run: Provisioner, pending: Sequence[PodDemand], gang_members: Mapping[str, int]) -> None:
-    """Plan for all pods that wait. ``gang_members`` counts the pods of each gang that run already."""
-    asked = run.in_flight(pending)
-    for gang, groups in _units(pending):
-        # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
-        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
-        rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
-        rest = [group for group in rest if group.pods]
-        if gang is not None and rest:
-            _place_gang(run, gang, rest, gang_members.get(gang, 0), flown)
-        elif rest:
-            run.place(rest[0])
-
-
-def _place_gang(run: Provisioner, gang: str, groups: list[Group], running: int, flown: Sequence[str]) -> None:
-    """``running`` pods of it run, and for as many as ``flown`` has offerings one is on its way."""
+def place_gang(run: Provisioner, gang: str, groups: list[Group], running: int, flown: Sequence[str]) -> None:
+    """Plan for a gang. ``running`` pods of it run, and for as many as ``flown`` has offerings one is on its way."""
     size = groups[0].shape.gang.size if groups[0].shape.gang else 0
     here = sum(len(g.pods) for g in groups) + running + len(flown)
     if here < size:
@@ -53,7 +37,7 @@ def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | No
     then any mix.
     """
     shape = groups[0].shape
-    able, homes = run.able(run.offerings, shape), run.homes.of(shape)
+    able, homes = run.able(run.offerings, shape), run.homes_of(shape)
     added: list[tuple[bool, Decimal, str, Offering]] = []
     for candidate in able.candidates:
         undo, before = Savepoint(run), run.headroom.usd_per_hour
@@ -136,24 +120,3 @@ class Savepoint:
         for name, (bins, terms, demands, shapes, gangs) in self._bought.items():
             p = run.purchases[name]
             p.bins, p.terms, p.demands, p.shapes, p.gangs = bins, terms, demands, shapes, gangs
-
-
-def _units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
-    """Pods as units to place, in order: by priority, gangs first, the largest first, the oldest first.
-
-    The order of ``pods`` does not matter: ties go by the shape's key.
-    """
-    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
-    for pod in pods:
-        by_shape[pod.shape.key].append(pod)
-    groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
-    gangs: dict[str, list[Group]] = defaultdict(list)
-    units: list[tuple[str | None, list[Group]]] = []
-    for group in sorted(groups, key=in_order):
-        if group.shape.gang is None:
-            units.append((None, [group]))
-        else:
-            if group.shape.gang.key not in gangs:
-                units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
-            gangs[group.shape.gang.key].append(group)
-    return units

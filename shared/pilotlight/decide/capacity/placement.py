@@ -39,8 +39,8 @@ class Homes:
         self,
         policy: Policy,
         able: Callable[[PodShape], Eligible],
-        steered: Collection[str] = (),
-        closed: Collection[str] = (),
+        steered: Collection[str],
+        closed: Collection[str],
     ) -> None:
         self._policy, self._ask, self._steered, self.closed = policy, able, steered, closed
         self._eligible: dict[str, Eligible] = {}
@@ -52,8 +52,6 @@ class Homes:
         They are those of the type that one such pod would be bought, and what costs no more: of the same model, or not
         to be had now. Where nothing can be bought for it, it belongs wherever it fits.
         """
-        if not self._steered:
-            return None
         if shape.key not in self._known:
             self._known[shape.key] = self._found(shape)
         return self._known[shape.key]

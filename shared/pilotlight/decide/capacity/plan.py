@@ -7,17 +7,17 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.brakes import braked
-from pilotlight.decide.capacity.demand_rates import with_demand
+from pilotlight.decide.capacity.demand_rates import learned, with_demand
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
-from pilotlight.decide.capacity.gangs import plan_pods
+from pilotlight.decide.capacity.gangs import place_gang
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
 from pilotlight.decide.capacity.node_age import renewed
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
 from pilotlight.decide.capacity.paid import beyond, unused, with_paid
 from pilotlight.decide.capacity.placement import closed, placement, steered, strays
 from pilotlight.decide.capacity.provision import Provisioner
-from pilotlight.decide.capacity.purchase import Headroom
+from pilotlight.decide.capacity.purchase import Group, Headroom, in_units
 from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.capacity.standby import standby
@@ -58,16 +58,18 @@ def plan_cluster(
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     """
     policy = effective(policy, now) if policy.schedules else policy
-    shut = steered(view, policy, brakes)
+    shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
     offerings = _with_attach_limits(offerings, view.nodes)
     paid: dict[tuple[str, str], int] = {}
     if any(o.capacity_type == "reserved" for o in offerings):
         offerings, paid = with_paid(offerings, pools, policy, now)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
-    failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
-    failed = [f for f in failed if f.node not in leaving]
-    memory = resting(memory, failed, now) if failed else memory
+    failed: list[NodeVerdict] = []
+    if memory.overdue or any(pool.booting for pool in pools) or not all(node.ready for node in staying):
+        failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
+        failed = [f for f in failed if f.node not in leaving]
+        memory = resting(memory, failed, now) if failed else memory
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone]
     ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving)
@@ -87,13 +89,15 @@ def plan_cluster(
     before = headroom.usd_per_hour
     headroom.purse, headroom.paid = Purse(money, now) if money.balances else None, paid
     if view.pending:
-        plan_pods(run, view.pending, _running_gangs(view.nodes) if any(p.shape.gang for p in view.pending) else {})
+        _plan_pods(run, view)
     known = (memory.counted_to,) if memory.counted_to is not None else ()
     counted_to = max((*known, *(pod.created_at for pod in view.pending)), default=None)
     memory = with_demand(memory, run.demands, counted_to, by_pool, now)
     relit = relighting(by_pool, pools)
-    spares = spares_by_pool(relit, policy, memory, now)
-    buys = run.buys() + spare_buys(run, by_pool, spares, policy, memory)
+    spares = spares_by_pool(relit, policy, memory, now) if any(map(learned, memory.hits.values())) else {}
+    buys = run.buys()
+    if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
+        buys += spare_buys(run, by_pool, spares, policy, memory)
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
@@ -136,9 +140,27 @@ def plan_cluster(
         paid_idle=unused(by_pool, pools, policy, _bought(buys), now) if paid else (),
     )
     plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
-    seen = strays(run.homes, view, memory, shut, now) if shut else memory.strays
+    if run.homes is None and not memory.strays and not any(node.closed for node in view.nodes):
+        return plan
+    seen = strays(run.homes, view, memory, shut, now) if run.homes is not None else memory.strays
     placed = placement(view, plan, shut, seen, memory, now)
     return replace(plan, placement=placed) if placed != plan.placement else plan
+
+
+def _plan_pods(run: Provisioner, view: ClusterView) -> None:
+    """Plan for all pods that wait, in order."""
+    asked = run.in_flight(view.pending)
+    gangs = any(pod.shape.gang for pod in view.pending)
+    running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
+    for gang, groups in in_units(view.pending):
+        # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
+        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
+        rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
+        rest = [group for group in rest if group.pods]
+        if gang is not None and rest:
+            place_gang(run, gang, rest, running[gang], flown)
+        elif rest:
+            run.place(rest[0])
 
 
 def _bought(buys: Sequence[Buy]) -> Counter[str]:
@@ -215,10 +237,6 @@ def _room(
             headroom.add(by_pool[name], count)
     ready.sort(key=lambda r: r[:2])
     return [of_node(node) for _, _, node in ready], booting, headroom
-
-
-def _running_gangs(nodes: Sequence[Node]) -> Counter[str]:
-    return Counter(p.gang for n in nodes for p in n.pods if p.gang)
 
 
 def _reserved(ready: Sequence[Bin]) -> dict[str, str]:

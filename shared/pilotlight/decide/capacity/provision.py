@@ -16,7 +16,6 @@ from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, el
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
-from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
@@ -27,7 +26,8 @@ class Provisioner:
     """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``.
 
     While ``only`` is set, room and purchases are of that one offering: its pool, in its zone. Nodes of pools
-    ``steered`` are kept for pods that belong there (``homes``); those that are ``closed`` now are room for them too.
+    ``steered`` are kept for pods that belong there (``homes``, None where no node is kept for anybody); those that are
+    ``closed`` now are room for them too.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Provisioner:
         self.demands: list[Demand] = []
         self.only: Offering | None = None
         self.waiting: Collection[PodDemand] = ()
-        self.homes = Homes(policy, partial(self.able, offerings), steered, closed)
+        self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """What of some offerings a shape may be bought now."""
@@ -70,7 +70,7 @@ class Provisioner:
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
-        if self.homes.closed:
+        if self.homes is not None and self.homes.closed:
             self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
         asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
         for entry, group, bins in asked:
@@ -80,12 +80,16 @@ class Provisioner:
             fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
 
+    def homes_of(self, shape: PodShape) -> Pools | None:
+        """The pools that a shape belongs to; None: any it may use."""
+        return self.homes.of(shape) if self.homes is not None else None
+
     def place(self, group: Group, *, buy: bool = True) -> int:
         """Free room, then room on its way, then purchases unless not to ``buy``. Returns how many pods found a place.
 
         Where pods belong comes first, and any other room or purchase only where that is not to be had.
         """
-        shape, homes = group.shape, self.homes.of(group.shape)
+        shape, homes = group.shape, self.homes_of(group.shape)
         lost = {p.uid for p in group.pods if self.memory.lost.get(p.uid, 0) >= MOST_LOST} if homes else set()
         if homes and 0 < len(lost) < len(group.pods):
             first = Group(shape, [p for p in group.pods if p.uid not in lost])
@@ -108,8 +112,9 @@ class Provisioner:
             (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
             (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
         ):
-            if homes is not None:
-                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost) and not self._taken_first(b, group)]
+            if self.homes is not None and homes is not None:
+                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
+                bins = [b for b in bins if not self._taken_first(self.homes, b, group)]
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
@@ -120,15 +125,15 @@ class Provisioner:
                     self.purchases[bin_.where].charge(shape, pods)
         return placed
 
-    def _taken_first(self, bin_: Bin, group: Group) -> bool:
+    def _taken_first(self, homes: Homes, bin_: Bin, group: Group) -> bool:
         """Whether a pod that belongs elsewhere and has waited longer would take a closed node's room as it opens."""
-        if not self.homes.shuts(bin_):
+        if not homes.shuts(bin_):
             return False
         turn = _turn(group.pods[0]) if group.pods else None
         return any(
             turn is not None
             and _turn(pod) < turn
-            and self.homes.strange(pod.shape, bin_.pool)
+            and homes.strange(pod.shape, bin_.pool)
             and bin_.room_for(pod.shape) > 0
             and self.allowed(pod.shape, bin_)
             for pod in self.waiting
@@ -138,15 +143,14 @@ class Provisioner:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
         unbound = [p for p in group.pods if p.uid in self.unbound]
         if unbound:
-            why = (
-                f"its node, bought by decision {self.unbound[unbound[0].uid]}, is ready and the pod not bound to it yet"
-            )
+            decision = self.unbound[unbound[0].uid]
+            why = f"its node, bought by decision {decision}, is ready and the pod not bound to it yet"
             self.tell("waiting", Group(group.shape, unbound), "", why, code="unbound")
         return [p for p in group.pods if p.uid not in self.unbound]
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
         if self.only is not None:
-            bins = [b for b in bins if within(b, self.only)]
+            bins = [b for b in bins if b.within(self.only)]
         if not self.memory.misfits:
             return bins
         return [b for b in bins if not self.memory.misfit(shape.key, b.where, self.now)]
@@ -157,12 +161,12 @@ class Provisioner:
     def _shared_bins(self, shape: PodShape) -> list[Bin]:
         """Nodes of this plan that pods of a shape may share: with budgets, those whose hold covers them."""
         if self.headroom.purse is None:
-            return [b for b in self.bought_bins() if self.only is None or within(b, self.only)]
+            return [b for b in self.bought_bins() if self.only is None or b.within(self.only)]
         return [
             bin_
             for purchase in self.purchases.values()
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
-            if (self.only is None or within(bin_, self.only))
+            if (self.only is None or bin_.within(self.only))
             and covers(held, self.headroom.terms(purchase.offering, shape))
         ]
 
@@ -285,8 +289,3 @@ class Provisioner:
 def _turn(pod: PodDemand) -> tuple[int, datetime]:
     """The order in which the scheduler tries pods."""
     return -pod.shape.priority, pod.created_at
-
-
-def within(bin_: Bin, offering: Offering) -> bool:
-    """Whether a bin is a node of an offering's pool, in its zone where it names one."""
-    return bin_.pool == offering.pool and offering.zone in ("", bin_.labels.get(ZONE, ""))

@@ -1,6 +1,6 @@
 """What a plan works with while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -149,6 +149,27 @@ class Purchase:
 def by_age(pod: PodDemand) -> tuple[datetime, str]:
     """The order of pods in a group: the oldest first."""
     return pod.created_at, pod.uid
+
+
+def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
+    """Pods as units to place, in order; each is a gang and its groups, or None and one group.
+
+    The order of ``pods`` does not matter: ties go by the shape's key.
+    """
+    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
+    for pod in pods:
+        by_shape[pod.shape.key].append(pod)
+    groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
+    gangs: dict[str, list[Group]] = defaultdict(list)
+    units: list[tuple[str | None, list[Group]]] = []
+    for group in sorted(groups, key=in_order):
+        if group.shape.gang is None:
+            units.append((None, [group]))
+        else:
+            if group.shape.gang.key not in gangs:
+                units.append((group.shape.gang.key, gangs[group.shape.gang.key]))
+            gangs[group.shape.gang.key].append(group)
+    return units
 
 
 def in_order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
