@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.facts.tally import BOUNDS, Tally
+from pilotlight.facts.memory import BOUNDS, Tally
 
 
 @given(st.lists(st.floats(-10, 1e6)))

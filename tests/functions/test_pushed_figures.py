@@ -15,9 +15,8 @@ from helm import PYTHON, needs_helm
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.facts.memory import Memory
+from pilotlight.facts.memory import Memory, Tally
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.tally import Tally
 from pilotlight.settings import Settings
 from pilotlight.state_schema.decisions import MEMORY
 from pilotlight.wiring import App

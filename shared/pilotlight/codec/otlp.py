@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.facts.figures import FAMILIES, Family, Sample
-from pilotlight.facts.tally import BOUNDS
+from pilotlight.facts.memory import BOUNDS
 from pilotlight.units import clock_seconds
 
 CUMULATIVE = 2

@@ -67,6 +67,12 @@ class Deps:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""
         return self.state.now()
 
+    @property
+    def has_watchmen(self) -> bool:
+        """Whether somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
+        rules = self.policy.pools.values()
+        return self.policy.placement == "taint" or any(pool.on_silence == "hand-back" for pool in rules)
+
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""
         rules = self.policy.pools.get(pool)

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Any
 
 from pilotlight.facts.figures import FAMILIES, Family, Sample
-from pilotlight.facts.tally import BOUNDS
+from pilotlight.facts.memory import BOUNDS
 
 
 class Page:

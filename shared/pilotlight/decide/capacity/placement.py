@@ -136,8 +136,6 @@ def closed(nodes: Collection[Node]) -> set[str]:
 
 def counted(memory: Memory, view: ClusterView, now: datetime) -> Memory:
     """The memory with openings that are over taken off, and those that others took counted by pod."""
-    if not memory.openings and not memory.lost:
-        return memory
     nodes = {node.name: node for node in view.nodes}
     waiting = {pod.uid: pod for pod in view.pending}
     lost = {uid: times for uid, times in memory.lost.items() if uid in waiting}

@@ -13,7 +13,6 @@ from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record, StepCode
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look import waits
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, marks, memory_updates
 from pilotlight.flow.memory.lease import Lease
@@ -146,7 +145,8 @@ class Act:
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
             self.memory = memory_updates.started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
         self.flapping += [buy.pool] if trips else []
-        self.tally = waits.bought(self.tally, self.snapshot, buy.demands, sending.step.sent_at)
+        pending, now = self.snapshot.view.pending, self.snapshot.now
+        self.tally = memory_updates.waited(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
 
     def _entry(self, buy: Buy, n: int) -> InFlight:

@@ -14,8 +14,8 @@ from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
-from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
-from pilotlight.facts.placement import Opening
+from pilotlight.facts.decisions import NodeVerdict, Plan, Record
+from pilotlight.facts.placement import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, keeper
@@ -29,7 +29,7 @@ from pilotlight.flow.look.settle import settle
 from pilotlight.flow.look.snapshot import Snapshot, look, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
-from pilotlight.flow.memory.record_limits import bounded
+from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT
 from pilotlight.units import clock_seconds
 
@@ -99,13 +99,14 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
 class Cycle:
     """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look.
 
-    ``opened`` are nodes that it opened for a while.
+    ``opened`` are nodes that it opened for a while, ``open_until`` is when the first of all that are open is to close.
     """
 
     def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
         self.unfinished = False
         self.opened: dict[str, Opening] = {}
+        self.open_until: datetime | None = None
         self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
@@ -115,10 +116,8 @@ class Cycle:
         if snapshot.memory.believing or any(group.verdict == "fits" for group in plan.pods):
             snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
             plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
-        snapshot = doors.turn(self.deps, snapshot, plan, self.held.keep)
-        self.opened |= doors.opened(plan.placement)
-        open_until = doors.open_until(plan.placement)
-        again = carry_on(self.deps, snapshot, left, self.held)
+        snapshot = self.turn_doors(snapshot, plan)
+        again = carry_on(self.deps, snapshot, left, self.held) if left else ()
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         snapshot = replace(snapshot, memory=memory)
@@ -126,32 +125,23 @@ class Cycle:
         if record is None:
             if plan.demands:
                 ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
-            why = summary(plan, ())
-            return Answer(
-                decision="",
-                did=again,
-                why=why,
-                outcome=_without_record(plan),
-                look_again_at=plan.look_again_at,
-                open_until=open_until,
-            )
-        done = self.act(snapshot, record)
-        return Answer(
-            decision=done.id,
-            did=(*again, *did(done)),
-            why=summary(done.plan, done.made),
-            outcome="done",
-            released=released(done),
-            look_again_at=plan.look_again_at,
-            open_until=open_until,
-        )
+            answer = Answer(decision="", did=again, why=summary(plan, ()), outcome=_without_record(plan))
+        else:
+            done = self.act(snapshot, record)
+            lines, why = (*again, *did(done)), summary(done.plan, done.made)
+            answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
+        return msgspec.structs.replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
 
     def observe(self) -> tuple[Snapshot, Money, list[Left]]:
         """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
-        left = take_over(self.deps, self.held)
-        snapshot, left = settle_left(self.deps, look(self.deps), left)
+        found = ledger.open_records(self.deps.state, self.deps.name)
+        left = take_over(self.deps, found, self.held) if found else []
+        snapshot = look(self.deps)
+        if left:
+            snapshot, left = settle_left(self.deps, snapshot, left)
         snapshot = with_flights(self.deps, snapshot)
-        memory = counted(snapshot.memory, snapshot.view, snapshot.now)
+        memory = snapshot.memory
+        memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         again = msgspec.structs.replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=msgspec.structs.replace(memory, tally=again))
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
@@ -161,6 +151,14 @@ class Cycle:
         kept = keeper.keep(self.deps, snapshot, self.held.keep)
         findings = (*kept.snapshot.findings, *kept.findings)
         return replace(kept.snapshot, findings=findings), kept.money, left
+
+    def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
+        """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
+        memory, placed = snapshot.memory, plan.placement
+        if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
+            return snapshot
+        self.opened, self.open_until = doors.opened(placed), doors.open_until(placed)
+        return doors.turn(self.deps, snapshot, plan, self.held.keep)
 
     def record(self, snapshot: Snapshot, plan: Plan) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
@@ -173,7 +171,7 @@ class Cycle:
             at=snapshot.now,
             status="open",
             plan=plan,
-            steps=_steps(plan, snapshot),
+            steps=steps.of_plan(plan, {pool.name: pool.desired for pool in snapshot.pools}),
         )
         if record.steps:
             return record
@@ -231,12 +229,14 @@ def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGET
         gives=aim.gives,
     )
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
-    return bounded(plan, snapshot.now)
+    return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
 
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     """What people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
-    held = brakes.read(deps, snapshot.memory, snapshot.now)
+    held, view = brakes.read(deps, snapshot.memory, snapshot.now), snapshot.view
+    if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
+        return held  # Nothing that another could have left.
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     return msgspec.structs.replace(held, paused={**others, **held.paused}) if others else held
 
@@ -245,18 +245,6 @@ def _without_record(plan: Plan) -> Outcome:
     if any(held.code != "settling" for held in plan.held):
         return "stopped"
     return "seen" if plan.pods or plan.held else "nothing"
-
-
-def _steps(plan: Plan, snapshot: Snapshot) -> tuple[Step, ...]:
-    """A step for each call: purchases raise their pool from its size as it is, one after the other."""
-    sizes = {pool.name: pool.desired for pool in snapshot.pools}
-    out: list[Step] = []
-    for n, buy in enumerate(plan.buys):
-        sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
-        out.append(Step(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
-    for n, node in enumerate(plan.releases, len(out)):
-        out.append(Step(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
-    return tuple(out)
 
 
 def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:

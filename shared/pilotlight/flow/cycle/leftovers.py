@@ -37,14 +37,12 @@ class Left:
     sendings: list[Sending]
 
 
-def take_over(deps: Deps, held: Lease) -> list[Left]:
-    """Every open record. From here on nothing that its worker planned can be sent.
+def take_over(deps: Deps, found: Sequence[tuple[Record, int]], held: Lease) -> list[Left]:
+    """The open records that were found. From here on nothing that their worker planned can be sent.
 
     Raises ``Busy`` where the lease was lost meanwhile: then an open record is its new holder's, at work.
     """
-    found = ledger.open_records(deps.state, deps.name)
-    if found:
-        held.keep(sure=True)
+    held.keep(sure=True)
     return [Left(record, version, steps.taken_over(deps, record)) for record, version in found]
 
 
@@ -53,8 +51,6 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
 
     The look with what may still land, and the records that stay open.
     """
-    if not left:
-        return snapshot, []
     for one in left:
         for sending in one.sendings:
             if sending.step.state == "sent":

@@ -12,10 +12,10 @@ from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look import instances, waits
+from pilotlight.flow.look import instances
 from pilotlight.flow.look.late_refusals import heard
 from pilotlight.flow.look.snapshot import Snapshot, ready_for_s
-from pilotlight.flow.memory import ledger, marks
+from pilotlight.flow.memory import ledger, marks, memory_updates
 from pilotlight.units import clock_seconds
 
 BIND_GRACE_S = 120.0
@@ -47,7 +47,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
         if unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps):
             came.append(entry)
             continue
-        memory = msgspec.structs.replace(memory, tally=waits.arrived(memory.tally, entry, snapshot.view.nodes))
+        memory = msgspec.structs.replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
         ledger.forget_flight(deps.state, key)
     memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)

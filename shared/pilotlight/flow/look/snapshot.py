@@ -11,11 +11,8 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, marks
-from pilotlight.flow.memory.ledger import Remembered
+from pilotlight.flow.memory.ledger import CLOUD_SKEW, Remembered
 from pilotlight.units import Seconds
-
-CLOUD_SKEW = timedelta(seconds=5)
-"""The cloud's clock may be so far behind ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

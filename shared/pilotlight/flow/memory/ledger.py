@@ -19,14 +19,14 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.flow.memory.record_limits import fitting
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.table import Spread
+from pilotlight.state_schema.table import Spread, Table
 from pilotlight.units import HOUR
 
-SKEW = timedelta(seconds=5)
-"""The store's clock may be so far ahead of the cloud's; with more, what boots still counts as room."""
+CLOUD_SKEW = timedelta(seconds=5)
+"""The cloud's clock may be so far behind the store's; with more, what boots still counts as room."""
 
 _LAST = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -117,7 +117,7 @@ def write(state: State, record: Record, *, if_version: int) -> int:
     Raises ``Busy`` where another worker, which holds the lease now, has settled that version.
     """
     try:
-        return OPEN.put(state, _name(record), fitting(record, OPEN.format.write), if_version=if_version)
+        return OPEN.put(state, _name(record), _storable(record, OPEN), if_version=if_version)
     except Conflict:
         raise Busy(LOST) from None
 
@@ -125,7 +125,7 @@ def write(state: State, record: Record, *, if_version: int) -> int:
 def close(state: State, record: Record) -> None:
     """File a decision all of whose steps are known and whose messages are sent."""
     closed = msgspec.structs.replace(record, status="closed")
-    DECISION.put(state, _name(record), fitting(closed, DECISION.format.write))
+    DECISION.put(state, _name(record), _storable(closed, DECISION))
     OPEN.delete(state, _name(record))
 
 
@@ -178,7 +178,7 @@ def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Seq
         for begun in _begun(pool, nodes, pools):
             for index in newest:
                 entry = entries[index]
-                if entry.pool == pool and left[index] < entry.count and entry.requested_at <= begun + SKEW:
+                if entry.pool == pool and left[index] < entry.count and entry.requested_at <= begun + CLOUD_SKEW:
                     left[index] += 1
                     break
     return left
@@ -194,6 +194,12 @@ def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list
     coming = max(0, state.desired - sum(n.ready for n in ours))
     unknown = [_LAST] * (coming - len(known))
     return (unknown + sorted(known, reverse=True))[:coming]
+
+
+def _storable(record: Record, table: Table[Record]) -> Record:
+    """The record, or what the store takes of it."""
+    write = table.format.write
+    return record if len(write(record)) <= LARGEST else fitting(record, write)
 
 
 def _name(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""What a decision's effects leave in a cluster's memory."""
+"""What a decision's effects leave in a cluster's memory, and how long pods waited that nodes were bought for."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,9 +8,11 @@ import msgspec
 
 from pilotlight.decide.capacity import standby
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
-from pilotlight.facts.capacity import Offering
+from pilotlight.facts.capacity import InFlight, Node, Offering
 from pilotlight.facts.decisions import Buy
-from pilotlight.facts.memory import Backoff, Flaps, Memory
+from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
+from pilotlight.facts.workload import PodDemand
+from pilotlight.flow.memory.ledger import CLOUD_SKEW
 from pilotlight.units import Seconds, clock_seconds
 
 FIRST_REST_S: dict[type[Denied], Seconds] = {
@@ -64,6 +66,32 @@ def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
     if buy.workload_class:
         pool_class = {**pool_class, buy.pool: buy.workload_class}  # type: ignore[dict-item]
     return msgspec.structs.replace(memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class)
+
+
+def waited(
+    tally: Tally, pending: Sequence[PodDemand], demands: Sequence[str], now: datetime, sent_at: datetime | None
+) -> Tally:
+    """A purchase was sent: how old each of its pods was at the look (``now``), and what deciding took."""
+    own = set(demands)
+    for pod in pending:
+        if pod.uid in own:
+            tally = tally.took("detect", (now - pod.created_at).total_seconds())
+    return tally.took("decide", (sent_at - now).total_seconds()) if sent_at else tally
+
+
+def arrived(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
+    """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
+    own = set(entry.demands)
+    for node in nodes:
+        held = [pod for pod in node.pods if pod.uid in own]
+        began = node.ready_since or node.created_at
+        if not held or node.pool != entry.pool or began < entry.requested_at - CLOUD_SKEW:
+            continue
+        tally = tally.took("boot", (began - entry.requested_at).total_seconds())
+        for pod in held:
+            if pod.started_at is not None:
+                tally = tally.took("bind", (pod.started_at - began).total_seconds())
+    return tally
 
 
 def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:

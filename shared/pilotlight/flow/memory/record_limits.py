@@ -22,10 +22,8 @@ KEPT = (1000, 100, 10, 1, 0)
 
 
 def bounded(plan: Plan, now: datetime) -> Plan:
-    """A plan whose releases fit one record; the others stay for the next look, at once."""
+    """A plan of more than ``MOST_RELEASES`` with the first of them; the others stay for the next look, at once."""
     later = {node.node: node for node in plan.releases[MOST_RELEASES:]}
-    if not later:
-        return plan
     after = plan.usd_per_hour_after + known_per_hour(later.values())
     why = f"to be released too; one decision releases {MOST_RELEASES} nodes at most"
     nodes = tuple(

@@ -7,13 +7,13 @@ the lease revokes what is planned, so that the old worker's compare-and-set fail
 its first byte. ADR 9.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 import msgspec
 
 from pilotlight.errors import Busy, Conflict
-from pilotlight.facts.decisions import Record, Step, StepCode, StepState
+from pilotlight.facts.decisions import Plan, Record, Step, StepCode, StepState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
 from pilotlight.flow.memory.lease import LOST
@@ -97,6 +97,18 @@ class Sending:
         except Conflict:
             raise Overtaken(LOST) from None
         self.step = step
+
+
+def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[Step, ...]:
+    """A step for each call: purchases raise their pool from its size as it is, one after the other."""
+    sizes = dict(sizes)
+    out: list[Step] = []
+    for n, buy in enumerate(plan.buys):
+        sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
+        out.append(Step(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
+    for n, node in enumerate(plan.releases, len(out)):
+        out.append(Step(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
+    return tuple(out)
 
 
 def planned(deps: Deps, record: Record) -> list[Sending]:
