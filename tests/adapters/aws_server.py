@@ -281,6 +281,16 @@ class Aws:
         self.world.fleet.desired[pool] = to
         return {}
 
+    def try_again(self, pool: str) -> None:
+        """A group goes on trying until it has its size; what fails is another activity."""
+        size, group = self.world.fleet.desired[pool], self.group_name(pool)
+        if (owed := size - len(self._nodes(pool))) <= 0:
+            return
+        errors = self._launch(pool, owed)
+        said, how = (f"{errors[0]['ErrorCode']}: none left", "Failed") if errors else ("", "Successful")
+        self.failed.append(activity(group, said, self.world.clock.now(), how))
+        self.world.fleet.desired[pool] = size
+
     def _TerminateInstanceInAutoScalingGroup(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert asked["ShouldDecrementDesiredCapacity"] is True
         node = self.world.nodes.get(asked["InstanceId"])

@@ -7,6 +7,7 @@ what is no answer, before or after it acted; it refuses; or it launches a part o
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -48,6 +49,8 @@ LOST: Sequence[Any] = (
 """What tells nobody whether AWS acted."""
 MOST = 8
 """So many changes of an account fail beside those that the seed's luck lets fail, also after that is calm."""
+TRIES = 0.3
+"""In so many of the looks at it a group has tried again meanwhile."""
 REFUSALS: dict[type[PilotlightError], Any] = {
     Throttled: (429, ""),
     Busy: (400, error("ScalingActivityInProgress", "busy").decode()),
@@ -57,12 +60,16 @@ REFUSALS: dict[type[PilotlightError], Any] = {
 
 
 class ChaosAws(Aws):
-    """An account whose answers a seed decides. ``around`` is what the harness does around an effect."""
+    """An account whose answers a seed decides. ``around`` is what the harness does around an effect.
+
+    ``late`` is around one that comes when the group tries again: nobody can call it off any more.
+    """
 
     def __init__(self, world: World, dice: Random, *, at_once: bool) -> None:
         super().__init__(world, at_once=at_once)
         self.dice, self.short, self.left = dice, False, MOST
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.late: Callable[[], AbstractContextManager[object]] = nullcontext
         self.owed: dict[str, Callable[[], AbstractContextManager[object]]] = {}
 
     def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -71,16 +78,14 @@ class ChaosAws(Aws):
             return super().answer(action, asked)
 
     def _SetDesiredCapacity(self, asked: dict[str, Any]) -> dict[str, Any]:
-        self.owed[self._pool(asked["AutoScalingGroupName"])] = self.around
+        self.owed[self._pool(asked["AutoScalingGroupName"])] = self.late
         return super()._SetDesiredCapacity(asked)
 
     def _DescribeAutoScalingGroups(self, asked: dict[str, Any]) -> dict[str, Any]:
-        for pool, around in self.owed.items():  # A group goes on trying until it has its size.
-            size = self.world.fleet.desired[pool]
-            if size > len(self._nodes(pool)):
+        for pool, around in self.owed.items():
+            if self.world.fleet.desired[pool] > len(self._nodes(pool)) and self.dice.random() < TRIES:
                 with around():
-                    self._launch(pool, size - len(self._nodes(pool)))
-                self.world.fleet.desired[pool] = size
+                    self.try_again(pool)
         return super()._DescribeAutoScalingGroups(asked)
 
     def _instance(self, node: WorldNode) -> dict[str, Any]:
@@ -172,7 +177,7 @@ class AsgHazard:
             aws.faults = []
             let_out()
             hazard.pause(what + ON_ITS_WAY)
-            aws.around = around
+            aws.around, aws.late = around, partial(self._late, around)
             aws.short = fault is not None and fault.when == "half"
             aws.faults = [] if fault is None or early or aws.short else [self._http(fault)]
 
@@ -183,10 +188,14 @@ class AsgHazard:
             hazard.say(f"{what} -> {type(no).__name__}: {no}")
             raise
         finally:
-            aws.faults, aws.around, aws.short = [], nullcontext, False
+            aws.faults, aws.around, aws.late, aws.short = [], nullcontext, nullcontext, False
         hazard.say(what)
         hazard.pause(what + ANSWERED)
         return result
+
+    def _late(self, around: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[object]:
+        self._invariants.unguarded(self._hazard.worker, "a group tries again")
+        return around()
 
     def _http(self, fault: Luckless, method: str = "") -> Fault:
         known = REFUSALS.get(type(fault.error))

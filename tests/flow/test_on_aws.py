@@ -105,6 +105,63 @@ def test_a_shortage_that_is_told_later_sends_the_next_pod_elsewhere() -> None:
         assert stage.nodes("eight") == 1
 
 
+def owing(stage: Stage, aws: Aws) -> None:
+    """A batch pod is bought for, and its group cannot launch."""
+    stage.world.set_faults(Faults(shortage=1.0))
+    stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+    stage.world.set_faults(Faults())
+    assert (stage.world.fleet.desired["one"], stage.nodes("one"), len(aws.failed)) == (1, 0, 1)
+
+
+def test_a_pod_whose_group_could_not_launch_goes_elsewhere_itself() -> None:
+    """What a group only owes is no room on its way: the pod that it was asked for gets another offering."""
+    with on_aws(at_once=False) as (stage, aws):
+        owing(stage, aws)
+        stage.minutes(2)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
+
+
+def test_a_group_that_launches_hours_later_is_told_of_and_its_idle_node_goes() -> None:
+    """Nobody waits any more: people hear what is owed and that it came; the node idles its time and is given back."""
+    with on_aws(at_once=False) as (stage, aws):
+        owing(stage, aws)
+        stage.minutes(30)
+        (owed,) = [a for a in stage.alerts if a.kind == "finding-launch-owed"]
+        assert owed.what == "pool one is owed nodes by its cloud"
+        assert "InsufficientInstanceCapacity" in owed.why
+        assert "to call it off" not in owed.why, "a lower size could end a node that came meanwhile"
+        aws.try_again("one")
+        stage.minutes(30)
+        over = [a for a in stage.alerts if a.kind == "finding-launch-owed" and a.resolved]
+        assert [a.subject for a in over] == ["pool one"]
+        assert (stage.nodes("one"), stage.nodes("eight"), stage.world.launches) == (0, 1, 2)
+        assert [name for name, _ in aws.changes()].count("SetDesiredCapacity") == 2
+
+
+def test_what_a_group_owes_is_used_before_it_is_asked_for_more() -> None:
+    """Once it may be asked again, a pod takes what is owed: the size does not rise, and one node comes."""
+    pools = {"one": PoolPolicy(instance_type="one", max=1)}
+    with on_aws(at_once=False, pools=pools) as (stage, aws):
+        owing(stage, aws)
+        stage.minutes(10)
+        aws.try_again("one")
+        stage.minutes(10)
+        sizes = [asked["DesiredCapacity"] for name, asked in aws.changes() if name == "SetDesiredCapacity"]
+        assert (sizes, stage.nodes("one"), len(stage.world.running)) == ([1], 1, 1)
+
+
+def test_a_group_that_says_nothing_more_is_left_for_another_by_the_deadline() -> None:
+    """What is owed is waited for, and no launch is tried: past gpu_ready_deadline it rests, and the next is bought."""
+    pools = {name: PoolPolicy(instance_type=name, max=20) for name in ("one", "eight")}
+    with on_aws(at_once=False, pools=pools, gpu_ready_deadline=900) as (stage, aws):
+        owing(stage, aws)
+        aws.extra["eight"] = {"SuspendedProcesses": [{"ProcessName": "Launch"}]}
+        stage.minutes(12)
+        aws.extra.pop("eight")
+        stage.minutes(40)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
+
+
 def test_a_node_that_its_group_keeps_is_told_of_with_its_price_and_not_asked_for_every_minute() -> None:
     """The group's min is one: the node takes pods again, one alert names its dollars, and AWS is never asked."""
     with on_aws() as (stage, aws):

@@ -203,8 +203,9 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
     size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
     were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
-    cloud's last launch failed. ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may
-    run on at no further cost. ``drifted`` are instances that an older version of its launch template made.
+    cloud's last launch failed, and ``owed`` by how many nodes: the cloud may launch them at any time, or never.
+    ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may run on at no further cost.
+    ``drifted`` are instances that an older version of its launch template made.
     """
 
     name: str
@@ -214,6 +215,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     stops: bool = False
     stopped: tuple[str, ...] = ()
     refusal: LateRefusal | None = None
+    owed: int = 0
     rules: PoolRules | None = None
     paid: tuple[Paid, ...] = ()
     drifted: tuple[str, ...] = ()

@@ -165,6 +165,10 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
+LAUNCH_OWED = "launch-owed"
+"""The code of a finding: a pool's cloud could not launch what its size asks for, and may still."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something a person must mend: no node would help. ``code`` is stable, ``message`` says what to do."""
 

@@ -213,12 +213,13 @@ def _room(
 ) -> tuple[list[Bin], list[Bin], Headroom]:
     """Free room of ready nodes (fullest first), room on its way, and what the caps leave.
 
-    Failed capacity is no room, but counts against the caps until it is gone.
+    Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet.
     """
     headroom = Headroom(policy)
     ready: list[tuple[float, str, Node]] = []
     booting: list[Bin] = []
     registered: Counter[str] = Counter(f.pool for f in failed)
+    owed: Counter[str] = Counter()
     for node in nodes:
         registered[node.pool] += 1
         if not node.ready:
@@ -230,11 +231,13 @@ def _room(
         offering = by_pool.get(state.name)
         if offering is not None:
             coming = max(0, state.desired - registered[state.name])
-            booting += [of_offering(offering, "booting", offering.name) for _ in range(coming)]
+            owed[state.name] = min(state.owed, coming)
+            booting += [of_offering(offering, "booting", offering.name) for _ in range(coming - owed[state.name])]
             registered[state.name] += coming
     for name, count in registered.items():
         if name in by_pool:
             headroom.add(by_pool[name], count)
+    headroom.owed = +owed
     ready.sort(key=lambda r: r[:2])
     return [of_node(node) for _, _, node in ready], booting, headroom
 

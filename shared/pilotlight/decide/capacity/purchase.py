@@ -23,7 +23,8 @@ class Headroom:
     """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
 
     ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
-    are paid for, by pool and zone, under no zone those of the whole pool.
+    are paid for, by pool and zone, under no zone those of the whole pool. ``owed`` are nodes that are counted already
+    and that a purchase of their pool takes first.
     """
 
     policy: Policy
@@ -33,13 +34,17 @@ class Headroom:
     usd_per_hour: UsdPerHour = Decimal(0)
     by_pool: Counter[str] = field(default_factory=Counter)
     paid: dict[tuple[str, str], int] = field(default_factory=dict)
+    owed: Counter[str] = field(default_factory=Counter)
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
         """Count nodes as lit; with terms, as bought by this plan and held for."""
-        self.nodes += nodes
-        self.gpus += nodes * offering.gpus
-        self.usd_per_hour += nodes * offering.usd_per_hour
-        self.by_pool[offering.pool] += nodes
+        counted = min(nodes, self.owed[offering.pool]) if self.owed else 0
+        more = nodes - counted
+        self.owed[offering.pool] -= counted
+        self.nodes += more
+        self.gpus += more * offering.gpus
+        self.usd_per_hour += more * offering.usd_per_hour
+        self.by_pool[offering.pool] += more
         if self.purse is not None and terms_ is not None:
             self.purse.take(terms_, nodes)
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
@@ -80,6 +85,8 @@ class Headroom:
             after = self.usd_per_hour + offering.usd_per_hour
             left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)
             limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent", "cap"))
+        if counted := self.owed[offering.pool]:
+            limits = [(max(0, left) + counted, figures, code) for left, figures, code in limits]
         if self.purse is not None and terms_ is not None:
             limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
@@ -89,8 +96,8 @@ class Headroom:
     def saved(self) -> "Headroom":
         """A copy that later changes leave alone."""
         purse = self.purse.saved() if self.purse is not None else None
-        by_pool, paid = Counter(self.by_pool), dict(self.paid)
-        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, by_pool, paid)
+        by_pool, paid, owed = Counter(self.by_pool), dict(self.paid), Counter(self.owed)
+        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, by_pool, paid, owed)
 
 
 def covers(held: Terms, asked: Terms | None) -> bool:

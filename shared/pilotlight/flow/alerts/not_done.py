@@ -62,5 +62,23 @@ def gone(record: Record, fingerprint: str, node: str) -> Alert:
     )
 
 
+def owes_no_more(record: Record, fingerprint: str, pool: str) -> Alert:
+    """The end of what was told of nodes that a cloud could not launch."""
+    return Alert(
+        cluster=record.cluster,
+        kind=fingerprint.partition("/")[0],
+        severity="warning",
+        fingerprint=fingerprint,
+        what=f"{pool} is owed nothing any more",
+        why="its cloud has launched what was asked for, or it was called off",
+        next="a node that came late is used, or given back when it has idled its time",
+        how="pilotlight pools",
+        subject=pool,
+        resolved=True,
+        decision=record.id,
+        at=record.at,
+    )
+
+
 def _cause(ended: str, call: Call, pool: str, target: str) -> str:
     return f"{ended}/{call}/{pool}/{target}"

@@ -9,7 +9,8 @@ import msgspec
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.flow.alerts.not_done import gone, landed_late, not_done
+from pilotlight.facts.workload import LAUNCH_OWED
+from pilotlight.flow.alerts.not_done import gone, landed_late, not_done, owes_no_more
 from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -19,6 +20,7 @@ MOST_OWNERS = 50
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-")
+_OWED = f"finding-{LAUNCH_OWED}/"
 _alert = msgspec.json.Decoder(Alert)
 
 
@@ -111,13 +113,21 @@ def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing
     From a record whose plan is whole, never from one that was read. ``nodes`` are those there are, by name.
     """
     plan, out = record.plan, list[Alert]()
+    owed = {_owes(f.subject) for f in plan.findings if f.code == LAUNCH_OWED}
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
     for fingerprint, pod in ledger.all_told(deps.state, deps.name):
         if pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
             out.append(_ending(deps, fingerprint, pod, record.id, record.at))
+        elif fingerprint.startswith(_OWED) and fingerprint not in owed:
+            name = next((f"pool {p}" for p in deps.policy.pools if _owes(f"pool {p}") == fingerprint), "a pool")
+            out.append(owes_no_more(record, fingerprint, name))
         elif node := landed_late(fingerprint, nodes):
             out.append(gone(record, fingerprint, node))
     return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
+
+
+def _owes(subject: str) -> str:
+    return mark(f"finding-{LAUNCH_OWED}", (subject,))
 
 
 def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime) -> Alert:

@@ -15,7 +15,7 @@ from pilotlight.facts.budget import Terms
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import DEFAULT_CLASSES
-from pilotlight.facts.workload import Finding, WorkloadClass
+from pilotlight.facts.workload import LAUNCH_OWED, Finding, WorkloadClass
 from pilotlight.flow.deps import Deps
 from pilotlight.units import cents, human
 
@@ -131,6 +131,7 @@ _TITLES = {
     "budget-lost": "is gone from the state",
     "scheduler-refuses": "has room that the scheduler does not use",
     "opened-by-hand": "was opened by a person while it was being given back",
+    LAUNCH_OWED: "is owed nodes by its cloud",
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
     "unknown-instance-type": "has an unknown instance type",

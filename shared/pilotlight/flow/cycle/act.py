@@ -135,10 +135,10 @@ class Act:
             if not sending.let_out:
                 ledger.forget_flight(deps.state, key)
             raise
-        self.memory = memory_updates.sized(self.memory, buy.pool, to)
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
+        self.memory = memory_updates.sized(self.memory, buy.pool, to)
         self.memory, trips = memory_updates.flapped(
             memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )

@@ -171,7 +171,7 @@ class Cycle:
             at=snapshot.now,
             status="open",
             plan=plan,
-            steps=steps.of_plan(plan, {pool.name: pool.desired for pool in snapshot.pools}),
+            steps=steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
         if record.steps:
             return record

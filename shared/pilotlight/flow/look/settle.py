@@ -13,7 +13,7 @@ from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances
-from pilotlight.flow.look.late_refusals import heard
+from pilotlight.flow.look.late_refusals import heard, owed, waited_in_vain
 from pilotlight.flow.look.snapshot import Snapshot, ready_for_s
 from pilotlight.flow.memory import ledger, marks, memory_updates
 from pilotlight.units import clock_seconds
@@ -47,13 +47,15 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
         if unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps):
             came.append(entry)
             continue
+        if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
+            memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
         memory = msgspec.structs.replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
         ledger.forget_flight(deps.state, key)
     memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened
-    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools)
+    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed(snapshot.pools)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     instances.learn(deps, snapshot)
     memory = msgspec.structs.replace(memory, came=tuple(came))

@@ -47,7 +47,10 @@ def look(deps: Deps) -> Snapshot:
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.cluster.observe()
-    pools = tuple(_without(pool, {node.instance for node in view.nodes}) for pool in deps.pools.describe())
+    there = {node.instance for node in view.nodes}
+    since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
+    fresh = [entry for _, entry in flights if entry.requested_at >= since]
+    pools = tuple(_owing(_without(pool, there), fresh) for pool in deps.pools.describe())
     return without_going(deps, Snapshot(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now))
 
 
@@ -79,6 +82,18 @@ def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes)
     return pool if len(booting) == len(pool.booting) else msgspec.structs.replace(pool, booting=booting)
+
+
+def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
+    """The pool without what was asked for since its cloud last said no, and is not overdue: that may be launched yet.
+
+    A refusal from before a request was seen, and heard, by the look that decided it: its pool was not asked then.
+    """
+    since = pool.refusal.at if pool.refusal else None
+    if not pool.owed or since is None:
+        return pool
+    fresh = sum(e.count for e in entries if e.pool == pool.name and e.requested_at > since)
+    return msgspec.structs.replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
 
 
 def _with_flights(

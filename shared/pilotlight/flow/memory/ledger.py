@@ -169,8 +169,9 @@ def untell(state: State, cluster: str, what: str) -> None:
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:
     """How many nodes of each entry are still on their way, in the entries' order.
 
-    A pool boots its desired size less its ready nodes. Each of those belongs to the newest entry that was written
-    before it was begun; one whose beginning the cloud does not tell counts as the newest.
+    A pool boots its desired size less its ready nodes and what its cloud could not launch. Each of those belongs to
+    the newest entry that was written before it was begun; one whose beginning the cloud does not tell counts as
+    the newest.
     """
     left = [0] * len(entries)
     newest = sorted(range(len(entries)), key=lambda i: entries[i].requested_at, reverse=True)
@@ -191,7 +192,7 @@ def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list
         return []
     ours = [n for n in nodes if n.pool == pool]
     known = [b.requested_at for b in state.booting] + [n.created_at for n in ours if not n.ready]
-    coming = max(0, state.desired - sum(n.ready for n in ours))
+    coming = max(0, state.desired - state.owed - sum(n.ready for n in ours))
     unknown = [_LAST] * (coming - len(known))
     return (unknown + sorted(known, reverse=True))[:coming]
 

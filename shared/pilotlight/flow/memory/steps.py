@@ -100,7 +100,10 @@ class Sending:
 
 
 def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[Step, ...]:
-    """A step for each call: purchases raise their pool from its size as it is, one after the other."""
+    """A step for each call: purchases raise their pool from its size as it is, one after the other.
+
+    Of ``sizes`` is taken off what a pool's cloud could not launch: it is taken first, and not asked for twice.
+    """
     sizes = dict(sizes)
     out: list[Step] = []
     for n, buy in enumerate(plan.buys):

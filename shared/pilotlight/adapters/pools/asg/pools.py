@@ -162,13 +162,15 @@ class AsgPools:
         live = group.live
         since = {id_: one.launchTime for id_, one in seen.items()}
         booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
-        late = group.DesiredCapacity > len(live)
+        owed = max(0, group.DesiredCapacity - len(live))
+        refusal = last_refusal(self._api, group.AutoScalingGroupName) if owed else None
         return PoolState(
             name=pool,
             desired=group.DesiredCapacity,
             booting=booting,
             standby=standing(self._api, group),
-            refusal=last_refusal(self._api, group.AutoScalingGroupName) if late else None,
+            refusal=refusal,
+            owed=owed if refusal else 0,
             rules=group.rules,
             paid=paid,
             drifted=group.drifted,
