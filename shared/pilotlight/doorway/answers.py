@@ -46,7 +46,8 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
 
 def decided(answer: Answer, message: Message) -> Response:
     """What a flow decided. A rescue is looked at several times a second: of it only what is done is logged."""
-    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(printable(answer)))
+    figured = answer if answer.plan is None else printable(answer)  # Only a plan has figures.
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(figured))
     waits = isinstance(message, Tick) and message.what == "rescue" and not answer.did
     said = {"decision": answer.decision, "did": answer.did, "why": answer.why}
     _log.log(logging.DEBUG if waits else logging.INFO, "decided", extra={"data": said})

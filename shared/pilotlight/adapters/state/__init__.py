@@ -6,10 +6,9 @@ from pilotlight.errors import BadInput
 from pilotlight.ports import LARGEST
 
 
-def refuse_large(key: str, value: bytes) -> None:
-    """Raise ``BadInput``, naming the key, for a value over the limit."""
-    if len(value) > LARGEST:
-        raise BadInput(f"state {key}: {len(value):,} bytes is over the limit of {LARGEST:,}")
+def too_large(key: str, value: bytes) -> BadInput:
+    """The error for a value over the limit, which names the key."""
+    return BadInput(f"state {key}: {len(value):,} bytes is over the limit of {LARGEST:,}")
 
 
 def new_version() -> int:

@@ -12,13 +12,13 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, tried
 from pilotlight.adapters.state.dynamodb_calls import Calls
 from pilotlight.adapters.state.dynamodb_rooms import INDEX, LAYOUT, ONE, Items, Rooms, merged
 from pilotlight.adapters.state.store_time import StoreTime
 from pilotlight.errors import Conflict, Unavailable, Unsure
-from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 _NAMES = {"#key": "key", "#version": "version", "#expires": "expires"}
@@ -62,7 +62,8 @@ class DynamoDBState:
         return _stored(item) if item and self._live(item) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        refuse_large(key, value)
+        if len(value) > LARGEST:
+            raise too_large(key, value)
         version = new_version()
         item = {**_id(self._rooms.enter(key), key), "value": {"B": value}, "version": _number(version)}
         if ttl_s is not None:

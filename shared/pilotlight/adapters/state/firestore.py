@@ -16,11 +16,11 @@ import msgspec
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site
-from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, tried
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
-from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import EPOCH, Seconds
 
 HOST = "https://firestore.googleapis.com"
@@ -75,7 +75,8 @@ class FirestoreState:
         return found.stored if found and found.live(self.now()) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        refuse_large(key, value)
+        if len(value) > LARGEST:
+            raise too_large(key, value)
         write, drawn = self._write(key, value, ttl_s)
         if if_version is None:
             return self._commit(key, write)

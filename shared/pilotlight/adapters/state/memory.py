@@ -6,9 +6,9 @@ from itertools import count
 from threading import Lock
 from typing import NamedTuple
 
-from pilotlight.adapters.state import refuse_large
+from pilotlight.adapters.state import too_large
 from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 
@@ -35,7 +35,8 @@ class MemoryState:
         return entry.stored if entry is not None and self._live(entry) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        refuse_large(key, value)
+        if len(value) > LARGEST:
+            raise too_large(key, value)
         expires = None if ttl_s is None else clock_seconds(self._clock.now()) + ttl_s
         with self._lock:
             self._expect(key, if_version)

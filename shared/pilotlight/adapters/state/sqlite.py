@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pilotlight.adapters.state import new_version, refuse_large
+from pilotlight.adapters.state import new_version, too_large
 from pilotlight.errors import BadInput, Conflict, Unavailable
-from pilotlight.ports import ABSENT, Clock, Page, Stored
+from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 # WAL with NORMAL loses at most the last commits on a power cut, never the file; a busy writer is waited for; seldom
@@ -58,7 +58,8 @@ class SqliteState:
         return Stored(*row) if row else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        refuse_large(key, value)
+        if len(value) > LARGEST:
+            raise too_large(key, value)
         now = self._now()
         version = new_version()
         statement = _PUT if if_version is None else _PUT_ABSENT if if_version == ABSENT else _PUT_OVER

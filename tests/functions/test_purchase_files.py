@@ -1,0 +1,13 @@
+"""How far a reader has to go who follows one purchase; ``python bench/purchase_files.py --names`` lists the way."""
+
+from purchase_files import entered, without_world
+
+MOST = 48
+"""It was 49 before the corridor was rebuilt."""
+
+
+def test_a_purchase_enters_few_files() -> None:
+    """From the event's body to its answer, fewer files are entered than the 49 of before."""
+    ours = without_world(entered())
+    assert {"doorway/door.py", "flow/cycle/cycle.py", "decide/capacity/plan.py", "flow/cycle/act.py"} <= set(ours)
+    assert len(ours) <= MOST, "\n".join(ours)
