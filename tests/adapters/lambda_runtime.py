@@ -53,7 +53,9 @@ class Lambda:
 
 
 @contextmanager
-def running(handler: str, environ: Mapping[str, str], path: Sequence[Path]) -> Iterator[Lambda]:
+def running(
+    handler: str, environ: Mapping[str, str], path: Sequence[Path], python: Sequence[str] = (sys.executable,)
+) -> Iterator[Lambda]:
     """A handler under awslambdaric, with these folders first on its path and nothing of this process's environment."""
     made = Lambda()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(made))
@@ -61,7 +63,7 @@ def running(handler: str, environ: Mapping[str, str], path: Sequence[Path]) -> I
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     made.process = subprocess.Popen(
-        [sys.executable, "-m", "awslambdaric", handler],
+        [*python, "-m", "awslambdaric", handler],
         env={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join(map(str, path)),

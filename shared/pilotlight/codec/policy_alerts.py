@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from zoneinfo import ZoneInfo
 
 from pilotlight.facts.policy import Alerts, Channel, QuietHours
 
@@ -59,6 +58,8 @@ def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:
 
 def known_zone(name: str) -> bool:
     """Whether a name is one of the IANA time zones."""
+    from zoneinfo import ZoneInfo
+
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):

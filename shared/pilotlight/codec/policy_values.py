@@ -5,7 +5,6 @@ Scalars come as text (see ``codec.policy``), so each type reads its own.
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation, Overflow
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec import inspect
@@ -63,6 +62,8 @@ def parse_duration(text: str) -> float:
 
 def suggestion(word: str, known: Sequence[str]) -> str:
     """ "; did you mean x?", or what may stand there."""
+    from difflib import get_close_matches
+
     close = get_close_matches(word, known, n=1)
     return f"; did you mean {close[0]}?" if close else f" (known: {', '.join(known)})" if known else ""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from difflib import get_close_matches
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -201,6 +200,8 @@ def _region(cloud: str, zone: str) -> str:
 
 
 def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:
+    from difflib import get_close_matches
+
     close = get_close_matches(pool.instance_type, catalog.instance_types, n=1)
     hint = f"did you mean {close[0]}?" if close else "add it to a catalogue file (prices.files)."
     return Finding(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from statistics import median
 
 from pilotlight.facts.budget import Runs
 from pilotlight.facts.capacity import Node
@@ -25,4 +24,8 @@ def learned(runs: Runs, nodes: Iterable[Node], now: datetime) -> Runs:
 
 def typical(runs: Runs) -> dict[str, Seconds]:
     """The median run of each class that was seen often enough."""
+    if not runs.lengths:
+        return {}
+    from statistics import median
+
     return {name: median(known) for name, known in runs.lengths.items() if len(known) >= LEAST}

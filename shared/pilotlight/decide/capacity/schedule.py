@@ -1,7 +1,6 @@
 """Windows of a policy: at a moment, the policy as its schedules make it."""
 
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -15,6 +14,8 @@ def in_window(schedule: Schedule | QuietHours, now: datetime) -> bool:
 
     A window over midnight belongs to the day it begins on.
     """
+    from zoneinfo import ZoneInfo
+
     local = now.astimezone(ZoneInfo(schedule.timezone))
     clock, today = local.strftime("%H:%M"), _DAYS[local.weekday()]
     if schedule.start < schedule.end:

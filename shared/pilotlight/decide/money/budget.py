@@ -6,9 +6,8 @@ run + one idle timeout, or the time that stopping it takes).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -27,6 +26,8 @@ def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:
 
     On the days that clocks change a day has 23 or 25 hours.
     """
+    from zoneinfo import ZoneInfo
+
     zone = ZoneInfo(budget.timezone)
     day = at.astimezone(zone).date()
     match budget.period:
@@ -41,7 +42,7 @@ def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:
     return _midnight(first, zone), _midnight(then, zone)
 
 
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
+def _midnight(day: date, zone: tzinfo) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(EPOCH.tzinfo)
 
 

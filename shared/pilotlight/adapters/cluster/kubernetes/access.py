@@ -2,7 +2,6 @@
 
 import ssl
 from dataclasses import dataclass, field
-from tempfile import NamedTemporaryFile
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -50,6 +49,8 @@ class Access:
 
     def _show_certificate(self, context: ssl.SSLContext) -> None:
         # ssl reads a certificate of its own only from a file; this one is its owner's alone, and gone at once.
+        from tempfile import NamedTemporaryFile
+
         with NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(f"{self.certificate}\n{self.key}\n")
             file.flush()
