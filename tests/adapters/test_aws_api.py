@@ -20,7 +20,7 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer
+from pilotlight.adapters.http import HttpAnswer
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -76,8 +76,8 @@ class _Said(msgspec.Struct, frozen=True):
     Zones: tuple[str, ...] = ()
 
 
-def _answer(body: bytes, status: int = 200) -> Answer:
-    return Answer(status, {}, body)
+def _answer(body: bytes, status: int = 200) -> HttpAnswer:
+    return HttpAnswer(status, {}, body)
 
 
 def test_an_answer_is_read_by_its_types() -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from answering import answering
 
-from pilotlight.adapters.http import Answer, Site
+from pilotlight.adapters.http import HttpAnswer, Site
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
@@ -58,7 +58,7 @@ def test_a_write_that_was_sent_twice_is_not_a_conflict(
     create_table(state.client, table)
     ask = Site.ask
 
-    def twice(site: Site, *asked: Any, **how: Any) -> Answer:
+    def twice(site: Site, *asked: Any, **how: Any) -> HttpAnswer:
         answer = ask(site, *asked, **how)
         puts = asked[4]["x-amz-target"].endswith("PutItem")
         return ask(site, *asked, **how) if puts else answer

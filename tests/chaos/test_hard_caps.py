@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.hard_caps import passed, unseen
 from pilotlight.chaos.luck import Outage
 from pilotlight.facts.budget import Terms
@@ -14,9 +14,9 @@ from pilotlight.units import HOUR
 STORE = Outage("state", HOUR, 2 * HOUR)
 
 
-def _four_hours() -> Books:
+def _four_hours() -> StrangersBooks:
     """A node at a dollar an hour that was lit for four hours, under a hard budget of three dollars a day."""
-    books = Books(Policy(version=1, budgets=(Budget(name="day", usd=Decimal(3), period="day"),)))
+    books = StrangersBooks(Policy(version=1, budgets=(Budget(name="day", usd=Decimal(3), period="day"),)))
     books.log({"event": "launch", "node": "n1", "type": "one", "capacity_type": "on-demand", "t": 0.0})
     terms = Terms(
         pool="one-on-demand",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.scene import START
 from pilotlight.chaos.spend_invariants import SpendInvariants
 from pilotlight.facts.policy import Policy
@@ -25,7 +25,7 @@ def node(since_s: float, until_s: float, gone: bool = False) -> dict[str, Any]:
 
 def audit(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """What is wrong with two days of a node that lived from half an hour before midnight to half an hour after it."""
-    books = Books(Policy(version=1, pools={}))
+    books = StrangersBooks(Policy(version=1, pools={}))
     spend = SpendInvariants(books, ())
     begin_s, end_s = MIDNIGHT_S - 1800, MIDNIGHT_S + 1800
     launch = {"t": begin_s, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"}
@@ -46,7 +46,7 @@ def test_a_day_that_is_over_counts_a_node_to_its_end_though_that_is_not_written(
 
 def test_a_node_is_missed_only_after_whoever_saw_it_has_written_that_down() -> None:
     """A worker that stood still writes late of a node that is gone: it is counted to the first look after that."""
-    books = Books(Policy(version=1, pools={}))
+    books = StrangersBooks(Policy(version=1, pools={}))
     spend = SpendInvariants(books, ())
     books.log({"t": 0, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
     books.log({"t": 240, "event": "terminate", "node": "n1", "reason": "lost"})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.decide.access import Entry, Knock, Refusal, at_function, at_world, entry, loopback, signature
+from pilotlight.decide.access import Admitted, Knock, Refusal, at_function, at_world, entry, loopback, signature
 from pilotlight.facts.doors import DOORS, FUNCTIONS, Caller
 
 NOW = 1_790_000_000.0
@@ -86,7 +86,7 @@ def test_who_may_read_gets_dry_runs_and_nothing_else() -> None:
     """A dry run is open to read and send, and what comes in by it is marked as one."""
     for token in (EYE, SEND):
         found = entry(Knock("POST", "/pod_pending", _bearer(token), dry=True), CALLERS, NOW, SERVED)
-        assert found == Entry("/pod_pending", dry=True)
+        assert found == Admitted("/pod_pending", dry=True)
     assert _status(Knock("POST", "/pod_pending", _bearer(OPS), dry=True)) == 403
     assert _status(Knock("POST", "/world/pods", _bearer(EYE), dry=True)) == 403
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -140,7 +140,7 @@ class CivoApi:
         params: Mapping[str, str],
         body: Mapping[str, Any] | None,
         gate: Gate | None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         headers = {"Authorization": f"bearer {self._token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -162,7 +162,7 @@ class CivoApi:
                 self._sleep(self._next - now)
             self._next = max(now, self._next) + BETWEEN_CALLS_S
 
-    def _refusal(self, call: str, answer: Answer, lost: type[Unavailable]) -> PilotlightError:
+    def _refusal(self, call: str, answer: HttpAnswer, lost: type[Unavailable]) -> PilotlightError:
         status, retry_after = answer.status, answer.headers.get("retry-after", "")
         try:
             problem = msgspec.json.decode(answer.body, type=_Problem)

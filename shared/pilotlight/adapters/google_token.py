@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from pilotlight.adapters.http import Answer, Broken, fetch
+from pilotlight.adapters.http import Broken, HttpAnswer, fetch
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.units import Seconds
 
@@ -91,7 +91,7 @@ class GoogleToken:
 class _Said:
     """An answer as google-auth reads it."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpAnswer) -> None:
         self.status, self.headers, self.data = answer.status, answer.headers, answer.body
 
 

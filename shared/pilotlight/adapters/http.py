@@ -31,7 +31,7 @@ KEPT = 8
 _CLOSED = select.POLLERR | select.POLLHUP | getattr(select, "POLLRDHUP", 0)
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A whole answer: its headers' names are in lower case."""
 
     status: int
@@ -45,7 +45,7 @@ class Broken(Exception):
     ``sent``: the request may have arrived. ``part`` is what came of an answer. ``insecure``: TLS was not agreed on.
     """
 
-    def __init__(self, why: Exception | str, *, sent: bool, part: Answer | None = None) -> None:
+    def __init__(self, why: Exception | str, *, sent: bool, part: HttpAnswer | None = None) -> None:
         super().__init__(why if isinstance(why, str) else reason(why))
         self.sent, self.part = sent, part
         ended = isinstance(why, ssl.SSLEOFError | ssl.SSLZeroReturnError)
@@ -88,7 +88,7 @@ class Site:
         largest: int = LARGEST,
         piece_s: Seconds = math.inf,
         into: BinaryIO | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Broken``, or what ``gate`` does.
 
         A silence of ``piece_s`` ends it too. The body of a 200 is written ``into`` a file where one is given.
@@ -107,7 +107,7 @@ class Site:
             _pass(gate, connection, deadline)
         return self._exchange(connection, deadline, wire, wants)
 
-    def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> Answer:
+    def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> HttpAnswer:
         answer, body = Reply(connection, wants.method), list[bytes]()
         try:
             deadline.watch(connection)
@@ -185,7 +185,7 @@ def fetch(
     method: str = "GET",
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Answer:
+) -> HttpAnswer:
     """One request over a connection of its own. Raises ``Broken``."""
     with Deadline(within_s) as deadline:
         return Site(url).ask(deadline, method, target_of(url), body, {**(headers or {}), "Connection": "close"})
@@ -289,8 +289,8 @@ def _read(answer: Reply, body: list[bytes], wants: _Wants) -> None:
         raise OSError("half an answer")
 
 
-def _taken(answer: Reply, body: Sequence[bytes]) -> Answer:
-    return Answer(answer.status, answer.headers or {}, b"".join(body))
+def _taken(answer: Reply, body: Sequence[bytes]) -> HttpAnswer:
+    return HttpAnswer(answer.status, answer.headers or {}, b"".join(body))
 
 
 def _drop(connection: socket.socket, answer: Reply) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site, addresses_of, target_of
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, addresses_of, target_of
 from pilotlight.adapters.http_wire import moment_of
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
@@ -45,7 +45,7 @@ class Poster:
         self._site = Site(url, addresses=self._addresses)
         self.name = f"{who} at {self._url.hostname}"
 
-    def post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         """One attempt. Raises ``Unavailable`` where the request did not arrive, ``Unsure`` where its answer is lost,
         ``Forbidden`` where the address may not be asked. Any status is an answer: see ``refusal``."""
         target, headers = target_of(self._url.geturl()), {**headers, "Connection": "close"}
@@ -59,7 +59,7 @@ class Poster:
                 raise Unsure(f"{self.name}: no answer to what was sent: {broken}") from None
             raise Unavailable(f"{self.name}: {broken}") from None
 
-    def refusal(self, reply: Answer, now: datetime, mend: str = "check its URL") -> PilotlightError:
+    def refusal(self, reply: HttpAnswer, now: datetime, mend: str = "check its URL") -> PilotlightError:
         """What an answer other than 2xx means."""
         said = f"{self.name} answered {reply.status}"
         if reply.status in (408, 425, 429) or reply.status >= 500:

@@ -59,7 +59,7 @@ class _Account(msgspec.Struct):
     settled: Decimal = Decimal(0)
 
 
-class Entry:
+class BookedNode:
     """One node. ``due_s`` is when what it was bought for ends at the soonest; ``charged_s`` what its hold spans."""
 
     def __init__(self, pool: str, price: Decimal, gpus: int, launched_s: Seconds) -> None:
@@ -97,13 +97,13 @@ class Day(NamedTuple):
         return max(0.0, min(to_s, self.end_s) - max(from_s, self.start_s))
 
 
-class Books:
+class StrangersBooks:
     """Fed by the world's log and the store's writes; asked at each purchase and at the end."""
 
     def __init__(self, policy: Policy) -> None:
         self.budgets = policy.budgets
         self._classes = policy.classes
-        self._nodes: dict[str, Entry] = {}
+        self._nodes: dict[str, BookedNode] = {}
         self._holds: dict[str, str] = {}
         self._claims: dict[str, _Terms] = {}
         self._lock = RLock()
@@ -115,12 +115,12 @@ class Books:
                 kind = CATALOG.instance_types[record["type"]]
                 pool = pool_name(record["type"], record["capacity_type"])
                 price = kind.prices[record["capacity_type"]].usd_per_hour
-                self._nodes[record["node"]] = Entry(pool, price, kind.gpus, record["t"])
+                self._nodes[record["node"]] = BookedNode(pool, price, kind.gpus, record["t"])
             elif record["event"] == "terminate":
                 self._nodes[record["node"]].ended_s = record["t"]
 
     @property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, BookedNode]:
         """All nodes so far, by id."""
         with self._lock:
             return dict(self._nodes)
@@ -204,11 +204,11 @@ class Books:
                 most += rate * Decimal(STRETCH_S) / Decimal(HOUR)
         return most > limit_of(budget)
 
-    def stops(self, entry: Entry) -> bool:
+    def stops(self, entry: BookedNode) -> bool:
         """Whether what a node was bought for may be stopped at a hard cap."""
         return any(entry.workload_class == name and rules.stops for name, rules in self._classes.items())
 
-    def of(self, budget: Budget) -> list[Entry]:
+    def of(self, budget: Budget) -> list[BookedNode]:
         """The nodes that count against a budget."""
         return [entry for entry in self._nodes.values() if _counts(budget, entry)]
 
@@ -236,11 +236,11 @@ class Books:
         return least, most
 
 
-def _counts(budget: Budget, entry: Entry) -> bool:
+def _counts(budget: Budget, entry: BookedNode) -> bool:
     return entry.known and counts(budget, entry.pool, entry.team, entry.workload_class)
 
 
-def _until_s(id: str, entry: Entry, world: World, looked_s: Seconds) -> Seconds:
+def _until_s(id: str, entry: BookedNode, world: World, looked_s: Seconds) -> Seconds:
     """Until when a live node is surely paid for, as far as that look showed."""
     node = world.nodes.get(id)
     if node is None or not node.ready:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.forgeries import CLOCKS_S, Forgeries
 from pilotlight.facts.policy import Policy
 from pilotlight.world.nodes import WorldJob
@@ -30,7 +30,7 @@ class Evictions:
         self,
         world: World,
         policy: Policy,
-        books: Books,
+        books: StrangersBooks,
         forgeries: Forgeries,
         broke: Callable[[Literal["false_evictions"], str], None],
     ) -> None:

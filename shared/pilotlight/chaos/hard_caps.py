@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from pilotlight.chaos.books import CENT, SLACK_S, Books, Day, Entry, days, limit_of
+from pilotlight.chaos.books import CENT, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
 from pilotlight.chaos.luck import Outage, Port
 from pilotlight.facts.policy import Budget
 from pilotlight.units import Seconds
@@ -27,7 +27,7 @@ Told = Callable[[str, Day], bool]
 Stretch = tuple[Seconds, Seconds]
 
 
-def passed(books: Books, now_s: Seconds, down: Sequence[Outage], told: Told) -> Iterator[str]:
+def passed(books: StrangersBooks, now_s: Seconds, down: Sequence[Outage], told: Told) -> Iterator[str]:
     """Every hard limit of dollars or GPU-hours that was passed by more than may be, or of which nobody was told."""
     blind = list(_blind(down))
     for budget in (b for b in books.budgets if b.usd_per_hour is None and b.hard):
@@ -60,7 +60,7 @@ def _blind(down: Sequence[Outage]) -> Iterator[Stretch]:
             last_s = end_s
 
 
-def _cost(nodes: Sequence[Entry], budget: Budget, day: Day, stretch: Stretch) -> Decimal:
+def _cost(nodes: Sequence[BookedNode], budget: Budget, day: Day, stretch: Stretch) -> Decimal:
     """What nodes cost in what a day and a stretch share."""
     cost = Decimal(0)
     for node in nodes:

@@ -37,7 +37,7 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.evictions import Evictions
 from pilotlight.chaos.forgeries import Forgeries
 from pilotlight.chaos.late_calls import LateCalls
@@ -104,7 +104,7 @@ still find a lease."""
 class Invariants:
     """Looks on. Its methods are called by the ports, in the order of the effects; from many threads, one at a time."""
 
-    def __init__(self, world: World, policy: Policy, books: Books, cluster: str) -> None:
+    def __init__(self, world: World, policy: Policy, books: StrangersBooks, cluster: str) -> None:
         self.violations: list[Violation] = []
         self.launched: Counter[str] = Counter()
         self.released: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.scene import START
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.policy import Policy
@@ -32,7 +32,9 @@ class Purchases:
     that came too late.
     """
 
-    def __init__(self, world: World, policy: Policy, books: Books, broke: Callable[[Fault, str], None]) -> None:
+    def __init__(
+        self, world: World, policy: Policy, books: StrangersBooks, broke: Callable[[Fault, str], None]
+    ) -> None:
         self.records: dict[str, Record] = {}
         self.ours: dict[str, WorldNode] = {}
         self.lost: set[str] = set()

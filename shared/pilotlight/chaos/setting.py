@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.chaos.books import Books
+from pilotlight.chaos.books import StrangersBooks
 from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Luck
 from pilotlight.chaos.ports import Hazard, HazardChannel, HazardCluster, HazardOutbox, HazardPools, HazardState
@@ -68,7 +68,7 @@ class Setting:
         self.cluster = cluster
         self.scene = scene
         self.luck = luck
-        books = Books(scene.policy)
+        books = StrangersBooks(scene.policy)
         faults = _with_notice(scene.faults, seed)
         self.world = World(CATALOG, scene.pools, seed=seed, faults=faults, clock=clock, log=self._log)
         self.invariants = Invariants(self.world, scene.policy, books, cluster)

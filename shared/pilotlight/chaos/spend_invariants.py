@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.chaos.books import SKEW_S, SLACK_S, Books, Day, Entry, days, limit_of
+from pilotlight.chaos.books import SKEW_S, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
 from pilotlight.chaos.scene import START
 from pilotlight.facts.policy import Budget, BudgetScope
 from pilotlight.units import HOUR, Seconds
@@ -67,7 +67,7 @@ class _Look(NamedTuple):
 class SpendInvariants:
     """Told of the ticks that came through and of what they wrote; asked after each and at the end."""
 
-    def __init__(self, books: Books, budgets: tuple[Budget, ...]) -> None:
+    def __init__(self, books: StrangersBooks, budgets: tuple[Budget, ...]) -> None:
         self._books = books
         self._budgets = {budget.name: budget for budget in budgets if budget.usd_per_hour is None}
         self._looks: list[_Look] = []
@@ -134,14 +134,14 @@ class SpendInvariants:
             most += entry.price * _hours(day.inside(entry.launched_s - SLACK_S, most_s + SLACK_S))
         return least, most
 
-    def _wrong(self, id: str, entry: Entry, usd: Decimal, now_s: Seconds) -> Iterator[str]:
+    def _wrong(self, id: str, entry: BookedNode, usd: Decimal, now_s: Seconds) -> Iterator[str]:
         known_s, most_s = self._span(entry, now_s)
         least = entry.price * _hours(known_s - entry.launched_s - SLACK_S)
         most = entry.price * _hours(most_s - entry.launched_s + SLACK_S)
         if not least - CENT <= usd <= most + CENT:
             yield f"{id} was metered at ${usd:.4f}, and cost between ${least:.4f} and ${most:.4f}"
 
-    def _span(self, entry: Entry, now_s: Seconds) -> tuple[Seconds, Seconds]:
+    def _span(self, entry: BookedNode, now_s: Seconds) -> tuple[Seconds, Seconds]:
         """Up to when a node is surely counted, and up to when it may be: the first look that could miss it.
 
         A look may miss a node that joins while it looks: two have to have seen it. One that saw it alive, and stood

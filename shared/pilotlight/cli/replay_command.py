@@ -47,7 +47,7 @@ class CapacityType(StrEnum):
     SPOT = "spot"
 
 
-class Placement(StrEnum):
+class Shaping(StrEnum):
     """How Pilotlight shapes where jobs run."""
 
     NONE = "none"
@@ -77,7 +77,7 @@ def replay(
     catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
-    placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.TAINT,
+    placement: Annotated[Shaping, typer.Option(help="How placement is shaped.")] = Shaping.TAINT,
     boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
     ] = None,

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import MOST_S, Placement, load_catalog, load_policy
+from pilotlight.cli.replay_command import MOST_S, Shaping, load_catalog, load_policy
 from pilotlight.cli.sweeping import counted
 from pilotlight.cli.waiting import MOST
 from pilotlight.decide.frontier import Run, cheapest_within, knee, undominated
@@ -50,7 +50,7 @@ def tune(
     within: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
-    placement: Annotated[Placement, typer.Option(help="How placement is shaped.")] = Placement.AFFINITY,
+    placement: Annotated[Shaping, typer.Option(help="How placement is shaped.")] = Shaping.AFFINITY,
     boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
     ] = None,

@@ -40,14 +40,14 @@ class Refusal(NamedTuple):
     allow: str = ""
 
 
-class Entry(NamedTuple):
+class Admitted(NamedTuple):
     """It comes in: at ``path``, which has no token in it any more, and for a dry run alone where it asked for one."""
 
     path: str
     dry: bool = False
 
 
-def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: Collection[str]) -> Entry | Refusal:
+def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: Collection[str]) -> Admitted | Refusal:
     """What becomes of a request at ``serve``, of whose paths these are ``served``. ``now_s`` is the wall's clock."""
     name, secret, path = _parts(knock.path)
     rows = _rows("serve", path, knock.dry) if path in served else ()
@@ -58,9 +58,9 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
     if isinstance(fitting, Refusal):
         return fitting
     if all(not row.rights for row in fitting):
-        return Entry(path)
+        return Admitted(path)
     refusal = _known(knock, callers, now_s, name, secret, fitting) if callers else stranger(knock)
-    return refusal or Entry(path, knock.dry)
+    return refusal or Admitted(path, knock.dry)
 
 
 def at_function(method: str, path: str) -> Refusal | None:

@@ -43,7 +43,7 @@ REBALANCE_SHARE = 0.3
 RESTORE_S: Seconds = 60.0
 
 
-class Group(NamedTuple):
+class Movers(NamedTuple):
     """Pods that move together: a gang's, or one."""
 
     pods: tuple[BoundPod, ...]
@@ -89,7 +89,7 @@ def unsaved(pod: BoundPod, node: Node, price: UsdPerHour, at: datetime) -> Lost:
     )
 
 
-def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime) -> list[Group]:
+def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime) -> list[Movers]:
     """Who has to leave a node, gangs with their pods on other nodes; whoever loses most dollars first."""
     by_key: dict[str, list[BoundPod]] = defaultdict(list)
     for pod in node.gpu_pods:
@@ -97,7 +97,7 @@ def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime)
     for pod in (p for n in others if n.name != node.name for p in n.gpu_pods if p.gang in by_key and p.gang):
         by_key[pod.gang].append(pod)
     made = [
-        Group(tuple(pods), sum((unsaved(p, node, price, now).usd for p in pods), Decimal(0)))
+        Movers(tuple(pods), sum((unsaved(p, node, price, now).usd for p in pods), Decimal(0)))
         for pods in by_key.values()
     ]
     return sorted(made, key=lambda group: (-group.usd, group.pods[0].uid))
@@ -138,7 +138,7 @@ def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     return Move(at=at, do="release", subject=node.name, why=why)
 
 
-def _of_group(found: Interruption, group: Group, end: datetime, ready: datetime, now: datetime) -> list[Move]:
+def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
     """A checkpoint where there is time for one, and the eviction."""
     first = group.pods[0]
     asked = max((found.asked[p.uid] for p in group.pods if p.uid in found.asked), default=None)
@@ -180,7 +180,7 @@ def _too_late(found: Interruption) -> bool:
     return found.truth == "unverified" and found.deadline is not None and found.deadline <= found.begin
 
 
-def _saved_at(group: Group, asked: datetime | None) -> datetime | None:
+def _saved_at(group: Movers, asked: datetime | None) -> datetime | None:
     """When the last of a group told that it has saved since it was asked."""
     told = [p.checkpointed_at for p in group.pods if asked and p.checkpointed_at and p.checkpointed_at >= asked]
     return max(told) if len(told) == len(group.pods) else None

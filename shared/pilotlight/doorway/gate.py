@@ -10,7 +10,7 @@ from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from pilotlight.decide.access import Entry, Knock, Refusal, entry
+from pilotlight.decide.access import Admitted, Knock, Refusal, entry
 from pilotlight.doorway.web import CUT, LATE, READ_S, asks_dry, bounded_stream
 from pilotlight.facts.doors import Caller
 from pilotlight.settings import MAX_BODY
@@ -85,7 +85,7 @@ def _kept(environ: "WSGIEnvironment") -> bytes:
     return body
 
 
-def _at(environ: "WSGIEnvironment", found: Entry) -> "WSGIEnvironment":
+def _at(environ: "WSGIEnvironment", found: Admitted) -> "WSGIEnvironment":
     # Whoever may only look is held to a dry run here, however the rest reads the request.
     dry = {"HTTP_X_PILOTLIGHT_DRYRUN": "true"} if found.dry else {}
     return {**environ, **dry, "SCRIPT_NAME": found.path, "PATH_INFO": "/"}

@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.paid import PaidIdle
-from pilotlight.facts.placement import NOTHING_PLACED, Placement
+from pilotlight.facts.placement import NOTHING_PLACED, NodeDoors
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
@@ -243,7 +243,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour_after: UsdPerHour = Decimal(0)
     look_again_at: datetime | None = None
     held: tuple[Held, ...] = ()
-    placement: Placement = NOTHING_PLACED
+    placement: NodeDoors = NOTHING_PLACED
     demands: tuple[Demand, ...] = ()
     counted_to: datetime | None = None
     paid_idle: tuple[PaidIdle, ...] = ()

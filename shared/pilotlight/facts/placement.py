@@ -12,7 +12,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class NodeDoors(msgspec.Struct, frozen=True, kw_only=True):
     """What one look does to nodes' doors: names to ``close`` and to ``open``, and who each open one is open for.
 
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
@@ -24,4 +24,4 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     strays: dict[str, datetime] = {}
 
 
-NOTHING_PLACED = Placement()
+NOTHING_PLACED = NodeDoors()

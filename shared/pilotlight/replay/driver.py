@@ -15,7 +15,7 @@ from pilotlight.facts.workload import Toleration
 from pilotlight.replay.gate import Gate
 from pilotlight.replay.left import reasons
 from pilotlight.replay.measure import Sampler
-from pilotlight.replay.placement import Affinity, Placement
+from pilotlight.replay.placement import Affinity, Shaping
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
 from pilotlight.world.jobs import demands_of
@@ -47,7 +47,7 @@ class Driver:
         jobs: Sequence[Job],
         *,
         affinity: Affinity,
-        placement: Placement = "taint",
+        placement: Shaping = "taint",
         detect_s: Seconds = 10.0,
         sampler: Sampler | None = None,
         on_progress: Callable[[int], None] | None = None,

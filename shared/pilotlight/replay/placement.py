@@ -9,7 +9,7 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Job
 from pilotlight.replay.trace import types_for
 
-Placement = Literal["none", "taint", "affinity", "gated"]
+Shaping = Literal["none", "taint", "affinity", "gated"]
 
 
 class Affinity:

@@ -23,7 +23,7 @@ from pilotlight.replay.detect import SeenCluster
 from pilotlight.replay.driver import Driver
 from pilotlight.replay.gate import GatedCluster
 from pilotlight.replay.measure import Outcome, Sampler, result_of
-from pilotlight.replay.placement import Affinity, Placement
+from pilotlight.replay.placement import Affinity, Shaping
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
@@ -43,7 +43,7 @@ class Scenario:
     """What a replay assumes beside the trace: all that its options set."""
 
     capacity_type: CapacityType = "on-demand"
-    placement: Placement = "taint"
+    placement: Shaping = "taint"
     boot_s: Seconds | None = None
     standby_boot_s: Seconds | None = None
     standby_usd_per_hour: Decimal = Decimal("0.011")

@@ -26,7 +26,7 @@ class Room(NamedTuple):
     free: Resources
 
 
-class Placement(NamedTuple):
+class Binding(NamedTuple):
     """One pod on one node. ``devices`` are indexes; empty when the pod holds slices."""
 
     node: "WorldNode"
@@ -68,7 +68,7 @@ class WorldJob:
         self.submit_s = submit_s
         self.order = order
         self.priority = self.demands[0].shape.priority
-        self.placement: list[Placement] = []
+        self.placement: list[Binding] = []
         self.first_start_s: Seconds | None = None
         self.start_s: Seconds = 0.0
         self.finish_s: Seconds | None = None
@@ -99,7 +99,7 @@ class WorldJob:
         """When the current run ends if nothing takes its nodes."""
         return self.start_s + self.restore_s + self.run_s - self.saved_s
 
-    def begin(self, now_s: Seconds, placement: list[Placement], restore_s: Seconds) -> None:
+    def begin(self, now_s: Seconds, placement: list[Binding], restore_s: Seconds) -> None:
         """Start on these nodes; after an interruption the restore comes first."""
         self.placement = placement
         self.start_s = now_s

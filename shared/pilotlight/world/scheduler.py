@@ -10,7 +10,7 @@ from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.filters import affine, moved, picked, repelled, roomy
 from pilotlight.world.machines import Machine
-from pilotlight.world.nodes import Placement, Room, WorldNode
+from pilotlight.world.nodes import Binding, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
 
@@ -119,9 +119,9 @@ class Scheduler:
                     best = rank if best is None else min(best, rank)
         return None if best is None else self._nodes[best[2]]
 
-    def place(self, demands: Iterable[PodDemand]) -> list[Placement] | None:
+    def place(self, demands: Iterable[PodDemand]) -> list[Binding] | None:
         """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
-        done: list[Placement] = []
+        done: list[Binding] = []
         for demand in demands:
             node = self.choose(self.need(demand.shape))
             if node is None:
@@ -131,14 +131,14 @@ class Scheduler:
             done.append(self._take(node, demand))
         return done
 
-    def _take(self, node: WorldNode, demand: PodDemand) -> Placement:
+    def _take(self, node: WorldNode, demand: PodDemand) -> Binding:
         self.remove(node)
         devices = _occupy(node, demand.shape)
         node.changed()
         self.add(node)
-        return Placement(node, demand, devices)
+        return Binding(node, demand, devices)
 
-    def free(self, placement: Placement) -> None:
+    def free(self, placement: Binding) -> None:
         """Give back what a placement holds."""
         node, demand, devices = placement
         here = self.has(node)

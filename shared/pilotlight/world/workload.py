@@ -8,7 +8,7 @@ from pilotlight.facts.workload import PodDemand
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.journal import Journal, StopReason
-from pilotlight.world.nodes import Placement, WorldJob, WorldNode
+from pilotlight.world.nodes import Binding, WorldJob, WorldNode
 from pilotlight.world.scheduler import Need, Scheduler
 from pilotlight.world.waiting import Waiting
 
@@ -167,5 +167,5 @@ class Workload:
         job.placement = []
 
 
-def _nodes(placement: Sequence[Placement]) -> list[WorldNode]:
+def _nodes(placement: Sequence[Binding]) -> list[WorldNode]:
     return list({p.node.id: p.node for p in placement}.values())

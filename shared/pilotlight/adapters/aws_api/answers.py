@@ -7,13 +7,13 @@ import msgspec
 
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.signing import Keys
-from pilotlight.adapters.http import Answer
+from pilotlight.adapters.http import HttpAnswer
 from pilotlight.errors import PilotlightError, Throttled, Unavailable
 
 T = TypeVar("T")
 
 
-def read_answer(action: str, answer: Answer, shape: type[T], lost: type[Unavailable]) -> T:
+def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unavailable]) -> T:
     """What an answer says. Raises ``lost`` where it cannot be read."""
     try:
         root = _parsed(answer.body)[0]
@@ -26,7 +26,7 @@ def read_answer(action: str, answer: Answer, shape: type[T], lost: type[Unavaila
         raise lost(f"AWS's answer to {action} cannot be read: {error}"[:300]) from None
 
 
-def problem(action: str, answer: Answer, keys: Keys, lost: type[Unavailable]) -> PilotlightError:
+def problem(action: str, answer: HttpAnswer, keys: Keys, lost: type[Unavailable]) -> PilotlightError:
     """What an answer refuses with. Words that may quote the request are left out where it was about the credential."""
     code, message = _error(answer.body)
     said = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")

@@ -13,7 +13,7 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.reading import read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable
 from pilotlight.units import Seconds
 
@@ -65,7 +65,7 @@ class JsonApi:
             raise Unavailable(f"AWS's answer to {action} cannot be read") from None
 
 
-def _problem(action: str, answer: Answer, hidden: Callable[[str], str]) -> PilotlightError:
+def _problem(action: str, answer: HttpAnswer, hidden: Callable[[str], str]) -> PilotlightError:
     """What an answer refuses with. Its words are left out where it was about the credential."""
     code, words = refusals.said_in_json(answer.body)
     line = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")

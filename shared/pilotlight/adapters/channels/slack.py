@@ -6,7 +6,7 @@ Slack answers 200 with the text ``ok``; 429 with Retry-After; 400 (``invalid_blo
 
 import msgspec
 
-from pilotlight.adapters.http import Answer
+from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.post import Poster
 from pilotlight.codec.alerts import clean, slack
 from pilotlight.errors import BadRequest
@@ -32,7 +32,7 @@ class SlackChannel:
         return reply.headers.get("x-slack-req-id", "")
 
 
-def _said(reply: Answer) -> str:
+def _said(reply: HttpAnswer) -> str:
     """Slack's word for an error, where the body is one."""
     word = clean(reply.body[:64].decode(errors="replace"))
     return word if word.replace("_", "").isalpha() else "no reason given"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.adapters.http import Answer
+from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.post import LONGEST_WAIT_S, Poster
 from pilotlight.codec.alerts import clean, telegram
 from pilotlight.codec.records import Mark
@@ -60,7 +60,7 @@ class TelegramChannel:
         found = CHAT.get(self._state, self._chat)
         return found.value.note if found else ""
 
-    def _send(self, chat: str, text: str) -> tuple[Answer, dict[str, Any]]:
+    def _send(self, chat: str, text: str) -> tuple[HttpAnswer, dict[str, Any]]:
         to: str | int = int(chat) if chat.removeprefix("-").isdigit() else chat
         body = {"chat_id": to, "text": text, "parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
         reply = self._poster.post(msgspec.json.encode(body), {"Content-Type": "application/json"})
@@ -70,7 +70,7 @@ class TelegramChannel:
             said = None
         return reply, said if isinstance(said, dict) else {}
 
-    def _refusal(self, reply: Answer, said: dict[str, Any]) -> PilotlightError:
+    def _refusal(self, reply: HttpAnswer, said: dict[str, Any]) -> PilotlightError:
         asked = _parameters(said).get("retry_after")
         if reply.status == 429 and isinstance(asked, int | float) and not isinstance(asked, bool) and asked >= 0:
             return Throttled(f"{self._poster.name} answered 429", float(min(asked, LONGEST_WAIT_S)))

@@ -12,7 +12,7 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.http_wire import moment_of
 from pilotlight.adapters.state.store_time import since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
@@ -97,7 +97,7 @@ def _region_of_boto3() -> str:
     return str(Session().get_config_variable("region") or "")
 
 
-def _refused(answer: Answer, where: str, hidden: Callable[[str], str], lost: type[Unavailable]) -> PilotlightError:
+def _refused(answer: HttpAnswer, where: str, hidden: Callable[[str], str], lost: type[Unavailable]) -> PilotlightError:
     code, words = said_in_json(answer.body)
     code = code or f"status {answer.status}"
     said = f"{where}: {code}: {hidden(words)[:500]}"

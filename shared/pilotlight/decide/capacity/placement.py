@@ -19,7 +19,7 @@ from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.placement import Opening, Placement
+from pilotlight.facts.placement import NodeDoors, Opening
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds
@@ -164,11 +164,11 @@ def strays(
 
 def placement(
     view: ClusterView, plan: Plan, pools: Collection[str], seen: Mapping[str, datetime], memory: Memory, now: datetime
-) -> Placement:
+) -> NodeDoors:
     """What a look does. ``plan`` says who fits where, ``pools`` are steered, ``seen`` are the strays."""
     shut = {pool for pool in pools if pool in seen}
     if not shut and not any(node.closed for node in view.nodes):
-        return Placement(strays=dict(seen))
+        return NodeDoors(strays=dict(seen))
     doors = {node.name for node in view.nodes if node.pool in shut and not node.unserved}
     openings = {name: o for name, o in _openings(view, plan, memory, now).items() if name in doors}
     close, open_ = [], []
@@ -178,7 +178,7 @@ def placement(
             open_.append(node.name)
         elif not kept and not node.closed and node.ready and node.schedulable:
             close.append(node.name)
-    return Placement(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
+    return NodeDoors(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
 
 
 def _openings(view: ClusterView, plan: Plan, memory: Memory, now: datetime) -> dict[str, Opening]:

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.errors import BadRequest, Denied, Retry
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.placement import Opening, Placement
+from pilotlight.facts.placement import NodeDoors, Opening
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger
@@ -54,12 +54,12 @@ def _awake(deps: Deps) -> bool:
     return True
 
 
-def opened(placed: Placement) -> dict[str, Opening]:
+def opened(placed: NodeDoors) -> dict[str, Opening]:
     """The nodes that a look opened for a while."""
     return {name: o for name in placed.open if (o := placed.openings.get(name)) and o.until is not None}
 
 
-def open_until(placed: Placement) -> datetime | None:
+def open_until(placed: NodeDoors) -> datetime | None:
     """When the first opening is over."""
     return min((o.until for o in placed.openings.values() if o.until is not None), default=None)
 

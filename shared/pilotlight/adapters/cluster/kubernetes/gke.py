@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.http import Answer, Broken, fetch
+from pilotlight.adapters.http import Broken, HttpAnswer, fetch
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.units import Seconds
 
@@ -77,7 +77,7 @@ class GkeCluster:
             raise Unavailable(f"{where}: has no endpoint yet")
         return f"https://{cluster.endpoint}", base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode()
 
-    def _asked(self, token: str) -> Answer:
+    def _asked(self, token: str) -> HttpAnswer:
         """Google's answer, in a few tries: reading changes nothing."""
         url, headers = f"{self._host}/v1/{quote(self._name)}", {"Authorization": f"Bearer {token}"}
         for _ in range(TRIES - 1):

@@ -25,7 +25,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Access, Source
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Answer, Broken, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
 from pilotlight.units import Seconds
 
@@ -189,7 +189,7 @@ class Api:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unavailable(f"{where}: answers with what is not expected: {error}") from None
 
-    def _answer(self, access: Access, method: str, path: str, body: object, kind: str, within_s: Seconds) -> Answer:
+    def _answer(self, access: Access, method: str, path: str, body: object, kind: str, within_s: Seconds) -> HttpAnswer:
         """One request's answer, whatever its status. Raises ``Broken``."""
         with Deadline(within_s) as deadline:
             return self._site_of(access).ask(
@@ -229,7 +229,7 @@ def _headers(access: Access, kind: str) -> dict[str, str]:
     return headers
 
 
-def _problem(answer: Answer, where: str, access: Access) -> Exception:
+def _problem(answer: HttpAnswer, where: str, access: Access) -> Exception:
     said = _said(answer.body)
     line = _plain(f"{where}: {answer.status}: {said.message}"[: len(where) + SAID], access)
     match answer.status:

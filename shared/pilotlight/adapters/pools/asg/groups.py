@@ -91,7 +91,7 @@ class _Mixed(msgspec.Struct, frozen=True):
     InstancesDistribution: _Distribution = _Distribution()
 
 
-class Group(msgspec.Struct, frozen=True):
+class ScalingGroup(msgspec.Struct, frozen=True):
     """A group with its instances; fields are AWS's own."""
 
     AutoScalingGroupName: str
@@ -176,13 +176,13 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class _Groups(msgspec.Struct, frozen=True):
-    AutoScalingGroups: tuple[Group, ...] = ()
+    AutoScalingGroups: tuple[ScalingGroup, ...] = ()
     NextToken: str = ""
 
 
-def groups_of(api: QueryApi, cluster: str, names: Mapping[str, str]) -> dict[str, Group]:
+def groups_of(api: QueryApi, cluster: str, names: Mapping[str, str]) -> dict[str, ScalingGroup]:
     """The group of each pool that has one. A pool is a node group of the EKS cluster, or a group by its own name."""
-    found: dict[str, Group] = {}
+    found: dict[str, ScalingGroup] = {}
     if cluster:
         tagged = {g.tag(NODE_GROUP_TAG): g for g in _all(api, _filter(f"tag:{CLUSTER_TAG}", cluster))}
         found = {pool: tagged[name] for pool, name in names.items() if name in tagged}
@@ -198,7 +198,7 @@ def _filter(name: str, value: str) -> dict[str, str]:
     return {"Filters.member.1.Name": name, "Filters.member.1.Values.member.1": value}
 
 
-def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[Group]:
+def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[ScalingGroup]:
     token = ""
     while True:
         asked = {**params, "MaxRecords": str(PAGE), **({"NextToken": token} if token else {})}

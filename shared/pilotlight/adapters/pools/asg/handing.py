@@ -12,7 +12,7 @@ from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.pools.asg import WHERE
-from pilotlight.adapters.pools.asg.groups import Group, groups_of
+from pilotlight.adapters.pools.asg.groups import ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
 from pilotlight.errors import BadRequest
 from pilotlight.facts.handover import GroupState
@@ -92,7 +92,7 @@ class AsgHandover:
         hook = msgspec.json.decode(to, type=dict[str, str | int])
         self._set("PutLifecycleHook", {**{name: str(value) for name, value in hook.items()}, **named})
 
-    def _hook(self, group: Group) -> _Hook | None:
+    def _hook(self, group: ScalingGroup) -> _Hook | None:
         asked = {"AutoScalingGroupName": group.AutoScalingGroupName}
         found = self._api.read("DescribeLifecycleHooks", _Hooks, asked).LifecycleHooks
         return next((h for h in found if h.LifecycleHookName == HOOK and h.LifecycleTransition == ENDS), None)
@@ -102,7 +102,7 @@ class AsgHandover:
             self._api.change(deadline, action, _Nothing, asked, OPEN)
 
 
-def _state(group: Group, hook: _Hook | None) -> GroupState:
+def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:
     tags = {f"{'launch-tag' if tag.PropagateAtLaunch else 'tag'} {tag.Key}": tag.Value for tag in group.Tags}
     return GroupState(
         group=group.AutoScalingGroupName,

@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
-from pilotlight.adapters.pools.asg.groups import Group, Seen, described, groups_of
+from pilotlight.adapters.pools.asg.groups import ScalingGroup, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm import standing
@@ -115,13 +115,13 @@ class AsgPools:
                         return
                     raise
 
-    def _let_go(self, group: Group, instance: str, gate: Gate) -> None:
+    def _let_go(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
         """One that its group terminates already: where it waits for us, it need not any more."""
         if waits_for_us(self._api, group.AutoScalingGroupName):
             with Deadline(WRITE_S) as deadline:
                 let_go(self._api, deadline, group.AutoScalingGroupName, instance, gate)
 
-    def _launch(self, pool: str, group: Group, count: int, zone: str, gate: Gate, token: str) -> PoolState:
+    def _launch(self, pool: str, group: ScalingGroup, count: int, zone: str, gate: Gate, token: str) -> PoolState:
         name = group.AutoScalingGroupName
         asked = {
             "AutoScalingGroupName": name,
@@ -139,7 +139,7 @@ class AsgPools:
         booting = tuple(Booting(instance=one, requested_at=now) for one in answer.instances)
         return PoolState(name=pool, desired=group.DesiredCapacity + count, booting=booting)
 
-    def _raise(self, pool: str, group: Group, to: int, gate: Gate) -> PoolState:
+    def _raise(self, pool: str, group: ScalingGroup, to: int, gate: Gate) -> PoolState:
         asked = {
             "AutoScalingGroupName": group.AutoScalingGroupName,
             "DesiredCapacity": str(to),
@@ -149,7 +149,7 @@ class AsgPools:
             self._api.change(deadline, "SetDesiredCapacity", _Nothing, asked, gate)
         return PoolState(name=pool, desired=to)
 
-    def _find(self, pool: str) -> Group:
+    def _find(self, pool: str) -> ScalingGroup:
         name = self._names.get(pool, pool)
         group = groups_of(self._api, self._cluster, {pool: name}).get(pool)
         if group is None:
@@ -157,7 +157,9 @@ class AsgPools:
             raise BadRequest(f"{where} is called {name}; create it, or mend pools.{pool}.cluster_pool")
         return group
 
-    def _state(self, pool: str, group: Group, seen: Mapping[str, Seen], paid: tuple[Paid, ...] = ()) -> PoolState:
+    def _state(
+        self, pool: str, group: ScalingGroup, seen: Mapping[str, Seen], paid: tuple[Paid, ...] = ()
+    ) -> PoolState:
         now = self._clock.now()  # An instance that EC2 does not know yet is as young as can be.
         live = group.live
         since = {id_: one.launchTime for id_, one in seen.items()}
@@ -177,7 +179,7 @@ class AsgPools:
         )
 
 
-def _see_that_it_can(pool: str, group: Group, to: int) -> None:
+def _see_that_it_can(pool: str, group: ScalingGroup, to: int) -> None:
     """Raises what the group would refuse, or do wrong, before anything is sent."""
     name = group.AutoScalingGroupName
     if not group.counts_nodes:

@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.groups import Group, Instance, Seen, Specification, Targets
+from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
 from pilotlight.facts.paid import Paid
 
 ONLY = "capacity-reservations-only"
@@ -64,7 +64,7 @@ class _Versions(msgspec.Struct, frozen=True):
 
 
 def paid_by_pool(
-    ec2: QueryApi, groups: Mapping[str, Group], kinds: Mapping[str, str], seen: Mapping[str, Seen]
+    ec2: QueryApi, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str], seen: Mapping[str, Seen]
 ) -> dict[str, tuple[Paid, ...]]:
     """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id."""
     mine = {pool: groups[pool] for pool in kinds if pool in groups}
@@ -79,7 +79,7 @@ def paid_by_pool(
     return found
 
 
-def _paid(group: Group, usable: Sequence[_Reservation], seen: Mapping[str, Seen]) -> tuple[Paid, ...]:
+def _paid(group: ScalingGroup, usable: Sequence[_Reservation], seen: Mapping[str, Seen]) -> tuple[Paid, ...]:
     """What its group is yet to launch takes from the first that has room for it: it may use any."""
     coming = max(0, group.DesiredCapacity - len(group.live))
     found = []
@@ -130,7 +130,7 @@ def _active(ec2: QueryApi, kinds: Sequence[str]) -> list[_Reservation]:
             return sorted(found, key=lambda one: one.capacityReservationId)
 
 
-def _wish(ec2: QueryApi, group: Group) -> Specification:
+def _wish(ec2: QueryApi, group: ScalingGroup) -> Specification:
     """What a group says of reservations, else its launch template."""
     own = group.CapacityReservationSpecification
     template = group.template
@@ -144,7 +144,7 @@ def _wish(ec2: QueryApi, group: Group) -> Specification:
     return Specification(preference, Targets((target,) if target else ()))
 
 
-def _launches_into(group: Group, wish: Specification, one: _Reservation) -> bool:
+def _launches_into(group: ScalingGroup, wish: Specification, one: _Reservation) -> bool:
     """Whether what a group launches runs on a reservation or not at all."""
     if wish.CapacityReservationPreference != ONLY or one.availabilityZone not in group.AvailabilityZones:
         return False

@@ -6,7 +6,7 @@ They are none of its nodes, and cost their disks. Whoever made the warm pool kee
 import msgspec
 
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.groups import PAGE, Group, Instance
+from pilotlight.adapters.pools.asg.groups import PAGE, Instance, ScalingGroup
 
 STOPPED = "Warmed:Stopped"
 """The state of one that can be started. Others of the pool are still being made ready, or end."""
@@ -17,7 +17,7 @@ class _Warm(msgspec.Struct, frozen=True):
     NextToken: str = ""
 
 
-def standing(api: QueryApi, group: Group) -> int:
+def standing(api: QueryApi, group: ScalingGroup) -> int:
     """How many can be started now; 0 where the group has no warm pool, which is not asked for then."""
     if group.WarmPoolConfiguration is None or not group.WarmPoolSize:
         return 0
