@@ -1,6 +1,7 @@
 """The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from pilotlight.errors import BadInput
+from pilotlight.facts.bill import Bill
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Account, Bills, Clock, Cloud, Cluster, Handing, Handover, Outbox, Pools, Shop, State
 from pilotlight.settings import Settings, beside, objects, read
@@ -184,24 +186,42 @@ def _account(settings: Settings, policy: Policy, clock: Clock) -> Account:
     )
 
 
+class _Unread:
+    """A bill that is set up and must not be read as it is: whoever reads it is told why."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def read(self, start: datetime, end: datetime) -> Bill:
+        raise BadInput(self._why)
+
+
 def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -> Bills | None:
     """What a cloud bills, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
     kind, _, where = settings.bills.partition(":")
+    if not kind:
+        return None
+    if settings.beside_others and policy.bill is None:
+        return _Unread("several clusters have this bill: say in each one's policy which lines are its own (bill)")
     match kind:
-        case "":
-            return None
+        case "civo" if not policy.prices.charges:
+            return _Unread(
+                "Civo bills hours without money: name a file of their prices in prices.charges of the policy"
+            )
         case "civo" if where:
             from pilotlight.adapters.bills.civo import CivoBills
             from pilotlight.codec.bills.rates import read_rates
 
             files = [beside(policy_at, name) for name in policy.prices.charges]
             rates = {key: rate for file in files for key, rate in read_rates(read(file), file).items()}
-            return CivoBills(_civo(settings, where), rates, clock)
+            return CivoBills(_civo(settings, where), rates, clock, policy.bill.services if policy.bill else ())
         case "focus" if where:
             from pilotlight.adapters.bills.focus import FocusBills
+            from pilotlight.decide.money.bill_scope import Rules
 
             names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
-            return FocusBills(where, names, objects(settings.environ))
+            rules = Rules(settings.cluster_name, policy.bill, policy.prices.currencies, names)
+            return FocusBills(where, rules, objects(settings.environ))
     raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
 
 

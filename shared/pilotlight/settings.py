@@ -109,8 +109,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the environment says. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
-    empty ``policy`` or ``catalog`` is the one that comes with the package, empty ``alerts`` the state. ``environ``
-    holds the secrets that others name: the policy by ``url_env``, ``api`` and ``pools`` by a variable of their own."""
+    empty ``policy`` or ``catalog`` is the one that comes with the package, empty ``alerts`` the state. A cluster is
+    ``beside_others`` where it is one of several. ``environ`` holds the secrets that others name: the policy by
+    ``url_env``, ``api`` and ``pools`` by a variable of their own."""
 
     policy: str = ""
     catalog: str = ""
@@ -126,6 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alerts: str = ""
     outbox: str = "local:.pilotlight/outbox"
     bills: str = ""
+    beside_others: bool = False
     mode: Mode = "act"
     max_body: int = MAX_BODY
     callers: "Mapping[str, Caller]" = {}
@@ -179,6 +181,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             self,
             cluster=cluster,
             clusters={},
+            beside_others=len(self.clusters) > 1,
             api=own.api or self.api,
             pools=own.pools or self.pools,
             mode=own.mode or self.mode,

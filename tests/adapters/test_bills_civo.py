@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -52,11 +52,12 @@ def test_a_long_period_is_asked_for_in_windows_and_counts_once(here: Account) ->
     assert (sum(row.usd for row in bill.days), bill.horizon, bill.source) == (Decimal(4), NOW, "civo-LON1")
 
 
-def test_a_day_with_what_cannot_be_counted_is_not_billed_yet(here: Account) -> None:
-    """A charge without a price is told of, and the bill reaches only to where it begins."""
+def test_a_day_with_what_cannot_be_counted_is_in_doubt(here: Account) -> None:
+    """A charge without a price is told of, and does not stop the rest."""
     here.civo.charges += [_charge("2026-11-10T00:00:00Z", 3, code="new")]
     bill = here.bills.read(START, END)
-    assert bill.horizon == datetime(2026, 11, 10, tzinfo=UTC)
+    assert (bill.horizon, sum(row.usd for row in bill.days)) == (NOW, Decimal(4))
+    assert bill.doubtful == (date(2026, 11, 10),)
     assert ["code: 'new'" in finding.message for finding in bill.findings] == [True]
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.objects import Objects
+from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.bill import Bill
 
@@ -41,7 +42,7 @@ def _write(path: Path, *rows: Mapping[str, str | None]) -> Path:
 
 
 def _read(uri: object, pools: dict[str, str] | None = None, objects: Objects | None = None) -> Bill:
-    return FocusBills(str(uri), pools or {}, objects).read(START, END)
+    return FocusBills(str(uri), Rules(pools=pools or {}), objects).read(START, END)
 
 
 def test_a_row_is_billed_to_its_day_team_and_pool(tmp_path: Path) -> None:
@@ -104,13 +105,14 @@ DOUBTFUL = {
 
 @pytest.mark.parametrize(("change", "says"), DOUBTFUL.values(), ids=DOUBTFUL)
 def test_a_row_that_cannot_be_counted_is_a_finding(tmp_path: Path, change: dict[str, Any], says: str) -> None:
-    """It is told of, counts nothing, and the bill does not reach past where it begins."""
+    """It is told of, counts nothing, and its day is in doubt; the rest is billed as far as it reaches."""
     later = {**ROW, "ChargePeriodStart": "2026-11-09T10:00:00Z", "ChargePeriodEnd": "2026-11-09T11:00:00Z"}
     bill = _read(_write(tmp_path / "a.csv", {**ROW, **change}, later))
     assert [f.message.startswith(says) for f in bill.findings] == [True]
     assert sum(row.usd for row in bill.days) == Decimal("1.5")
-    assert bill.horizon is not None
-    assert bill.horizon <= datetime(2026, 11, 2, 10, tzinfo=UTC)
+    assert bill.horizon == datetime(2026, 11, 9, 11, tzinfo=UTC)
+    # A row without a time may be of any day.
+    assert bill.doubtful == ((date(2026, 11, 9),) if "ChargePeriodStart" in change else (date(2026, 11, 2),))
 
 
 def test_parquet_is_read_with_tags_as_a_map(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_the_public_sample_sums_to_the_cent(shelf: Path) -> None:
     sample = shelf / "contracts" / "billing" / "focus" / "focus_1.0_sample_1000.csv"
     with sample.open(newline="") as file:
         costs = [Decimal(row["BilledCost"]) for row in csv.DictReader(file)]
-    bill = FocusBills(str(sample), {}).read(datetime(2024, 9, 1, tzinfo=UTC), datetime(2024, 10, 1, tzinfo=UTC))
+    bill = FocusBills(str(sample), Rules()).read(datetime(2024, 9, 1, tzinfo=UTC), datetime(2024, 10, 1, tzinfo=UTC))
     assert (len(costs), bill.findings) == (1000, ())
     assert sum(row.usd for row in bill.days) == sum(costs)
     assert round(sum(costs), 2) == Decimal("20.52")

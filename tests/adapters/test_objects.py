@@ -92,10 +92,11 @@ def test_a_large_object_is_copied_whole(bucket: str, tmp_path: Path) -> None:
 
 
 def test_a_pattern_names_objects(bucket: str) -> None:
-    """Their addresses, at most so many."""
+    """Their addresses, and when they were written."""
     found = Objects()
-    assert found.named(f"s3://{bucket}/day/*.csv", 9) == [f"s3://{bucket}/day/{n}.csv" for n in (1, 2)]
-    assert found.named(f"s3://{bucket}/*", 1) == [f"s3://{bucket}/day/1.csv"]
+    named = found.named(f"s3://{bucket}/day/*.csv")
+    assert [uri for uri, _ in named] == [f"s3://{bucket}/day/{n}.csv" for n in (1, 2)]
+    assert all(at.tzinfo for _, at in named)
     assert found.read(f"s3://{bucket}/day/1.csv") == b"day/1.csv"
 
 
@@ -107,7 +108,10 @@ def test_what_is_not_there_is_bad_input(bucket: str) -> None:
 
 def test_every_page_of_cloud_storage_is_read() -> None:
     """A list goes on where its page says."""
-    pages = [{"items": [{"name": "a"}], "nextPageToken": "t"}, {"items": [{"name": "b"}]}]
+    pages = [
+        {"items": [{"name": "a", "updated": "2026-11-02T10:00:00Z"}], "nextPageToken": "t"},
+        {"items": [{"name": "b", "updated": "2026-11-03T10:00:00Z"}]},
+    ]
     asked: list[str] = []
 
     def answer(path: str, *_: object) -> tuple[int, Any]:
@@ -115,7 +119,8 @@ def test_every_page_of_cloud_storage_is_read() -> None:
         return 200, pages[len(asked) - 1]
 
     with answering(answer) as host:
-        assert Objects(gcs=f"http://{host}").named("gs://bills/*", 9) == ["gs://bills/a", "gs://bills/b"]
+        named = Objects(gcs=f"http://{host}").named("gs://bills/*")
+    assert [(uri, at.day) for uri, at in named] == [("gs://bills/a", 2), ("gs://bills/b", 3)]
     assert ["pageToken=t" in path for path in asked] == [False, True]
 
 

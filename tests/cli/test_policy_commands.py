@@ -42,6 +42,38 @@ def test_price_files_are_read_too(tmp_path: Path) -> None:
     ]
 
 
+CIVO = {"PILOTLIGHT_BILLS": "civo:LON1"}
+TWO = {"PILOTLIGHT_BILLS": "focus:bill.csv", "PILOTLIGHT_CLUSTERS": '{"ml": {"api": "a"}, "web": {"api": "b"}}'}
+BILLS = {
+    "Civo's bill without prices": (CIVO, "", "prices.charges: names no file"),
+    "a bill of two clusters": (TWO, "", "bill: is missing: ml, web have one bill"),
+    "two clusters that are not told apart": (TWO, "bill: {accounts: ['1']}", "bill: ml, web would each count the same"),
+}
+
+
+@pytest.mark.parametrize(("environ", "text", "says"), BILLS.values(), ids=BILLS)
+def test_a_bill_that_this_policy_cannot_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], text: str, says: str
+) -> None:
+    """Each is a problem of the key that mends it, where the environment names a bill; without one there is none."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\n{text}\n")
+    assert run("check", str(policy)).exit_code == 0
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    result = run("check", str(policy))
+    assert (result.exit_code, says in result.stderr) == (2, True)
+
+
+def test_clusters_told_apart_by_a_tag_have_one_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One policy serves several where a tag carries the cluster's name."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('version: 1\nbill: {tags: {"eks:cluster-name": "{cluster}"}}\n')
+    for name, value in TWO.items():
+        monkeypatch.setenv(name, value)
+    assert run("check", str(policy)).exit_code == 0
+
+
 def test_a_bad_policy(tmp_path: Path) -> None:
     """Every problem is one line on stderr, with exit code 2."""
     bad = tmp_path / "policy.yaml"

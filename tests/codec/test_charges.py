@@ -42,7 +42,7 @@ def test_hours_become_dollars_by_code_and_region() -> None:
         (date(2026, 11, 1), Decimal("7.5"), "a100", Decimal(3)),
         (date(2026, 11, 2), Decimal("7.5"), "a100", Decimal(3)),
     ]
-    assert (read.findings, read.doubtful_from) == ((), None)
+    assert (read.findings, read.doubtful) == ((), ())
 
 
 def test_what_is_sold_by_size_costs_by_size() -> None:
@@ -90,21 +90,21 @@ def test_what_cannot_be_counted_is_a_finding(charge: object, says: str) -> None:
     assert sum(row.usd for row in read.rows) == Decimal(15)
     (finding,) = read.findings
     assert (finding.subject, says in finding.message) == ("charges[0]", True)
-    assert read.doubtful_from is not None
+    assert read.doubtful
 
 
 @pytest.mark.parametrize("document", [None, {}, {"result": "x"}, "text", 7], ids=repr)
 def test_an_answer_that_is_no_list_counts_nothing(document: object) -> None:
-    """The whole period is in doubt, with one finding."""
+    """It bills no day, with one finding."""
     read = read_charges(document, RATES, "LON1", START, END)
-    assert (read.rows, len(read.findings), read.doubtful_from) == ((), 1, START)
+    assert (read.rows, len(read.findings), read.readable) == ((), 1, False)
 
 
 def test_new_fields_are_told_and_do_no_harm() -> None:
     """A field nobody reads is named once; its charge counts."""
     read = _read({**WORKER, "discount": 3}, {**VOLUME, "discount": 1})
     assert [f.message for f in read.findings] == ["fields that are not read: discount"]
-    assert (len(read.rows) > 0, read.doubtful_from) == (True, None)
+    assert (len(read.rows) > 0, read.doubtful) == (True, ())
 
 
 ANY = st.recursive(
@@ -132,7 +132,7 @@ def test_two_hundred_malformed_payloads_are_findings_and_never_counted(bad: list
     read = _read(*bad, *({**WORKER, "product_id": f"good-{n}"} for n in range(good)))
     assert sum(row.usd for row in read.rows) == 15 * good
     assert {f.subject for f in read.findings} == {f"charges[{n}]" for n in range(len(bad))}
-    assert read.doubtful_from is not None
+    assert read.doubtful
 
 
 @settings(max_examples=300)

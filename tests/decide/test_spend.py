@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +80,24 @@ def test_spent_is_billed_and_metered(fields: dict[str, Any], bills: list[BillDay
     """No day is counted twice, and none is left out."""
     found = spent(meter_of(**fields), books(DAYS, bills), Decimal(0), NOW)
     assert (found.billed, found.metered) == tuple(map(Decimal, expected))
+
+
+@pytest.mark.parametrize(
+    ("doubt", "bill", "expected"),
+    [
+        pytest.param(True, "2", ("0", "12"), id="in doubt and far below the meter, the meter counts"),
+        pytest.param(True, "11.5", ("11.5", "0"), id="in doubt and near the meter, the bill counts"),
+        pytest.param(True, "50", ("50", "0"), id="in doubt and above the meter, the bill counts"),
+        pytest.param(False, "2", ("2", "0"), id="whole, the bill counts"),
+    ],
+)
+def test_a_day_in_doubt_is_never_cheaper_than_the_meter_knows(
+    doubt: bool, bill: str, expected: tuple[str, str]
+) -> None:
+    """A line that could not be counted does not make its day free."""
+    one = msgspec.structs.replace(billed(19, (bill, "a100", "")), doubt=doubt)
+    now = spent(meter_of(), books([metered(19, "12")], [one]), Decimal(0), NOW)
+    assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
 
 
 def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:

@@ -24,7 +24,7 @@ from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site, target_of
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.units import Seconds
+from pilotlight.units import EPOCH, Seconds
 
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_wire import Wire
@@ -42,6 +42,7 @@ ELSEWHERE = (301, 307, 400)
 
 class _Item(msgspec.Struct, frozen=True):
     name: str
+    updated: datetime = EPOCH
 
 
 class _Items(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,13 +75,12 @@ class Objects:
         with place.open("wb") as file:
             self._fetch(uri, file, COPY_S)
 
-    def named(self, pattern: str, most: int) -> Sequence[str]:
-        """The addresses of a bucket that a pattern names, at most so many; ``*`` stands for any text."""
+    def named(self, pattern: str) -> Sequence[tuple[str, datetime]]:
+        """The addresses of a bucket that a pattern names, with when each was written; ``*`` stands for any text."""
         scheme, bucket, names = _parts(pattern)
         prefix = names.partition("*")[0]
         found = self._s3_names(bucket, prefix) if scheme == "s3" else self._gcs_names(bucket, prefix)
-        there = (f"{scheme}://{bucket}/{name}" for name in found if fnmatchcase(name, names))
-        return [uri for uri, _ in zip(there, range(most), strict=False)]
+        return [(f"{scheme}://{bucket}/{name}", at) for name, at in found if fnmatchcase(name, names)]
 
     def _fetch(self, uri: str, into: BinaryIO, within_s: Seconds) -> None:
         scheme, bucket, name = _parts(uri)
@@ -135,12 +135,12 @@ class Objects:
 
         return Wire(READ_S)
 
-    def _s3_names(self, bucket: str, prefix: str) -> Iterator[str]:
+    def _s3_names(self, bucket: str, prefix: str) -> Iterator[tuple[str, datetime]]:
         with _s3_explained(f"s3://{bucket}"):
             for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-                yield from (item["Key"] for item in page.get("Contents", ()))
+                yield from ((item["Key"], item["LastModified"]) for item in page.get("Contents", ()))
 
-    def _gcs_names(self, bucket: str, prefix: str) -> Iterator[str]:
+    def _gcs_names(self, bucket: str, prefix: str) -> Iterator[tuple[str, datetime]]:
         token = ""
         while True:
             held = io.BytesIO()
@@ -150,7 +150,7 @@ class Objects:
                 page = msgspec.json.decode(held.getvalue(), type=_Items)
             except msgspec.DecodeError:
                 raise Unavailable(f"gs://{bucket}: Cloud Storage's list cannot be read") from None
-            yield from (item.name for item in page.items)
+            yield from ((item.name, item.updated) for item in page.items)
             token = page.next_page_token
             if not token:
                 return

@@ -29,7 +29,8 @@ def check(
     """Say what is wrong with a policy file, each problem by its path. Exit code 2 when something is.
 
     Of a budget it tells the longest runs that it holds money for: those of the classes it counts. Where
-    PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together.
+    PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together, and where
+    PILOTLIGHT_BILLS names a bill, why this policy cannot count it.
 
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
@@ -45,6 +46,7 @@ def check(
         found = read_policy(read(policy), policy)
         problems = _unreadable(found, policy)
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
+        problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [f"{policy}: {note}" for note in _of_many_clusters(found, policy, deployed())]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
@@ -82,6 +84,29 @@ def _unreadable(found: "Policy", where: str) -> list[str]:
                 read_one(read(file), file)
             except Reject as error:
                 problems.append(f"{where}: prices.{key}[{n}]: {error}")
+    return problems
+
+
+def _of_bill(found: "Policy", policy: str, settings: Settings) -> list[str]:
+    """Why the bill that the environment names cannot be counted by this policy."""
+    if not settings.bills:
+        return []
+    problems: list[str] = []
+    if settings.bills.startswith("civo:") and not found.prices.charges:
+        problems.append(
+            "prices.charges: names no file, and PILOTLIGHT_BILLS is Civo's, which bills hours without money: "
+            "write what an hour of each code costs (docs/guides/civo.md, 8. The bill)"
+        )
+    users = [name for name, own in settings.clusters.items() if (own.policy or settings.policy or policy) == policy]
+    if len(settings.clusters) > 1 and users and found.bill is None:
+        problems.append(
+            f"bill: is missing: {', '.join(settings.clusters)} have one bill, and none says what is its own"
+        )
+    tags = found.bill.tags.values() if found.bill else ()
+    if len(users) > 1 and found.bill is not None and not any("{cluster}" in value for value in tags):
+        problems.append(
+            f"bill: {', '.join(users)} would each count the same lines: name a tag, as eks:cluster-name: '{{cluster}}'"
+        )
     return problems
 
 

@@ -24,6 +24,7 @@ _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -182,6 +183,15 @@ def _prices(policy: Policy) -> Iterator[Problem]:
             yield f"prices.overrides.{key}", f"write it as TYPE/{'|'.join(CAPACITY_TYPES)}, as g4dn.xlarge/spot"
         if price <= 0:
             yield f"prices.overrides.{key}", "must be more than 0: an unknown price is left out, never 0"
+    for i, rate in enumerate(policy.prices.currencies):
+        if not _DAY.fullmatch(rate.date):
+            yield f"prices.currencies[{i}].date", f"{rate.date!r} is no day: write it as 2026-11-01"
+        if rate.usd <= 0:
+            yield f"prices.currencies[{i}].usd", "must be more than 0: an unknown rate is left out, never 0"
+    if policy.bill is not None and policy.bill.shared > 1:
+        yield "bill.shared", f"{policy.bill.shared} is more than 1: it is this cluster's part of lines without its tags"
+    if policy.bill is not None and policy.bill.shared and not policy.bill.tags:
+        yield "bill.shared", "without bill.tags no line is shared"
     if policy.prices.max_age_days < 1:
         yield "prices.max_age_days", "must be 1 or more"
     for name, speeds in policy.prices.throughput.items():

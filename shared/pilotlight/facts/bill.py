@@ -134,26 +134,30 @@ class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
     """What was billed in a period. ``horizon`` is how far the export reaches: usage after it is not in it yet.
 
-    ``findings`` are lines that could not be counted, each with its reason: never $0. Reading the same export again,
-    or one with late corrections, gives days that replace those of before.
+    ``findings`` are lines that could not be counted, each with its reason: never $0; ``doubtful`` are the days that may
+    have cost more than is counted, by those. ``notes`` say what was left out by rule. Reading the same export again, or
+    one with late corrections, gives days that replace those of before.
     """
 
     source: str
     days: tuple[BilledDay, ...] = ()
     horizon: datetime | None = None
     findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubtful: tuple[date, ...] = ()
 
 
 class BillDay(msgspec.Struct, frozen=True, kw_only=True):
     """What one source billed for a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
 
     Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over. ``parts``
-    and ``stamp`` are as a ``MeterDay``'s.
+    and ``stamp`` are as a ``MeterDay``'s. In ``doubt`` it may have cost more: something of it could not be counted.
     """
 
     day: date
     source: str
     rows: tuple[BilledDay, ...] = ()
+    doubt: bool = False
     parts: int = 0
     stamp: str = ""
 

@@ -228,15 +228,38 @@ class Schedule(_Keys, frozen=True, kw_only=True):
     renew: tuple[str, ...] = ()
 
 
+class BillScope(_Keys, frozen=True, kw_only=True):
+    """Which lines of a bill are this cluster's: those of its ``accounts`` and ``services`` (none named: of all) with
+    all of its ``tags``, where "{cluster}" stands for the cluster's name. Of lines in them that lack these tags
+    ``shared`` is this cluster's part; 0 leaves them out.
+    """
+
+    accounts: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    tags: dict[str, str] = {}
+    shared: Figure = Decimal(0)
+
+
+class CurrencyRate(_Keys, frozen=True, kw_only=True):
+    """What one unit of a currency was worth in dollars from a day (yyyy-mm-dd) on, and who says so."""
+
+    currency: str
+    usd: Money
+    date: str
+    source: str
+
+
 class Prices(_Keys, frozen=True, kw_only=True):
     """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h).
 
-    ``charges`` are files of what a bill's codes cost, for clouds that bill hours without money.
+    ``charges`` are files of what a bill's codes cost, for clouds that bill hours without money; ``currencies`` what
+    lines of a bill are worth that are in another currency.
     """
 
     files: tuple[str, ...] = ()
     charges: tuple[str, ...] = ()
     overrides: dict[str, Money] = {}
+    currencies: tuple[CurrencyRate, ...] = ()
     max_age_days: int = 30
     throughput: dict[str, dict[str, float]] = {}
 
@@ -312,6 +335,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     schedules: tuple[Schedule, ...] = ()
     alerts: Alerts = Alerts()
     prices: Prices = Prices()
+    bill: BillScope | None = None
     require_label: bool = False
     max_stranded_gpus: int | None = None
     cooldown: Duration = 0

@@ -1,7 +1,8 @@
 """Civo's charges as a bill: asked for in windows, priced by the price file."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ import msgspec
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.codec.bills.charges import merged, read_charges
 from pilotlight.codec.bills.rates import Rates
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.ports import Clock
+from pilotlight.units import cents
 
 WINDOW = timedelta(days=31)
 """The most that Civo answers at once."""
@@ -19,11 +21,12 @@ WINDOW = timedelta(days=31)
 class CivoBills:
     """The Bills port of a Civo account, in one region."""
 
-    def __init__(self, api: CivoApi, rates: Rates, clock: Clock) -> None:
-        self._api, self._rates, self._clock = api, rates, clock
+    def __init__(self, api: CivoApi, rates: Rates, clock: Clock, services: Collection[str] = ()) -> None:
+        """``services`` are the codes that are this cluster's; none are all."""
+        self._api, self._rates, self._clock, self._services = api, rates, clock, services
 
     def read(self, start: datetime, end: datetime) -> Bill:
-        """The charges of the period, billed as far as all of them can be counted."""
+        """The cluster's charges of the period: of those codes; else those of pools, where the prices name pools."""
         now = self._clock.now()
         documents = [
             self._api.get("/v2/charges", Any, **{"from": _text(since), "to": _text(until)})
@@ -34,11 +37,22 @@ class CivoBills:
         # What lies in two windows is told twice.
         charges = list({msgspec.json.encode(charge): charge for charge in told}.values())
         found = read_charges(broken[0] if broken else charges, self._rates, self._api.region, start, end)
-        # What is missing from a day would make it look cheaper than it was: that day is not billed yet.
-        horizon = min(end, now, found.doubtful_from or end)
+        own = self._own(found.rows)
+        left_out = sum((row.usd for row in found.rows), Decimal(0)) - sum((row.usd for row in own), Decimal(0))
         return Bill(
-            source=f"civo-{self._api.region}", days=found.rows, horizon=horizon, findings=merged(found.findings)
+            source=f"civo-{self._api.region}",
+            days=own,
+            horizon=min(end, now) if found.readable else start,
+            findings=merged(found.findings),
+            notes=(f"{cents(left_out)} of charges of no pool or of other codes are left out",) if left_out else (),
+            doubtful=found.doubtful,
         )
+
+    def _own(self, rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:
+        if self._services:
+            return tuple(row for row in rows if row.service in self._services)
+        named = any(row.pool for row in rows)
+        return tuple(row for row in rows if row.pool or not named)
 
 
 def _windows(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:

@@ -6,6 +6,7 @@ be null, times carry offsets. Hours are whole as Civo rounds them.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -39,11 +40,13 @@ class Charge(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What an answer's charges come to. From ``doubtful_from`` on something is missing: it could not be counted."""
+    """What an answer's charges come to. On ``doubtful`` days something is missing that could not be counted; one that
+    is not ``readable`` bills nothing."""
 
     rows: tuple[BilledDay, ...]
     findings: tuple[Finding, ...]
-    doubtful_from: datetime | None = None
+    doubtful: tuple[date, ...] = ()
+    readable: bool = True
 
 
 class Uncountable(Exception):
@@ -57,12 +60,14 @@ def read_charges(document: object, rates: Rates, region: str, start: datetime, e
     counts once.
     """
     if not isinstance(document, list):
-        return Read((), (_finding("charges", "bill-unreadable", f"expected an array, got {_kind(document)}"),), start)
+        return Read(
+            (), (_finding("charges", "bill-unreadable", f"expected an array, got {_kind(document)}"),), readable=False
+        )
     seen: set[Charge] = set()
     rows: list[BilledDay] = []
     findings: list[Finding] = []
     unknown: Counter[str] = Counter()
-    doubtful: list[datetime] = []
+    doubtful: set[date] = set()
     for index, item in enumerate(document):
         try:
             charge = _charge(item, region)
@@ -70,7 +75,7 @@ def read_charges(document: object, rates: Rates, region: str, start: datetime, e
             cost = _cost(charge, rate)
         except Uncountable as why:
             findings.append(_finding(f"charges[{index}]", "bill-uncounted", str(why)))
-            doubtful.append(_since(item) or start)
+            doubtful.update(_days_of(item, start, end))
             continue
         unknown.update(str(key)[:50] for key in item if key not in KNOWN)
         if charge not in seen:
@@ -79,14 +84,18 @@ def read_charges(document: object, rates: Rates, region: str, start: datetime, e
     if unknown:
         names = ", ".join(sorted(unknown)[:20])
         findings.append(_finding("charges", "bill-new-fields", f"fields that are not read: {names}"))
-    return Read(tuple(rows), tuple(findings), min(doubtful, default=None))
+    return Read(tuple(rows), tuple(findings), tuple(sorted(doubtful)))
 
 
-def _since(item: object) -> datetime | None:
-    try:
-        return _moment(item, "from") if isinstance(item, dict) else None
-    except Uncountable:
-        return None
+def _days_of(item: object, start: datetime, end: datetime) -> Iterator[date]:
+    """The days of the period that a charge may lie in: where it does not say, all."""
+    since, until = start, end
+    if isinstance(item, dict):
+        with suppress(Uncountable):
+            since = min(max(start, _moment(item, "from")), end)
+        with suppress(Uncountable):
+            until = min(max(start, _moment(item, "to")), end)
+    yield from (day for day, _ in _days(*sorted([since, until])))
 
 
 def _charge(item: object, region: str) -> Charge:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.forecast import DAYS, forecast
 from pilotlight.decide.money.meter import day_start
@@ -103,11 +103,20 @@ def _counts(meter: Meter, line: CostLine) -> bool:
 
 
 def _billed(meter: Meter, known: Books, day: date) -> Usd | None:
-    """What was billed on a whole day for a budget's scope; None where no bill tells."""
-    bills, scope = known.billed.get(day), meter.budget.scope
+    """What was billed on a whole day for a budget's scope; None where no bill tells, or the meter knows of more than
+    a bill in doubt."""
+    bills = known.billed.get(day)
     if not bills or meter.measure != "usd":
         return None
-    rows = [row for bill in bills for row in bill.rows]
+    usd = _of_scope([row for bill in bills for row in bill.rows], meter.budget.scope)
+    if usd is not None and any(bill.doubt for bill in bills):
+        metered = _metered(meter, known, day)
+        return None if metered > usd and _apart(usd, metered) else usd
+    return usd
+
+
+def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> Usd | None:
+    """The sum of a scope's rows; None where they do not tell."""
     if not isinstance(scope, BudgetScope):
         return sum((row.usd for row in rows), ZERO)
     if scope.pool is not None and any(row.pool for row in rows):

@@ -32,7 +32,7 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
     covered = 0
     others = [other for other in days(state, cluster, day, end.date()) if other.source != bill.source]
     while day_start(day + DAY) <= until:
-        one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]))
+        one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]), doubt=day in bill.doubtful)
         BILL.write(state, f"{cluster}/{day}/{bill.source}", one)
         for other in (other for other in others if other.day == day):
             BILL.delete(state, f"{cluster}/{day}/{other.source}")

@@ -120,7 +120,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
     if read.findings:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
     BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
-    return f"read {covered} whole days of {read.source}"
+    return "; ".join([f"read {covered} whole days of {read.source}", *read.notes])
 
 
 def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:

@@ -1,0 +1,105 @@
+"""The SQL that reads a FOCUS export: its sums as they are counted, in one pass over whatever columns there are.
+
+Where an export was written again beside the old one, a day of the older is dropped once half of its lines or more are
+written again in a newer one: that is the whole again, with its corrections. A file of corrections alone adds.
+"""
+
+from collections.abc import Mapping, Sequence
+
+CURRENCY = "USD"
+DAY_US = 86_400_000_000
+VERSION = "pilotlight_version"
+"""The column that numbers the versions of an export, the newest highest."""
+TEAM_TAGS = ("pilotlight.dev/team", "team", "Team", "user:team", "user:Team")
+POOL_TAGS = (
+    "pilotlight.dev/pool", "eks:nodegroup-name", "aws:eks:nodegroup-name", "goog-k8s-node-pool-name",
+    "aks-managed-poolName", "karpenter.sh/nodepool",
+)  # fmt: skip
+_SAYS_WHAT = ("ResourceId", "SkuId", "SkuPriceId", "Tags")
+_SAYS_WHERE = (
+    "BillingAccountId", "SubAccountId", "ServiceName", "RegionId", "AvailabilityZone", "ChargeCategory", "ChargeClass",
+    "ChargeDescription", "PricingCategory", "CommitmentDiscountId", "ChargePeriodStart", "ChargePeriodEnd",
+)  # fmt: skip
+"""What a line keeps when the export is written again: all but its amounts. Without a resource its cost is in it."""
+
+Columns = Mapping[str, str]
+"""The export's columns with their types."""
+
+
+def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
+    """The sums by day, team, pool, service, account, currency and what ties a line to the cluster.
+
+    ``tags`` are the keys that the bill's scope names: their values come as a list. With ``several`` versions of the
+    export the days of the table ``dropped`` are left out.
+    """
+    where = "(since IS NULL OR (since >= $start AND since < $end))"
+    if several:
+        where += f" AND (since IS NULL OR (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped))"
+    return f"""
+        WITH charge AS (SELECT
+            TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
+            {_moment(columns, "ChargePeriodStart")} AS since,
+            {_moment(columns, "ChargePeriodEnd")} AS until,
+            COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}') AS currency,
+            COALESCE({_tag(columns, TEAM_TAGS)}, '') AS team,
+            COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
+            COALESCE({_text(columns, "ServiceName")}, '') AS service,
+            COALESCE({_text(columns, "SubAccountId")}, '') AS account,
+            COALESCE({_text(columns, "BillingAccountId")}, '') AS payer,
+            [{", ".join(_tag(columns, (key,)) for key in tags)}]::VARCHAR[] AS tags,
+            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage
+            {", " + VERSION if several else ""}
+        FROM export)
+        SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
+            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
+            sum(usd), count(*),
+            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US})
+        FROM charge WHERE {where}
+        GROUP BY ALL ORDER BY ALL"""
+
+
+def superseded(columns: Columns) -> str:
+    """Makes the table ``dropped`` of the versions' days that a newer version writes again."""
+    what = [name for name in _SAYS_WHAT if name in columns]
+    says = [*what, *(name for name in _SAYS_WHERE if name in columns), *([] if what else ["BilledCost"])]
+    line = ", ".join(f"COALESCE(CAST(\"{name}\" AS VARCHAR), '')" for name in says)
+    return f"""
+        CREATE TEMP TABLE dropped AS
+        WITH line AS (
+            SELECT {VERSION}, CAST({_moment(columns, "ChargePeriodStart")} AS DATE) AS day,
+                hash({line}) AS key, count(*) AS lines
+            FROM export WHERE {_moment(columns, "ChargePeriodStart")} >= $start GROUP BY ALL),
+        newest AS (SELECT day, key, max({VERSION}) AS newest FROM line GROUP BY ALL)
+        SELECT {VERSION} AS version, day FROM line JOIN newest USING (day, key)
+        GROUP BY ALL HAVING 2 * sum(CASE WHEN newest > {VERSION} THEN lines ELSE 0 END) >= sum(lines)"""
+
+
+def _text(columns: Columns, name: str) -> str:
+    return f'CAST("{name}" AS VARCHAR)' if name in columns else "NULL"
+
+
+def _moment(columns: Columns, name: str) -> str:
+    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each."""
+    kind = columns[name]
+    if kind.startswith("TIMESTAMP") and "ZONE" not in kind:
+        return f'"{name}"'
+    return f'make_timestamp(epoch_us(TRY_CAST("{name}" AS TIMESTAMPTZ)))'
+
+
+def _tag(columns: Columns, keys: Sequence[str]) -> str:
+    """The first of some tags that a row has, however its tags are written; or NULL."""
+    flat = [f'CAST("{_name(name)}" AS VARCHAR)' for name in (f"x_{key}" for key in keys) if name in columns]
+    kind = columns.get("Tags", "")
+    if kind.startswith("MAP"):
+        flat += [f"CAST(\"Tags\"['{_quoted(key)}'] AS VARCHAR)" for key in keys]
+    elif kind in ("VARCHAR", "JSON"):
+        flat += [f'json_extract_string(TRY_CAST("Tags" AS JSON), \'$."{_quoted(key)}"\')' for key in keys]
+    return f"COALESCE({', '.join(flat)})" if flat else "NULL"
+
+
+def _name(text: str) -> str:
+    return text.replace('"', '""')
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''").replace("\\", "").replace('"', "")

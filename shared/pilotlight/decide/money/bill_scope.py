@@ -1,0 +1,171 @@
+"""Which lines of a bill are one cluster's, in dollars, and how far the bill reaches.
+
+A line is the cluster's by account, service and tags where the policy says so (``bill``). Else it is by a pool's or a
+team's tag; where no line has the tag of a pool of the policy, all are. Lines that no tag ties to anybody are left out,
+or the cluster's share of them counted. What cannot be counted is a finding: its day stays billed, in doubt.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from pilotlight.facts.bill import Bill, BilledDay
+from pilotlight.facts.policy import BillScope, CurrencyRate
+from pilotlight.facts.workload import Finding
+from pilotlight.units import cents
+
+ZERO = Decimal(0)
+DOLLARS = "USD"
+LATE = timedelta(days=7)
+"""A service that is so far behind the others has no usage any more; one that is less far is late, and waited for."""
+SMALL = Decimal("0.01")
+"""A service with a smaller part of the bill is not waited for."""
+
+DOUBTS = {
+    1: "BilledCost is missing or no number",
+    2: "ChargePeriodStart or ChargePeriodEnd is missing or no time",
+}
+"""Why lines cannot be counted, by the number that the reader gives them; 0 is none."""
+
+Tie = Literal["own", "shared", "other"]
+
+
+class Line(NamedTuple):
+    """Lines of a bill that are alike, as one. ``amount`` is in ``currency``; ``tags`` are the values of the scope's
+    keys, in their order; ``reach`` is the latest end of usage of at most a day."""
+
+    day: date | None
+    team: str
+    pool: str
+    service: str
+    account: str
+    payer: str
+    tags: Sequence[str | None]
+    currency: str
+    doubt: int
+    amount: Decimal | None
+    rows: int
+    reach: datetime | None
+
+
+class Rules(NamedTuple):
+    """What lines are judged by. ``pools`` are the policy's names by what the cloud calls its node groups."""
+
+    cluster: str = ""
+    scope: BillScope | None = None
+    rates: Sequence[CurrencyRate] = ()
+    pools: Mapping[str, str] = {}
+
+
+def scoped(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
+    """The cluster's bill of lines up to ``end``. ``dropped`` says how many files were not read: they are replaced."""
+    names = {*rules.pools, *rules.pools.values()}
+    tagged = any(line.pool in names for line in lines)
+    ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
+    part = rules.scope.shared if rules.scope else ZERO
+    mine = [
+        (line, Decimal(1) if tie == "own" else part)
+        for line, tie in ties
+        if tie == "own" or (tie, part) > ("shared", ZERO)
+    ]
+    counted = [(line, share, usd) for line, share in mine if (usd := _usd(line, rules.rates)) is not None]
+    uncounted = [line for line, _ in mine if _usd(line, rules.rates) is None]
+    left_out = [line for line, tie in ties if tie == "shared" and not part]
+    days = tuple(_day(line, usd * share, rules.pools) for line, share, usd in counted)
+    nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
+    return Bill(
+        source=source,
+        days=days,
+        horizon=_horizon([(line, usd) for line, _, usd in counted], end),
+        findings=(*_doubts(uncounted), *nobody),
+        notes=(
+            *_left_out(left_out, rules.rates),
+            *([f"{dropped} files are replaced by newer ones"] if dropped else []),
+        ),
+        doubtful=_doubtful(days, uncounted, left_out),
+    )
+
+
+def _tie(line: Line, rules: Rules, *, tagged: bool) -> Tie:
+    scope = rules.scope
+    if scope is None:
+        return "own" if line.team or line.pool or not tagged else "shared"
+    if scope.accounts and not {line.account, line.payer} & set(scope.accounts):
+        return "other"
+    if scope.services and line.service not in scope.services:
+        return "other"
+    wanted = [value.replace("{cluster}", rules.cluster) for value in scope.tags.values()]
+    if any(own is not None and own != value for own, value in zip(line.tags, wanted, strict=True)):
+        return "other"
+    return "shared" if None in line.tags else "own"
+
+
+def _usd(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
+    """A line's dollars, at the last rate on or before its day; None where they cannot be known."""
+    if line.doubt or line.amount is None or line.day is None:
+        return None
+    if line.currency == DOLLARS:
+        return line.amount
+    known = [one for one in rates if one.currency == line.currency and one.date <= line.day.isoformat()]
+    return line.amount * max(known, key=lambda one: one.date).usd if known else None
+
+
+def _day(line: Line, usd: Decimal, pools: Mapping[str, str]) -> BilledDay:
+    assert line.day is not None
+    pool = pools.get(line.pool, line.pool)
+    return BilledDay(day=line.day, usd=usd, team=line.team, pool=pool, service=line.service)
+
+
+def _horizon(lines: Iterable[tuple[Line, Decimal]], end: datetime) -> datetime | None:
+    """How far the bill reaches: every service of every account that goes on is in it up to there."""
+    reach: dict[tuple[str, str], datetime] = {}
+    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    for line, usd in lines:
+        key = line.service, line.account or line.payer
+        sums[key] += abs(usd)
+        if line.reach is not None:
+            reach[key] = max(reach.get(key, line.reach), line.reach)
+    if not reach:
+        return None
+    last, whole = max(reach.values()), sum(sums.values(), ZERO)
+    goes_on = [at for key, at in reach.items() if at > last - LATE and sums[key] >= SMALL * whole]
+    return min([*goes_on, last, end.astimezone(UTC)])
+
+
+def _doubtful(days: Sequence[BilledDay], uncounted: Sequence[Line], left_out: Sequence[Line]) -> tuple[date, ...]:
+    """Days that may have cost more: something of them could not be counted, or nothing in them is tied to anybody."""
+    billed = {row.day for row in days}
+    if any(line.day is None for line in uncounted):
+        return tuple(sorted(billed | {line.day for line in uncounted if line.day}))
+    missing = {line.day for line in uncounted if line.day}
+    return tuple(sorted(missing | {line.day for line in left_out if line.day and line.day not in billed}))
+
+
+def _doubts(uncounted: Sequence[Line]) -> tuple[Finding, ...]:
+    found = []
+    for number, why in DOUBTS.items():
+        if rows := sum(line.rows for line in uncounted if line.doubt == number):
+            found.append(_finding(f"{rows} rows: {why}"))
+    for currency in sorted({line.currency for line in uncounted if not line.doubt}):
+        lines = [line for line in uncounted if not line.doubt and line.currency == currency]
+        amount = sum((line.amount or ZERO for line in lines), ZERO)
+        rows = sum(line.rows for line in lines)
+        why = f"BillingCurrency is {currency[:20]!r}, {amount:.2f} in all, without a rate: add it to prices.currencies"
+        found.append(_finding(f"{rows} rows: {why}"))
+    return tuple(found)
+
+
+def _left_out(lines: Sequence[Line], rates: Sequence[CurrencyRate]) -> tuple[str, ...]:
+    usd = sum((_usd(line, rates) or ZERO for line in lines), ZERO)
+    if not usd:
+        return ()
+    services = sorted({line.service or "no service" for line in lines})
+    return (
+        f"{cents(usd)} of lines without a tag are left out ({', '.join(services[:3])}): bill in the policy says whose",
+    )
+
+
+def _finding(message: str) -> Finding:
+    return Finding(subject="export", code="bill-uncounted", message=message)

@@ -1,0 +1,145 @@
+"""Exports that are written again: only what is current counts, however many files it is in."""
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.facts.bill import Bill
+
+pytest.importorskip("duckdb")
+
+START, END = datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+MONTH = "BILLING_PERIOD=2026-11"
+
+
+def _line(day: int, usd: str, resource: str = "i-1", **fields: str) -> dict[str, str]:
+    """One node's day in November."""
+    return {
+        "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ServiceName": "EC2",
+        "ChargePeriodStart": f"2026-11-{day:02d}T00:00:00Z", "ChargePeriodEnd": f"2026-11-{day + 1:02d}T00:00:00Z",
+        "ResourceId": resource, "Tags": '{"team": "nlp"}', "ChargeClass": "", **fields,
+    }  # fmt: skip
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, str]], *, age: int = 0) -> Path:
+    """An export's file, ``age`` days old."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = list(rows)
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, list(lines[0]))
+        out.writeheader()
+        out.writerows(lines)
+    when = 1_800_000_000 - age * 86_400
+    os.utime(path, (when, when))
+    return path
+
+
+def _manifest(path: Path, names: list[str], *, age: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"dataFiles": names}))
+    when = 1_800_000_000 - age * 86_400
+    os.utime(path, (when, when))
+
+
+def _read(uri: object) -> Bill:
+    return FocusBills(str(uri), Rules()).read(START, END)
+
+
+def _usd(bill: Bill) -> Decimal:
+    return sum((row.usd for row in bill.days), Decimal(0))
+
+
+OLD = [_line(day, "786.40") for day in range(1, 11)]
+NEW = [*OLD[:9], _line(10, "737.40")]
+"""The whole again with a late correction: $7,815.00, where both files together are $15,679.00."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("bill.csv", "bill-corrected.csv", id="under another name, by when they were written"),
+        pytest.param("focus-2026-11-12.csv", "focus-2026-11-13.csv", id="by the day in their names"),
+        pytest.param("20261112T0600/part-0.csv", "20261113T0600/part-0.csv", id="in a folder of its own time"),
+        pytest.param("new/x.csv", "again/x.csv", id="in another folder"),
+    ],
+)
+def test_a_re_export_with_a_late_correction_replaces_the_old_file(tmp_path: Path, old: str, new: str) -> None:
+    """Both lie side by side, and the newer one counts."""
+    _write(tmp_path / old, OLD, age=2)
+    _write(tmp_path / new, NEW, age=1)
+    assert _usd(_read(tmp_path / "**" / "*.csv")) == Decimal("7815.00")
+
+
+def test_a_file_of_corrections_alone_adds_to_the_old(tmp_path: Path) -> None:
+    """A newer file that repeats few of a day's lines replaces none of them."""
+    _write(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
+    correction = _line(10, "-3", "i-1", ChargeClass="Correction")
+    _write(tmp_path / "focus-2026-11-13.csv", [_line(11, "20"), correction])
+    assert _usd(_read(tmp_path / "*.csv")) == Decimal(117)
+
+
+def test_days_that_a_newer_file_does_not_have_stay(tmp_path: Path) -> None:
+    """Each file has the last week; what has left it is in older ones alone."""
+    for day in (8, 9, 10):
+        _write(tmp_path / f"week-2026-11-{day + 1:02d}.csv", [_line(d, f"{day}") for d in range(day - 6, day + 1)])
+    assert _usd(_read(tmp_path / "*.csv")) == 8 + 9 + 7 * 10
+
+
+def test_parts_of_one_export_are_added(tmp_path: Path) -> None:
+    """Files whose names differ in a number at their end are one export, though their lines look alike."""
+    for part in range(1, 4):
+        _write(tmp_path / f"focus-0000{part}.csv", [_line(2, str(part))])
+    assert _usd(_read(tmp_path / "*.csv")) == 6
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """AWS Data Exports with each run kept: two runs of November, the second corrected, and one of October."""
+    root = tmp_path / "bills" / "focus"
+    for age, (run, rows) in enumerate((("20261113T060000Z-b", NEW), ("20261112T060000Z-a", OLD))):
+        _write(root / "data" / MONTH / run / "focus-00001.csv", rows, age=age)
+        name = f"s3://elsewhere/bills/focus/data/{MONTH}/{run}/focus-00001.csv"
+        _manifest(root / "metadata" / MONTH / run / "focus-Manifest.json", [name], age=age)
+    october = _line(1, "5", ChargePeriodStart="2026-10-30T00:00:00Z", ChargePeriodEnd="2026-10-31T00:00:00Z")
+    _write(root / "data" / "BILLING_PERIOD=2026-10" / "20261102T060000Z-c" / "focus-00001.csv", [october])
+    return root
+
+
+@pytest.mark.parametrize("pattern", ["data/**/*.csv", "**/*"])
+def test_of_each_month_the_newest_run_counts(export: Path, pattern: str) -> None:
+    """By its manifest, or where a month has none by the time in its folder; the files of other runs are dropped."""
+    bill = _read(export / pattern)
+    if pattern == "**/*":  # Where manifests are named, they alone say what there is.
+        assert _usd(bill) == Decimal("7815.00")
+        return
+    assert (_usd(bill), bill.notes) == (Decimal("7820.00"), ("1 files are replaced by newer ones",))
+
+
+def test_a_run_without_its_manifest_is_not_read_yet(export: Path) -> None:
+    """The manifest comes after all files of its run."""
+    _write(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
+    assert _usd(_read(export / "data" / "**" / "*.csv")) == Decimal("7820.00")
+
+
+def test_a_part_that_an_overwritten_export_no_longer_has_is_dropped(tmp_path: Path) -> None:
+    """The month became smaller: its manifest names one file, and an old second one still lies there."""
+    data = tmp_path / "focus" / "data" / MONTH
+    for part in (1, 2):
+        _write(data / f"focus-0000{part}.csv", [_line(part, "4")])
+    _manifest(tmp_path / "focus" / "metadata" / MONTH / "focus-Manifest.json", [f"s3://b/data/{MONTH}/focus-00001.csv"])
+    assert _usd(_read(data / "*.csv")) == 4
+
+
+def test_an_export_of_more_than_a_thousand_files_is_read_whole(tmp_path: Path) -> None:
+    """None of 1,005 files is cut off."""
+    for number in range(1005):
+        _write(tmp_path / f"part-{number:05d}.csv", [_line(1 + number % 20, "1", f"i-{number}")])
+    assert _usd(_read(tmp_path / "*.csv")) == 1005
