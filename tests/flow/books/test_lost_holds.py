@@ -1,12 +1,18 @@
 """Records of holds deleted from the state while accounts hold for them: told, never under-counted, given back."""
 
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from stage import Stage
 
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.budget import Account
 from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.flow.books import keeper
+from pilotlight.flow.look.snapshot import look
+from pilotlight.ports import Clock, Stored
 from pilotlight.state_schema.books import CAP
 from pilotlight.units import HOUR
 
@@ -94,3 +100,29 @@ def test_nothing_is_given_back_for_what_is_still_on_its_way(budget: Budget) -> N
     assert any(id in account.held for account in accounts(on))
     on.minutes(40)
     assert not any(account.held for account in accounts(on))
+
+
+class Reads(MemoryState):
+    """A store that counts how often each key is read."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.reads: Counter[str] = Counter()
+
+    def get(self, key: str) -> Stored | None:
+        """Count, and read."""
+        self.reads[key] += 1
+        return super().get(key)
+
+
+def test_what_an_adopted_instance_was_charged_is_read_once_a_look() -> None:
+    """A node that no hold names is held for anew, after one read of what it was charged for before."""
+    on = stage(DAY)
+    state = Reads(on.world.clock)
+    on.deps = replace(on.deps, state=state)
+    bought(on)
+    lose(on)
+    state.reads.clear()
+    keeper.keep(on.deps, look(on.deps))
+    assert len(list(state.scan("hold/").items)) == 1
+    assert [count for key, count in state.reads.items() if key.startswith("charged/")] == [1]

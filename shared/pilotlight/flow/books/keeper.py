@@ -3,25 +3,23 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
-from functools import partial
 
 import msgspec
 
 from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
-from pilotlight.decide.money import account as moves
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, refusal, used, windows
+from pilotlight.decide.money.budget import applies, held, meters, paid_until, windows
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.stretch import AHEAD_S, ending
 from pilotlight.errors import Conflict, Denied
-from pilotlight.facts.budget import NO_BUDGETS, Account, Hold, Meter, Money, Runs
+from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.books import accounts, budget_holds, hard_stop, ladder
-from pilotlight.flow.books.budget_holds import account_of, known_runs, soft
+from pilotlight.flow.books import budget_holds, hard_stop, ladder
+from pilotlight.flow.books.budget_holds import known_runs, soft
+from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.books.lost_holds import settle_lost
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
@@ -62,10 +60,9 @@ class _Keeper:
         self.deps, self.snapshot, self.now = deps, snapshot, snapshot.now
         self.still_ours = still_ours
         self.meters = meters(deps.policy.budgets, snapshot.now)
-        self.known: dict[str, dict[str, Account]] = {}
+        self.charged: dict[str, datetime | None] = {}
         self.frozen: dict[str, bool] = {}
         self.findings: list[Finding] = []
-        self.sums: dict[str, tuple[Account, Decimal]] = {}
         self.told: dict[str, tuple[Meter, list[Short]]] = {m.key: (m, []) for m in self.meters}
         self.due: list[datetime] = []
         self.cold: dict[str, bool] = {}
@@ -83,11 +80,12 @@ class _Keeper:
             entry = before[hold.id]
             void = not hold.instance and hold.ended_at is None
             budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
-        self.known = {_limit_of(m): accounts.ahead(self.deps, m) for m in self.meters}
+        self.room = BudgetRoom(self.deps, self.meters, self.now)
         live = [*found.live, *self._adopted(found.strange, holds)]
         for hold, one in live:
             if _frozen(hold, one):
-                self._let_go(hold)
+                # What it was held for is free for the others: they may then serve.
+                self.room.let_go(hold, rules.put_out(hold, self.now), self._concerned(hold))
         for hold, one in sorted(live, key=_working_first):
             self.still_ours()
             try:
@@ -95,17 +93,23 @@ class _Keeper:
             except Conflict:
                 continue  # Another worker has moved it on.
         known = before.keys() | {hold.id for hold, _ in live}
-        self.findings += settle_lost(self.deps, self.snapshot, self.meters, self.known, known)
+        self.findings += settle_lost(self.deps, self.snapshot, self.meters, self.room.known, known)
 
     def _still_lit(self, lit: Sequence[Lit], holds: Iterable[Hold]) -> list[Lit]:
         """Without those that another look charged to their end after this one was taken: nothing is held for them."""
         known = {hold.instance for hold in holds}
-        charged = {one.instance: self._charged(one.instance) for one in lit if one.instance not in known}
-        return [one for one in lit if (until := charged.get(one.instance)) is None or until < self.now]
+        return [
+            one
+            for one in lit
+            if one.instance in known or (until := self._charged(one.instance)) is None or until < self.now
+        ]
 
     def _charged(self, instance: str) -> datetime | None:
-        found = CHARGED.get(self.deps.state, f"{self.deps.name}/{instance}")
-        return found.value.until if found else None
+        """Until when an instance was paid for under an earlier hold; read once."""
+        if instance not in self.charged:
+            found = CHARGED.get(self.deps.state, f"{self.deps.name}/{instance}")
+            self.charged[instance] = found.value.until if found else None
+        return self.charged[instance]
 
     def _adopted(self, strange: Iterable[Lit], holds: Iterable[Hold]) -> list[tuple[Hold, Lit | None]]:
         offerings = {o.pool: o for o in self.deps.offerings}
@@ -128,11 +132,11 @@ class _Keeper:
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
         own, has, wants = (msgspec.structs.replace(h, accounts=found.value.accounts) for h in (own, has, wants))
-        cut = self._cut(wants, own, concerned)
-        refused = [meter for meter in concerned if not self._claim(meter, has, cut, one)]
+        cut, name = self.room.cut(wants, own, concerned), _named(has, one)
+        refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
         late = cut != wants and (cut.until - self.now).total_seconds() <= stop_s(pods) + TICK.total_seconds()
         if late:
-            refused += [meter for meter in concerned if self._tell(meter, cut, wants, one)]
+            refused += [m for m in concerned if self._told(m, self.room.lacks(m, cut, wants, name))]
         after = msgspec.structs.replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
         if refused and not own.stopping:
             after = self._stopped(after, one, [meter for meter in refused if meter.budget.hard and meter.end])
@@ -155,44 +159,11 @@ class _Keeper:
             before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
         return budget_holds.listed(self.deps, before, concerned)
 
-    def _cut(self, wants: Hold, own: Hold, concerned: list[Meter]) -> Hold:
-        """A stretch that is renewed only as far as every hard limit leaves room. Whole runs are all or nothing."""
-        if not wants.terms.stretch_s or wants.until == own.until:
-            return wants
-        hard = (meter for meter in concerned if meter.budget.hard)
-        reach = [latest(m, wants, m.limit - self._total(m) + self._own(m, wants)) for m in hard]
-        return msgspec.structs.replace(wants, until=max(own.until, min([wants.until, *reach])))
-
-    def _claim(self, meter: Meter, has: Hold, wants: Hold, one: Lit | None) -> bool:
-        """Whether it was granted. By what was read already; the account is only written where that would change it."""
-        spent, commitment = used(meter, has, self.now), held(meter, has)
-        wanted = max(spent, held(meter, wants))
-        room = meter.limit - self._total(meter) + self._own(meter, has)
-        least = max(spent, min(commitment, room))
-        name, known = account_of(has, meter), self.known[_limit_of(meter)]
-        account = known.get(name, accounts.NONE)
-        most = self._sum(name, account) + room - self._own(meter, has)
-        if moves.extended(account, has.id, wanted, most, least) is not account:
-            known[name] = budget_holds.extend(self.deps, has, meter, wanted, least)
-        got = self._own(meter, has)
-        if got >= wanted:
-            return True
-        others = self._total(meter) - got
-        why = refusal(meter, others + wanted, wants.terms)
-        self._refuse(meter, Short(_named(has, one), why, max(Decimal(0), commitment - got)))
-        return False
-
-    def _tell(self, meter: Meter, cut: Hold, wants: Hold, one: Lit | None) -> bool:
-        """Whether it is this limit that a stretch could not be renewed within; then people are told."""
-        others = self._total(meter) - self._own(meter, cut)
-        after = others + held(meter, wants)
-        if not meter.budget.hard or after <= meter.limit:
-            return False
-        self._refuse(meter, Short(_named(cut, one), refusal(meter, after, wants.terms)))
-        return True
-
-    def _refuse(self, meter: Meter, short: Short) -> None:
-        self.told.setdefault(meter.key, (meter, []))[1].append(short)
+    def _told(self, meter: Meter, short: Short | None) -> bool:
+        """Whether a node is short of something, which people are told then."""
+        if short is not None:
+            self.told.setdefault(meter.key, (meter, []))[1].append(short)
+        return short is not None
 
     def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
         """A node that hard budgets hold no further is stopped in order, to be gone before what is held is used up."""
@@ -219,34 +190,8 @@ class _Keeper:
             self.due.append(after.until - 2 * TICK)
         self.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
 
-    def _total(self, meter: Meter) -> Decimal:
-        known = self.known.get(_limit_of(meter), {})
-        parts = ((name, a) for name, a in known.items() if accounts.meter_key(name) == meter.key)
-        return sum((self._sum(name, account) for name, account in parts), Decimal(0))
-
-    def _sum(self, name: str, account: Account) -> Decimal:
-        """A part's total, worked out once: with thousands of holds each of them asks."""
-        known = self.sums.get(name)
-        if known is None or known[0] is not account:
-            known = self.sums[name] = (account, account.total)
-        return known[1]
-
-    def _own(self, meter: Meter, hold: Hold) -> Decimal:
-        account = self.known[_limit_of(meter)].get(account_of(hold, meter), accounts.NONE)
-        return account.held.get(hold.id, Decimal(0))
-
     def _spent_up(self, meter: Meter, hold: Hold) -> bool:
-        return rules.spent_up(meter, self._own(meter, hold), hold, self.now)
-
-    def _let_go(self, hold: Hold) -> None:
-        """What an empty frozen node was held for is free for the others: they may then serve."""
-        has = rules.put_out(hold, self.now)
-        for meter in self._concerned(hold):
-            needs = max(used(meter, has, self.now), held(meter, has))
-            if self._own(meter, has) > needs:
-                name = account_of(has, meter)
-                update = partial(moves.lowered, id=has.id, to=needs)
-                self.known[_limit_of(meter)][name] = accounts.change(self.deps, name, update)
+        return rules.spent_up(meter, self.room.own(meter, hold), hold, self.now)
 
     def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
         """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
@@ -270,7 +215,7 @@ class _Keeper:
         found: dict[str, Finding] = {}
         for meter, short in self.told.values():
             subject = f"budget {meter.budget.name}, {meter.measure}"
-            why = rules.report(meter, self._total(meter), short)
+            why = rules.report(meter, self.room.total(meter), short)
             if why and subject not in found:
                 found[subject] = Finding(subject=subject, code="budget-hold", message=why)
         return (*found.values(), *self._endless(), *self.findings)
@@ -284,11 +229,10 @@ class _Keeper:
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""
-        balances = [b for m in self.meters for b in budget_holds.balances_of(m, self.known[_limit_of(m)])]
         again = min((d for d in self.due if d > self.now), default=None)
         steps = ladder.steps(self.deps.state, self.deps.name)
         return Money(
-            balances=tuple(balances),
+            balances=self.room.balances(),
             look_again_at=again,
             typical=typical(self._learn()),
             steps=steps,
@@ -302,11 +246,6 @@ class _Keeper:
         if runs != known:
             RUNS.put(self.deps.state, self.deps.name, runs)
         return runs
-
-
-def _limit_of(meter: Meter) -> str:
-    """A limit, whatever the window: what all its accounts' names begin with."""
-    return meter.key.rpartition("/")[0]
 
 
 def _named(hold: Hold, one: Lit | None) -> str:
