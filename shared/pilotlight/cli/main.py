@@ -48,6 +48,7 @@ COMMANDS = {
     "whatif_command": ("whatif",),
     "cost_command": ("cost-of-self",),
     "sizes_command": ("sizes",),
+    "deadline_command": ("deadline",),
     "prices_command": ("prices",),
     "replay_command": ("replay", "week"),
     "tune_command": ("tune",),
@@ -63,7 +64,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback uninstall",
     "What it did, and what it cost": "pools why report budget alerts state",
-    "Reckoning": "whatif cost-of-self sizes prices",
+    "Reckoning": "whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""

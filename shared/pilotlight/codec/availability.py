@@ -1,0 +1,46 @@
+"""When spot was up in a zone, as JSON, -> ticks.
+
+``{"gap_s": seconds of a tick, "runs": [[value, ticks], ...]}``: up where the value is above 0.
+"""
+
+from itertools import chain, repeat
+
+import msgspec
+
+from pilotlight.errors import BadInput
+from pilotlight.units import Seconds
+
+MOST_TICKS = 10_000_000
+"""Years of minutes; a file that says more is not believed."""
+
+
+class Availability(msgspec.Struct, frozen=True):
+    """Whether spot was up, by ticks of ``gap_s``."""
+
+    gap_s: Seconds
+    up: tuple[bool, ...]
+
+    def thinned(self, tick_s: Seconds) -> "Availability":
+        """With ticks of about ``tick_s``, each up where all that it is made of were."""
+        k = max(1, round(tick_s / self.gap_s))
+        up = tuple(all(self.up[n : n + k]) for n in range(0, len(self.up) - k + 1, k))
+        return Availability(gap_s=self.gap_s * k, up=up)
+
+
+class _File(msgspec.Struct):
+    gap_s: float
+    runs: list[tuple[int, int]]
+
+
+def read_availability(text: bytes, where: str) -> Availability:
+    """The file ``text``; ``where`` is what errors call it. Raises ``BadInput``."""
+    try:
+        said = msgspec.json.decode(text, type=_File)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadInput(f"{where}: {error}: write gap_s and runs of [value, ticks]") from None
+    if not 0 < said.gap_s < 1e7:
+        raise BadInput(f"{where}: gap_s is {said.gap_s}: write the seconds of a tick")
+    if any(ticks < 0 for _, ticks in said.runs) or not 0 < sum(ticks for _, ticks in said.runs) <= MOST_TICKS:
+        raise BadInput(f"{where}: runs must have 1 to {MOST_TICKS:,} ticks in all")
+    up = tuple(chain.from_iterable(repeat(value > 0, ticks) for value, ticks in said.runs))
+    return Availability(gap_s=said.gap_s, up=up)

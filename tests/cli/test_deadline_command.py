@@ -1,0 +1,66 @@
+"""``pilotlight deadline``, as a person runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.cli.main import build
+from pilotlight.errors import PilotlightError
+
+RUN = CliRunner()
+
+
+def _said(*words: str) -> str:
+    done = RUN.invoke(build(["deadline"]), ["deadline", *words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
+
+
+def test_a_plan_is_cheaper_than_on_demand_and_never_late() -> None:
+    """Its figures: expected, median and P90 dollars, and no late run among those drawn."""
+    found = json.loads(_said("--work", "24h", "--by", "48h", "--price", "3", "--spot", "1", "--json"))
+    assert found["on_demand_usd"] == 72
+    assert 24 < found["expected_usd"] < 72
+    assert found["median_usd"] <= found["p90_usd"]
+    assert found["late"] == 0
+
+
+def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
+    """A file of a zone that is always up says more than what is taken: the whole job on spot."""
+    zone = tmp_path / "zone.json"
+    zone.write_text('{"gap_s": 600, "runs": [[1, 1200]]}')
+    found = json.loads(_said("--work", "24h", "--by", "30h", "--zones", str(zone), "--json"))
+    assert found["zone"] == str(zone)
+    assert found["expected_usd"] < 8
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--by", "48h"), "the earliest deadline is", id="a deadline that cannot be met"),
+        pytest.param(("--by", "soon"), "--by 'soon' is no duration", id="a deadline that is none"),
+        pytest.param(("--by", "2030-01-01T00:00:00"), "has no zone", id="a time without its zone"),
+        pytest.param(("--by", "72h", "--spot", "2"), "must be above 0 and at most --price", id="spot dearer than all"),
+        pytest.param(("--by", "72h", "--zones", "/no/file"), "/no/file", id="a zone without a file"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_one_line(words: tuple[str, ...], said: str) -> None:
+    """What is wrong, and what to write instead."""
+    with pytest.raises(PilotlightError) as found:
+        _said("--work", "48h", *words)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"gap_s": 0, "runs": [[1, 2]]}', '{"gap_s": 60, "runs": []}', '{"gap_s": 60, "runs": [[1, -2]]}'],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    """Nothing is planned on a file that cannot be read."""
+    zone = tmp_path / "zone.json"
+    zone.write_text(text)
+    with pytest.raises(PilotlightError, match=r"zone\.json"):
+        _said("--work", "48h", "--by", "72h", "--zones", str(zone))
