@@ -20,6 +20,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 Migration = Callable[[Any], dict[str, Any]]
 """Makes the fields of schema n + 1 from the JSON value of schema n, without ``schema``. Pure."""
 
+MOST_KEPT = 1024
+"""Of so many records of a kind what they hold is kept, in a process that lives on."""
+
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -42,6 +45,7 @@ class Format(Generic[T]):
         self._decoder = msgspec.json.Decoder(kind)
         self._head = b'{"schema":%d' % self.schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
+        self._last: dict[str, tuple[bytes, T]] = {}
 
     def write(self, value: T) -> bytes:
         """The record of a value."""
@@ -49,7 +53,20 @@ class Format(Generic[T]):
         return self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
 
     def read(self, key: str, record: bytes) -> T:
-        """The value of a record, brought to this schema. Raises ``Corrupt``, which names the key."""
+        """The value of a record, brought to this schema. Raises ``Corrupt``, which names the key.
+
+        A record that reads as it did the last time is not decoded again: values are frozen, most records of a look old.
+        """
+        last = self._last.get(key)
+        if last is not None and last[0] == record:
+            return last[1]
+        value = self._decoded(key, record)
+        if len(self._last) >= MOST_KEPT:
+            self._last.clear()
+        self._last[key] = record, value
+        return value
+
+    def _decoded(self, key: str, record: bytes) -> T:
         schema, fields = _header(key, record)
         if schema > self.schema:
             raise Corrupt(

@@ -32,11 +32,13 @@ def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
 
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:
     for node in view.nodes:
-        if node.pool not in policy.pools:
+        labels = node.labels
+        auto, owner = labels.get(AUTO_MODE[0]) == AUTO_MODE[1], labels.get(KARPENTER_NODE_POOL)
+        if not (auto or owner) or node.pool not in policy.pools:
             continue
-        if node.labels.get(AUTO_MODE[0]) == AUTO_MODE[1]:
+        if auto:
             yield node.pool, f"EKS Auto Mode made its node {node.name}: give the pool a label that no node of it has"
-        elif owner := node.labels.get(KARPENTER_NODE_POOL):
+        else:
             why = f"Karpenter's NodePool {owner} made its node {node.name}: give one of them other labels"
             yield node.pool, f"{why}, or make the NodePool static"
 

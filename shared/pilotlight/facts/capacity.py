@@ -1,6 +1,7 @@
 """What can be bought, what is there, and what is on its way."""
 
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -34,7 +35,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     other: tuple[tuple[str, int], ...] = ()
 
 
-class Offering(msgspec.Struct, frozen=True, kw_only=True):
+class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Instance type x zone x capacity type, as one pool sells it.
 
     ``usd_per_hour`` covers the node with its disks and public address. A node is billed at least
@@ -71,12 +72,12 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True):
     priced_at: datetime | None = None
     paid_until: datetime | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """One readable name, unique in a plan: "a100/p4d.24xlarge/us-east-1a/spot"."""
         return "/".join(p for p in (self.pool, self.instance_type, self.zone, self.capacity_type) if p)
 
-    @property
+    @cached_property
     def devices(self) -> tuple[int, ...]:
         """The free thousandths of each device of an empty node that pods may have whole."""
         return (MILLI_PER_GPU,) * (self.gpus if self.whole_gpus is None else self.whole_gpus)
@@ -108,7 +109,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     shape: PodShape | None = None
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
 
     ``devices`` are the free thousandths of each whole device of ``resource``; ``slices`` the free counts of other GPU
@@ -151,12 +152,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         """Whole-GPU devices it has."""
         return len(self.devices)
 
-    @property
+    @cached_property
     def gpu_pods(self) -> tuple[BoundPod, ...]:
         """The pods on it that hold a GPU: only these keep a node alive."""
         return tuple([p for p in self.pods if p.gpu is not None and not p.daemonset])
 
-    @property
+    @cached_property
     def used_milli(self) -> int:
         """Thousandths of GPUs in use."""
         return MILLI_PER_GPU * len(self.devices) - sum(self.devices)

@@ -173,8 +173,9 @@ class Parted(Generic[V]):
             old = was.parts.get(key)
             if old is not None and old.value.full:
                 continue
-            there = sizes.setdefault(key, len(msgspec.json.encode(old.value)) if old is not None else 0)
-            if there < FULL:
+            if key not in sizes:
+                sizes[key] = len(msgspec.json.encode(old.value)) if old is not None else 0
+            if sizes[key] < FULL:
                 sizes[key] += size
                 return key
         raise AssertionError("a hash has more digits than there are names")

@@ -37,9 +37,10 @@ class VirtualClock:
         self.start = start
         self.speed = 0.0
         self._elapsed_s: Seconds = 0.0
+        self._now = start
 
     def now(self) -> datetime:
-        return self.start + timedelta(seconds=self._elapsed_s)
+        return self._now
 
     def elapsed_s(self) -> Seconds:
         return self._elapsed_s
@@ -52,6 +53,7 @@ class VirtualClock:
         """Move to ``to_s`` seconds after the start; an earlier moment changes nothing."""
         if to_s > self._elapsed_s:
             self._elapsed_s = to_s
+            self._now = self.start + timedelta(seconds=to_s)
 
 
 class WallClock:

@@ -18,8 +18,10 @@ class WorldPools:
 
     def describe(self) -> Sequence[PoolState]:
         with self._world.call("describe"):
-            booting = self._world.booting
-            return tuple(self._state(name, booting) for name in self._world.fleet.pools)
+            booting: dict[str, list[WorldNode]] = {name: [] for name in self._world.fleet.pools}
+            for node in self._world.booting:
+                booting[node.pool].append(node)
+            return tuple(self._state(name, nodes) for name, nodes in booting.items())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         with self._world.call("instance"):
@@ -68,7 +70,7 @@ class WorldPools:
             missing = to - self._world.fleet.desired[pool]
             if missing > 0:
                 self._world.launch(pool, missing, zone)
-            return self._state(pool, self._world.booting)
+            return self._state(pool, [node for node in self._world.booting if node.pool == pool])
 
     def give_back(self, pool: str, instance: str) -> None:
         """The request behind ``release``, as it arrives."""
@@ -93,9 +95,7 @@ class WorldPools:
             stopped=tuple(node.id for node in sorted(stopped, key=lambda n: (-n.stopped_s, n.seq))),
             desired=self._world.fleet.desired[pool],
             paid=_paid(machine.pool, self._world.fleet.desired[pool]),
-            booting=tuple(
-                Booting(instance=n.id, requested_at=self._world.moment(n.launched_s)) for n in booting if n.pool == pool
-            ),
+            booting=tuple(Booting(instance=n.id, requested_at=self._world.moment(n.launched_s)) for n in booting),
         )
 
 

@@ -173,7 +173,7 @@ def _bought(buys: Sequence[Buy]) -> Counter[str]:
 def _with_attach_limits(offerings: Sequence[Offering], nodes: Sequence[Node]) -> Sequence[Offering]:
     """The offerings, each with as much room for volumes as the known nodes of its pool have at least."""
     least: dict[str, dict[str, int]] = {}
-    for node in nodes:
+    for node in (n for n in nodes if n.attachable):
         for name, count in node.attachable.items():
             limits = least.setdefault(node.pool, {})
             limits[name] = min(count, limits.get(name, count))

@@ -51,7 +51,7 @@ def verdicts(
         if node.pool not in offerings:
             if explain:
                 out.append(_keep(node, None, "not in any pool of the policy: not ours to release"))
-        elif any(p.gpu is not None and not p.daemonset for p in node.pods):
+        elif node.gpu_pods:
             if explain:
                 out.append(_keep(node, offerings[node.pool], _busy(node)))
         elif node.ready:
