@@ -2,11 +2,13 @@
 
 Side by side lie the function's ``main.py``, the package without its command line and replay, the default policy and
 catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs, with the hashes of their
-files. Beside each file of Python lies its bytecode, compiled by the Python that functions run on, whichever runs this:
-a cold start compiles nothing. It has no docstrings and no columns, which nothing reads where functions run: a traceback
-still names and shows lines. Where that Python is not at hand the bytecode is left out, and ``--release`` refuses.
+files. Beside them lies their bytecode, compiled by the Python that functions run on, whichever runs this: a cold start
+compiles nothing, and reads that of the package from one file (``scripts/bundled.py``). It has no docstrings and no
+columns, which nothing reads where functions run: a traceback still names and shows lines. Where that Python is not at
+hand the bytecode is left out, and ``--release`` refuses.
 """
 
+import marshal
 import re
 import subprocess
 import sys
@@ -81,6 +83,7 @@ ON = {"python_version": VERSION, "python_full_version": f"{VERSION}.0", "sys_pla
 """What requirements' markers are asked about."""
 LARGEST = 2_000_000
 """Bytes that a zip may have."""
+INIT, BIN = "pilotlight/__init__.py", "pilotlight/_bundled.bin"
 
 # The first moment a zip can name; modes as any checkout has them.
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -144,7 +147,31 @@ def contents(function: Path) -> dict[str, bytes]:
         if path.is_file() and not ours:
             files[f"pilotlight/{inside.as_posix()}"] = path.read_bytes()
     files |= {f"pilotlight/_defaults/{name}": (ROOT / name).read_bytes() for name in DEFAULTS}
-    return files | compiled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
+    return files | bundled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
+
+
+def bundled(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The package's bytecode in one file, with what takes it from there; ``main.py``'s beside it."""
+    first = {
+        "main.py": files["main.py"],
+        INIT: files[INIT] + b"\nfrom pilotlight._bundled import install\n\ninstall(__path__[0])\n",
+        "pilotlight/_bundled.py": (ROOT / "scripts" / "bundled.py").read_bytes(),
+    }
+    rest = {name: content for name, content in files.items() if name.endswith(".py") and name not in first}
+    code = compiled(first | rest)
+    if not code:
+        return {}
+    modules = {_module(name): (Path(name).stem == "__init__", code[_cached(Path(name))][16:]) for name in sorted(rest)}
+    magic = code[_cached(Path(INIT))][:4]
+    return (
+        first
+        | {_cached(Path(name)): code[_cached(Path(name))] for name in first}
+        | {BIN: magic + marshal.dumps(modules, 2)}
+    )
+
+
+def _module(name: str) -> str:
+    return ".".join(Path(name).with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache

@@ -1,6 +1,7 @@
 """The zips that clouds run: the same every time, and complete in themselves."""
 
 import json
+import marshal
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ import grimp
 import pytest
 
 import bundle
+import bundled
 import lambda_layers
 from fleet import free_port
 
@@ -108,17 +110,35 @@ def test_a_zip_brings_its_own_functions_requirements(build: Path) -> None:
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, "aws_bridge"])
 def test_a_zip_is_small_and_compiled(build: Path, function: str) -> None:
-    """It is under 2 MB, and beside each file of Python lies its bytecode, which no start needs to check."""
+    """It is under 2 MB, and has the bytecode of each file of Python, which no start needs to check."""
     path = build / f"{function}.zip"
     assert path.stat().st_size < 2_000_000
     with zipfile.ZipFile(path) as archive:
         sources = [name for name in archive.namelist() if name.endswith(".py")]
+        together = dict[str, tuple[bool, bytes]]()
+        if function != "aws_bridge":
+            together = marshal.loads(archive.read(f"pilotlight/{bundled.FILE}")[4:])
         for name in sources:
             folder, _, file = name.rpartition("/")
+            if (module := ".".join(Path(name).with_suffix("").parts).removesuffix(".__init__")) in together:
+                assert together[module][0] == (file == "__init__.py")
+                continue
             cache = f"{folder}/__pycache__/{file[:-3]}.{sys.implementation.cache_tag}.pyc".lstrip("/")
             # PEP 552: the flags after the magic number say that there is a hash, and that nobody compares it.
             assert archive.read(cache)[4:8] == b"\x01\x00\x00\x00"
     assert "main.py" in sources
+
+
+def test_another_python_compiles_the_sources(build: Path, tmp_path: Path) -> None:
+    """Bytecode that this Python cannot read is passed by, and the package is the same."""
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        archive.extractall(tmp_path)
+    there = tmp_path / "pilotlight" / bundled.FILE
+    there.write_bytes(b"\0" + there.read_bytes()[1:])
+    tried = "import pilotlight.units as u; print(u.__file__, u.__doc__ is not None, u.quantity('1Ki'))"
+    environ = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run([sys.executable, "-c", tried], cwd=tmp_path, capture_output=True, text=True, env=environ)
+    assert run.stdout.split() == [str(tmp_path / "pilotlight" / "units.py"), "True", "1024"], run.stderr
 
 
 def test_bytecode_is_taken_for_what_it_is(build: Path, tmp_path: Path) -> None:
