@@ -77,8 +77,12 @@ class Cluster(Protocol):
         """
         ...
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        """An Event on the pod, for its owner."""
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        """An Event on a pod, for its owner; on a node where ``namespace`` is empty. One that is gone is no error.
+
+        ``change`` is what it is about: the same reason and change make no second Event on one pod or node. Empty, it
+        is the message.
+        """
         ...
 
 

@@ -32,7 +32,7 @@ BUILT_IN = tuple(
         ("v1", "pods", "Pod"),
         ("v1", "nodes", "Node", False),
         ("v1", "namespaces", "Namespace", False),
-        ("v1", "events", "Event"),
+        ("events.k8s.io/v1", "events", "Event"),
         ("v1", "configmaps", "ConfigMap"),
         ("coordination.k8s.io/v1", "leases", "Lease"),
         ("v1", "secrets", "Secret"),
@@ -246,7 +246,7 @@ def _covers(budget: Json, pod: Json) -> bool:
 
 
 POD_FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "status.nominatedNodeName")
-EVENT_FIELDS = ("metadata.name", "metadata.namespace", "involvedObject.name", "involvedObject.uid", "reason", "type")
+EVENT_FIELDS = ("metadata.name", "metadata.namespace", "regarding.name", "regarding.uid", "reason", "type")
 OTHER_FIELDS = ("metadata.name", "metadata.namespace")
 
 

@@ -251,10 +251,18 @@ def test_a_drain(live: Live) -> None:
 
 
 def test_an_owner_finds_the_event(live: Live) -> None:
-    """As `kubectl describe pod` looks for it, and once."""
+    """As `kubectl describe pod` looks for it, and once a change, whatever the figures are by then."""
     uid = live.pod("told", gpus=1, bound=False)
-    for _ in range(2):
-        live.cluster.tell(live.mark, "told", "NoGpuNode", "no pool has an A100")
+    for message in ("no pool has an A100", "no pool of 3 has an A100"):
+        live.cluster.tell(live.mark, "told", "NoGpuNode", message, "model")
     selector = f"involvedObject.uid={uid},reason=NoGpuNode"
     found = live.api.get(f"/api/v1/namespaces/{live.mark}/events", ANY, fieldSelector=selector)
     assert [(event["type"], event["message"]) for event in found["items"]] == [("Warning", "no pool has an A100")]
+
+
+def test_a_node_shows_its_events(live: Live) -> None:
+    """In ``default`` and by its uid, where `kubectl describe node` looks; words too long for an Event are cut."""
+    live.cluster.tell("", live.mark, "Kept", "ü" * 2000)
+    uid = live.api.get(f"/api/v1/nodes/{live.mark}", ANY)["metadata"]["uid"]
+    found = live.api.get("/api/v1/namespaces/default/events", ANY, fieldSelector=f"involvedObject.uid={uid}")
+    assert [(event["reason"], event["type"]) for event in found["items"]] == [("Kept", "Warning")]

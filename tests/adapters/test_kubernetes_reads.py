@@ -236,16 +236,30 @@ def test_without_a_right_nothing_is_guessed(server: ApiServer, cluster: Kubernet
 
 
 def test_an_owner_is_told_once(server: ApiServer, cluster: KubernetesCluster) -> None:
-    """A core/v1 Event on the pod by its uid, as `kubectl describe pod` looks for it; the same words make no second."""
+    """An Event on the pod by its uid, as `kubectl describe pod` looks for it; the same change makes no second, whatever
+    its figures are by then."""
     server.add(pod("a"))
-    for _ in range(2):
-        cluster.tell("ml", "a", "NoGpuNode", "no pool has an A100")
+    for figures in ("3 of 3", "4 of 4"):
+        cluster.tell("ml", "a", "NoGpuNode", f"{figures} nodes are lit", "cap")
+    cluster.tell("ml", "a", "NoGpuNode", "no pool has an A100", "model")
     cluster.tell("ml", "gone", "NoGpuNode", "nobody reads this")
-    events = server.store.list(server.store.resource("events"), "ml", "involvedObject.uid=uid-a", "")
-    assert [(e["reason"], e["message"], e["source"]) for e in events] == [
-        ("NoGpuNode", "no pool has an A100", {"component": "pilotlight"})
+    events = server.store.list(server.store.resource("events"), "ml", "regarding.uid=uid-a", "")
+    assert sorted((e["reason"], e["note"], e["reportingController"]) for e in events) == [
+        ("NoGpuNode", "3 of 3 nodes are lit", "pilotlight"),
+        ("NoGpuNode", "no pool has an A100", "pilotlight"),
     ]
     assert server.lines("PATCH") == []
+
+
+def test_a_node_has_its_own_events(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """They lie in ``default``, where `kubectl describe node` looks; a node that is gone is no error."""
+    server.add(node("n1"))
+    cluster.tell("", "n1", "Kept", "a pod is still on it")
+    cluster.tell("", "n9", "Kept", "nobody reads this")
+    [event] = server.store.list(server.store.resource("events"), "default", "", "")
+    there = event["regarding"]
+    assert (event["type"], there["kind"], there["name"]) == ("Warning", "Node", "n1")
+    assert there["uid"] == server.store.get("nodes", "n1")["metadata"]["uid"]
 
 
 @pytest.mark.parametrize(("reason", "kind"), [("NoGpuNode", "Warning"), ("CheckpointNow", "Normal")])
@@ -254,7 +268,7 @@ def test_what_stops_a_pod_is_a_warning(server: ApiServer, cluster: KubernetesClu
     server.add(pod("a"))
     cluster.tell("ml", "a", reason, "words")
     (event,) = server.store.list(server.store.resource("events"), "ml", "", "")
-    assert (event["apiVersion"], event["type"]) == ("v1", kind)
+    assert (event["apiVersion"], event["type"]) == ("events.k8s.io/v1", kind)
 
 
 def test_an_annotation_only_where_the_pod_asks_for_it(server: ApiServer, cluster: KubernetesCluster) -> None:

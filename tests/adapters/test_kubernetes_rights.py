@@ -103,7 +103,7 @@ def test_observe_is_what_a_look_and_a_check_up_read(api: ApiServer, tmp_path: Pa
     guarded.look()
     with pytest.raises(Forbidden):
         guarded.cluster.tell("ml", "member-0", "R", "m")  # It reads the pod first.
-    tried = {("create", "", "events"), ("patch", "", "nodes"), IMPERSONATE}
+    tried = {("create", "events.k8s.io", "events"), ("patch", "", "nodes"), IMPERSONATE}
     assert guarded.used - tried == _granted("observe")
 
 

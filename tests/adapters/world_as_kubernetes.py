@@ -47,7 +47,7 @@ class WorldApi(ApiServer):
             with self.world.lock:
                 self.world.evictions.evict(uid, self.world.now_s)
         if asked.method == "POST" and value.get("reason") == labels.CHECKPOINT_NOW:
-            pod = value["involvedObject"]
+            pod = value["regarding"]
             with self.world.lock:
                 self.world.evictions.checkpoint(pod["namespace"], pod["name"], self.world.now_s)
         return status, value

@@ -114,7 +114,7 @@ def test_faults_are_set_while_the_world_runs(here: Service) -> None:
 
 def test_what_owners_were_told_can_be_read(here: Service) -> None:
     """Events on pods come back in their order."""
-    told = b'{"namespace": "default", "pod": "a", "reason": "Refused", "message": "4 of 4 GPUs"}'
+    told = b'{"namespace": "default", "name": "a", "reason": "Refused", "message": "4 of 4 GPUs"}'
     assert here.answer("POST", "/cluster/tell", told) == (200, b"null")
     assert _get(here, "/told") == [
         {"at": "2026-07-01T00:00:00Z", "pod": "default/a", "reason": "Refused", "message": "4 of 4 GPUs"}

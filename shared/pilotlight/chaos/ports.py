@@ -268,8 +268,11 @@ class HazardCluster:
 
         self._call("cluster", f"delete {namespace}/{pod}", delete)
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        self._call("cluster", f"tell {namespace}/{pod}", lambda: self._cluster.tell(namespace, pod, reason, message))
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        def tell() -> None:
+            self._cluster.tell(namespace, name, reason, message, change)
+
+        self._call("cluster", f"tell {namespace}/{name}", tell)
 
 
 class HazardOutbox:

@@ -74,12 +74,13 @@ class Doomed(_Wire, frozen=True, kw_only=True):
 
 
 class Tell(_Wire, frozen=True, kw_only=True):
-    """An Event for a pod's owner."""
+    """An Event on a pod, or on a node where ``namespace`` is empty."""
 
     namespace: str
-    pod: str
+    name: str
     reason: str
     message: str
+    change: str = ""
 
 
 class Grow(_Wire, frozen=True, kw_only=True):

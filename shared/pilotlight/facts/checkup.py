@@ -61,8 +61,8 @@ LOOK: tuple[Right, ...] = (
 )
 """What every mode needs."""
 
-TELL: tuple[Right, ...] = (Right(verb="create", resource="events"),)
-"""What the modes that buy need besides: a pod's owner is told."""
+TELL: tuple[Right, ...] = (Right(verb="create", resource="events", group="events.k8s.io"),)
+"""What the modes that buy need besides: Events on pods, for their owners, and on nodes."""
 
 TAKE: tuple[Right, ...] = (
     Right(verb="patch", resource="nodes"),

@@ -324,6 +324,8 @@ class Policy(_Keys, frozen=True, kw_only=True):
     Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
     another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
     ``placement`` "taint": ready nodes are closed to pods that belong on a cheaper type.
+    ``events`` are the Events written on pods and nodes, where people look with ``kubectl describe``: all, only the
+    warnings, or none.
     """
 
     version: Literal[1]
@@ -342,6 +344,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     gpu_ready_deadline: Duration = 900
     max_event_age: Duration = 600
     placement: Placement = "none"
+    events: Literal["all", "warnings", "none"] = "all"
     limits: Limits = Limits()
     approve_over: ApproveOver = ApproveOver()
 

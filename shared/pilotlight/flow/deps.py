@@ -1,5 +1,6 @@
 """What a flow works with: one cluster's ports and policy, and what it answers."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from pilotlight.errors import Failed, Reject
+from pilotlight.errors import Denied, Failed, Reject, Retry
 from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
+
+_log = logging.getLogger("pilotlight.events")
 
 
 class HasBooks(Protocol):
@@ -72,6 +76,19 @@ class Deps:
         """Whether somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
         rules = self.policy.pools.values()
         return self.policy.placement == "taint" or any(pool.on_silence == "hand-back" for pool in rules)
+
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> bool:
+        """An Event as the policy has them, where any pool may be acted on. One that cannot be written fails nothing:
+        False, and a line in the log."""
+        quiet = self.policy.events == "none" or (self.policy.events == "warnings" and reason not in WARNINGS)
+        if quiet or not any(self.mode_of(pool) in ("scale-up", "act") for pool in self.policy.pools):
+            return True
+        try:
+            self.cluster.tell(namespace, name, reason, message, change)
+        except (Denied, Retry) as error:
+            _log.warning("no Event", extra={"data": {"about": f"{namespace}/{name}", "why": str(error)}})
+            return False
+        return True
 
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""

@@ -56,8 +56,8 @@ class GatedCluster:
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         self._cluster.delete(namespace, pod, uid, grace_s)
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        self._cluster.tell(namespace, pod, reason, message)
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        self._cluster.tell(namespace, name, reason, message, change)
 
 
 class Gate:

@@ -13,7 +13,7 @@ from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
 TOLD = 1000
-"""How many Events on pods are kept."""
+"""How many Events are kept."""
 
 
 class WorldCluster:
@@ -22,7 +22,7 @@ class WorldCluster:
     def __init__(self, world: World) -> None:
         self._world = world
         self.told: deque[tuple[datetime, str, str, str]] = deque(maxlen=TOLD)
-        """(when, "namespace/pod", reason, message) of the Events written on pods."""
+        """(when, "namespace/pod" or node, reason, message) of the Events written."""
 
     def observe(self) -> ClusterView:
         with self._world.call("observe"):
@@ -75,11 +75,12 @@ class WorldCluster:
         with self._world.call("delete"):
             self._world.evictions.evict(uid, self._world.now_s)
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
         with self._world.call("tell"):
-            self.told.append((self._world.clock.now(), f"{namespace}/{pod}", reason, message))
+            about = f"{namespace}/{name}" if namespace else name
+            self.told.append((self._world.clock.now(), about, reason, message))
             if reason == CHECKPOINT_NOW:
-                self._world.evictions.checkpoint(namespace, pod, self._world.now_s)
+                self._world.evictions.checkpoint(namespace, name, self._world.now_s)
 
     def _node(self, name: str) -> WorldNode:
         node = self._world.nodes.get(name)

@@ -67,8 +67,8 @@ class FileCluster:
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         raise _untouchable("delete", f"{namespace}/{pod}")
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        raise _untouchable("write an event on", f"{namespace}/{pod}")
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        raise _untouchable("write an event on", f"{namespace}/{name}")
 
 
 class FilePools:

@@ -49,5 +49,6 @@ class ServedCluster:
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         self._client.call("cluster/delete", Delete(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        self._client.call("cluster/tell", Tell(namespace=namespace, pod=pod, reason=reason, message=message))
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        said = Tell(namespace=namespace, name=name, reason=reason, message=message, change=change)
+        self._client.call("cluster/tell", said)

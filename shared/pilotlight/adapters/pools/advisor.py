@@ -49,8 +49,8 @@ class AdvisedCluster:
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         _refuse(f"delete {namespace}/{pod}")
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
-        _refuse(f"write an Event on {namespace}/{pod}")
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        _refuse(f"write an Event on {namespace}/{name}")
 
 
 class AdvisorPools:

@@ -11,6 +11,7 @@ from pilotlight.decide.checkup.rivals import rival_checks
 from pilotlight.facts.capacity import Mode, Offering, PoolState
 from pilotlight.facts.checkup import (
     EVIDENCE,
+    TELL,
     TOO_MUCH,
     Check,
     Right,
@@ -73,7 +74,7 @@ def _good(code: str, subject: str, what: str) -> Check:
 
 def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
     most = strongest(policy, mode)
-    wanted = needed(most)
+    wanted = [right for right in needed(most) if policy.events != "none" or right not in TELL]
     missing = [right for right in wanted if not survey.allowed.get(right)]
     for right in missing:
         yield Check(

@@ -6,17 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import LAUNCH_OWED
+from pilotlight.flow.alerts.cluster_events import on_objects
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done, owes_no_more
-from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
+from pilotlight.flow.alerts.words import CallWorth, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
-
-MOST_OWNERS = 50
-"""Of one refused group so many pods get an Event of their own."""
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-")
@@ -88,7 +85,7 @@ def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
     if record.messages or record.steps:
         ledger.write(deps.state, record, if_version=version)
     send(deps, record.messages)
-    tell_owners(deps, record)
+    on_objects(deps, record)
     ledger.close(deps.state, record)
     steps.forget(deps, record)
     return record
@@ -158,22 +155,6 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
                 ledger.untell(deps.state, deps.name, message.key)
             else:
                 ledger.told(deps.state, deps.name, message.key, alert.subject)
-
-
-def tell_owners(deps: Deps, record: Record) -> None:
-    """An Event on each pod that a new warning is about. Best effort: the alert is out already."""
-    plan, new = record.plan, {message.key for message in record.messages}
-    told = [(g.pods, g.why) for g in plan.pods if g.verdict == "refused" and mark("refused", g.pods) in new]
-    told += [
-        ((f.subject,), f.message) for f in plan.findings if f.uid and mark(f"finding-{f.code}", (f.subject,)) in new
-    ]
-    try:
-        for pods, why in told:
-            for pod in pods[:MOST_OWNERS]:
-                namespace, _, name = pod.partition("/")
-                deps.cluster.tell(namespace, name, "NoGpuNode", why)
-    except (Denied, Retry):
-        return
 
 
 def alert_out(alert: Alert, id: str) -> Outgoing:

@@ -19,7 +19,7 @@ from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption import GONE, STOP_KINDS, Interruption, Move
-from pilotlight.facts.labels import CHECKPOINT_NOW
+from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
@@ -168,6 +168,7 @@ class Rescue:
             self.did.append(f"asked {name} for a checkpoint")
         elif self._may_evict(move) and self._evict(pod, move):
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
+            self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
             self.did.append(f"evicted {name}")
 
     def _evict(self, pod: BoundPod, move: Move) -> bool:
@@ -313,6 +314,11 @@ class Rescue:
     def _said(self) -> str:
         when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
         return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
+
+    def _moved(self) -> str:
+        room = "room was asked for before" if self.found.replaced else "room comes after it"
+        where = self.found.node or self.found.instance
+        return f"evicted by Pilotlight: {where} is taken by {self.found.kind} ({self.found.why}); {room}"
 
     def _note(self, **fields: object) -> None:
         self.found = msgspec.structs.replace(self.found, **fields)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.labels import CORDONED
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory.lease import LOST
@@ -40,6 +41,8 @@ def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: 
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
     deps.cluster.cordon(node)
+    if owner not in mark.owners:
+        deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
 def lift(deps: Deps, node: str, owner: Owner, *, by: str = "") -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import doors, writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes import is_closed
 from pilotlight.codec.kubernetes.objects import Pod
@@ -109,13 +109,14 @@ class KubernetesCluster:
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         writes.delete(self._api, namespace, pod, uid, grace_s)
 
-    def tell(self, namespace: str, pod: str, reason: str, message: str) -> None:
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
         try:
-            about = self._reads.pod(namespace, pod)
-        except Missing:
+            about = self._reads.pod(namespace, name) if namespace else self._reads.node(name).metadata
+        except BadRequest:
             return  # Nobody is left to be told.
-        writes.tell(self._api, about, reason, message, self._clock.now())
-        writes.annotate(self._api, about, reason, message)
+        writes.tell(self._api, about, reason, message, self._clock.now(), change or message, node=not namespace)
+        if namespace:
+            writes.annotate(self._api, about, reason, message)
 
     def _live(self, node: str) -> list[Asked]:
         return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]

@@ -6,18 +6,18 @@ read, changed and written over the version that was read.
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, OBJECT, pod_path
+from pilotlight.adapters.cluster.kubernetes.reads import NODES, OBJECT, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, NO_GPU_NODE, PLACEMENT, STATUS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, PLACEMENT, STATUS, WARNINGS
 from pilotlight.units import Seconds
 
 TRIES = 5
@@ -25,6 +25,7 @@ TRIES = 5
 MARKED = "marked"
 """The value of our taint. One of an earlier version has none where it came with a cordon, which goes with it."""
 LONGEST_MESSAGE = 1024
+EVENTS = "/apis/events.k8s.io/v1/namespaces"
 
 Taint = dict[str, Any]
 
@@ -167,34 +168,37 @@ def _uid(api: Api, namespace: str, pod: str) -> str:
         return ""
 
 
-def tell(api: Api, pod: Metadata, reason: str, message: str, now: datetime) -> None:
-    """A core/v1 Event on a pod. The same words on the same pod are one Event for as long as the server keeps it."""
-    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    told = blake2b(f"{pod.uid}/{reason}/{message}".encode(), digest_size=8).hexdigest()
+def tell(api: Api, about: Metadata, reason: str, message: str, now: datetime, change: str, *, node: bool) -> None:
+    """An Event of events.k8s.io/v1 on a pod, or on a node: of such they lie in ``default``.
+
+    One a reason and change for as long as the server keeps it: its name is made of them.
+    """
+    namespace = "default" if node else about.namespace
+    regarding = {"apiVersion": "v1", "kind": "Node" if node else "Pod", "name": about.name, "uid": about.uid}
+    regarding |= {} if node else {"namespace": namespace}
+    told = blake2b(f"{about.uid}/{reason}/{change}".encode(), digest_size=8).hexdigest()
     body = {
-        "apiVersion": "v1",
+        "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{pod.name[:200]}.{told}", "namespace": pod.namespace},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        },
+        "metadata": {"name": f"{about.name[:200]}.{told}", "namespace": namespace},
+        "regarding": regarding,
         "reason": reason,
-        "message": message[:LONGEST_MESSAGE],
-        "type": "Warning" if reason == NO_GPU_NODE else "Normal",
-        "source": {"component": "pilotlight"},
-        "reportingComponent": "pilotlight",
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        "count": 1,
+        "action": reason,
+        "note": _at_most(message),
+        "type": "Warning" if reason in WARNINGS else "Normal",
+        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": "pilotlight",
+        "reportingInstance": "pilotlight",
     }
     try:
-        api.ask("POST", f"{NAMESPACES}/{quote(pod.namespace)}/events", NOTHING, body)
+        api.ask("POST", f"{EVENTS}/{quote(namespace)}/events", NOTHING, body)
     except Conflict:
         return  # It is there already.
+
+
+def _at_most(message: str) -> str:
+    """A message as long as an Event's may be, in bytes."""
+    return message.encode()[:LONGEST_MESSAGE].decode(errors="ignore")
 
 
 def annotate(api: Api, pod: Metadata, reason: str, message: str) -> None:
