@@ -41,7 +41,7 @@ def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: 
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
     deps.cluster.cordon(node)
-    if owner not in mark.owners:
+    if owner not in mark.owners and owner != "release":  # What came of that is told when it is known.
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
