@@ -11,7 +11,7 @@ from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
 from pilotlight.flow.alerts.not_done import gone, landed_late, not_done, owes_no_more
-from pilotlight.flow.alerts.words import CallWorth, warnings, worth
+from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
 
