@@ -12,6 +12,7 @@ from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, Insta
 from pilotlight.facts.catalog import Catalog, Price
 from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.facts.quota import Quota
 from pilotlight.facts.shop import Assortment, Size
 from pilotlight.units import Seconds
 
@@ -143,6 +144,18 @@ class StandbyPools(Pools, Protocol):
         """Stop one named instance and lower the desired size by one: it stands by, and ``release`` gives it back.
 
         Gone or stopped already is no error. Calls ``gate`` as ``release`` does.
+        """
+        ...
+
+
+@runtime_checkable
+class QuotaPools(Pools, Protocol):
+    """A cloud whose account may run so much of a kind, which is read before something is bought."""
+
+    def quotas(self, types: Mapping[str, tuple[str, CapacityType]]) -> Mapping[str, Quota]:
+        """What counts against pools, by pool, of those that have a limit; ``types`` says what each is made of.
+
+        Raises ``Denied`` or ``Retry``.
         """
         ...
 

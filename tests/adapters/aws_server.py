@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep
 from typing import Any
@@ -59,6 +60,7 @@ class Aws:
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
     ``spot`` is what zones ask; ``quotas`` are Service Quotas by name, None without that right. ``versions`` of the
     launch template made instances, else its third.
+    ``cores`` are the vCPUs of types.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -75,6 +77,7 @@ class Aws:
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
         self.quotas: dict[str, int] | None = {}
+        self.cores: dict[str, int] = {}
         self.versions: dict[str, str] = {}
         self.listed: dict[str, str] | None = {}
         self.spot: dict[str, dict[str, str]] = {}
@@ -91,7 +94,7 @@ class Aws:
 
     def changes(self) -> list[tuple[str, dict[str, Any]]]:
         """The calls that change something."""
-        return [call for call in self.calls if not call[0].startswith("Describe")]
+        return [call for call in self.calls if not call[0].startswith(("Describe", "List"))]
 
     def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
         """What AWS says, and does. Raises ``Refused``."""
@@ -232,15 +235,24 @@ class Aws:
         return {"Activities": [each for each in self.failed if each["AutoScalingGroupName"] == group]}
 
     def _DescribeInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
-        (rule,) = asked["Filters"]
-        assert rule["Name"] == "instance-id"
-        there = [node for node in self.world.nodes.values() if node.id in rule["Values"]]
+        rules = {rule["Name"]: rule["Values"] for rule in asked["Filters"]}
+        assert rules.keys() in ({"instance-id"}, {"instance-state-name", "instance-type"})
+        ids, like = rules.get("instance-id"), rules.get("instance-type", ["*"])
+        there = [node for node in self.world.nodes.values() if ids is None or node.id in ids]
         instances = [
-            {"InstanceId": n.id, "LaunchTime": self.world.moment(n.launched_s)}
+            {"InstanceId": n.id, "InstanceType": n.instance_type, "LaunchTime": self.world.moment(n.launched_s)}
+            | {"CpuOptions": {"CoreCount": self.cores.get(n.instance_type, 0), "ThreadsPerCore": 1}}
             | ({"CapacityReservationId": f"cr-{n.pool}"} if self.world.fleet.pools[n.pool].paid else {})
             for n in there
+            if any(fnmatch(n.instance_type, pattern) for pattern in like)
         ]
         return {"Reservations": [{"ReservationId": "r", "Instances": [one]} for one in instances]}
+
+    def _DescribeInstanceTypes(self, asked: dict[str, Any]) -> dict[str, Any]:
+        known = [name for name in asked["InstanceTypes"] if name in self.cores]
+        return {
+            "InstanceTypes": [{"InstanceType": name, "VCpuInfo": {"DefaultVCpus": self.cores[name]}} for name in known]
+        }
 
     def _LaunchInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
         known = self.tokens.get(asked["ClientToken"])

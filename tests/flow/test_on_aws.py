@@ -243,3 +243,39 @@ def test_an_instance_that_never_becomes_a_node_is_told_and_given_back() -> None:
         (told,) = [alert.why for alert in stage.alerts if alert.kind == "capacity-release"]
         assert told.startswith("no ready GPU 16 min after the request")
         assert stage.nodes("eight") == 1
+
+
+OF_EIGHT, OF_ONE = "Running On-Demand E instances", "Running On-Demand O instances"
+
+
+@pytest.mark.parametrize(("left", "bought"), [(4, "one"), (3, "eight")], ids=["that leaves a node", "that is used up"])
+def test_a_quota_is_asked_before_a_purchase(left: int, bought: str) -> None:
+    """What the account may not run is not asked for: the next offering by price is bought, and people are told."""
+    with on_aws() as (stage, aws):
+        aws.quotas, aws.cores = {OF_EIGHT: 1000, OF_ONE: left}, {"one": 4, "eight": 96}
+        stage.event(stage.submit("a", workload_class="batch"))
+        assert [asked["AutoScalingGroupName"] for _, asked in aws.changes()] == [aws.group_name(bought)]
+        told = [alert.why for alert in stage.alerts if alert.kind == "finding-quota-full"]
+        assert told == [] if left == 4 else f"0 of 3 vCPUs run of the account's quota {OF_ONE}" in told[0]
+
+
+def test_pools_of_one_quota_share_what_it_leaves() -> None:
+    """Ten of twelve vCPUs are free: two nodes of four are bought in one plan, and the third pod is told why not."""
+    pools = {name: PoolPolicy(instance_type="one", max=20) for name in ("one", "two")}
+    with on_aws(pools=pools) as (stage, aws):
+        aws.quotas, aws.cores = {OF_ONE: 10}, {"one": 4}
+        pods = [stage.submit(f"p{n}", workload_class="batch") for n in range(3)]
+        stage.event(pods[0])
+        assert stage.world.launches == 2
+        (refused,) = [alert for alert in stage.alerts if alert.kind == "refused"]
+        assert "8 of 10 vCPUs run" in refused.why
+
+
+@pytest.mark.parametrize("what", [None, (500, "<p>")], ids=["no right to it", "an outage"])
+def test_quotas_that_cannot_be_read_stop_no_purchase(what: Any) -> None:
+    """AWS says no by itself then."""
+    with on_aws() as (stage, aws):
+        aws.quotas = None if what is None else {OF_ONE: 0}
+        aws.faults = [Fault(what, method="ListServiceQuotas")] * 9 if what else []
+        stage.event(stage.submit("a"))
+        assert stage.nodes("one") == 1

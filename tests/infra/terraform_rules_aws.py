@@ -30,11 +30,13 @@ CALLED_BY_LAMBDA = {
 IN_A_NETWORK = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"}
 OURS = {"sns:Publish", "s3:GetObject", "secretsmanager:GetSecretValue"}
 """The outbox, the policy, the secrets."""
-OF_COMMANDS = ("pricing:", "servicequotas:")
-"""Services that `sizes`, `prices` and `doctor` ask with a person's own rights, and no function."""
+OF_COMMANDS = ("pricing:",)
+"""Services that `sizes` and `prices` ask with a person's own rights, and no function."""
 CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
+
+READS = ("Describe", "ListServiceQuotas")
 
 Statement = Mapping[str, Any]
 
@@ -95,7 +97,7 @@ def what_changes_is_held_to_its_own(state: State) -> Iterator[str]:
     """Nothing may be changed everywhere: a right without a resource reads, or is held by a tag to its clusters."""
     for function, statements in _statements(state).items():
         for statement in statements:
-            changes = {a for a in _listed(statement["Action"]) if not a.partition(":")[2].startswith("Describe")}
+            changes = {a for a in _listed(statement["Action"]) if not a.partition(":")[2].startswith(READS)}
             tagged = "autoscaling:ResourceTag/eks:cluster-name" in json.dumps(statement.get("Condition", {}))
             if "*" in _listed(statement["Resource"]) and changes - WITHOUT_RESOURCES and not tagged:
                 yield f"{function} may {sorted(changes)} of anything"

@@ -28,6 +28,7 @@ locals {
     "autoscaling:DescribeWarmPool",
     "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster",
+    "servicequotas:ListServiceQuotas",
   ]
   grows = [
     "autoscaling:CompleteLifecycleAction", "autoscaling:LaunchInstances", "autoscaling:SetDesiredCapacity",

@@ -40,6 +40,7 @@ Code = Literal[
     "step",
     "cap",
     "budget",
+    "quota",
     "stranded",
     "paid",
     "dearer",
@@ -52,8 +53,8 @@ The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``tol
 resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``.
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
-``step`` of a budget's ladder, ``cap``, ``budget``, ``stranded``, ``dearer`` than the choice; ``paid`` capacity that is
-full, or ends too soon.
+``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
+``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """
 
 NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid")

@@ -29,6 +29,7 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.quota import NO_QUOTAS, Quota
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 
@@ -49,6 +50,7 @@ def plan_cluster(
     leaving: Collection[str] = (),
     unsettled: Mapping[str, str] = NOTHING_UNSETTLED,
     gives: Sequence[NodeVerdict] = (),
+    quotas: Mapping[str, Quota] = NO_QUOTAS,
 ) -> Plan:
     """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
 
@@ -56,6 +58,7 @@ def plan_cluster(
     verdicts of busy nodes, which a reconcile of a thousand nodes has no use for. ``money`` is how far budgets are used.
     ``brakes`` hold what may not be done now. Nodes ``leaving`` may be gone at any moment: no room, and nothing is done
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
+    ``quotas`` of the cloud's account are by pool: what they leave no room for is not bought.
     """
     policy = effective(policy, now) if policy.schedules else policy
     shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
@@ -87,6 +90,7 @@ def plan_cluster(
         closed=closed(standing) if shut else (),
     )
     before = headroom.usd_per_hour
+    headroom.quotas = quotas
     headroom.purse, headroom.paid = Purse(money, now) if money.balances else None, paid
     if view.pending:
         _plan_pods(run, view)

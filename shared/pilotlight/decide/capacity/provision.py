@@ -198,6 +198,8 @@ class Provisioner:
             room, figures, code = self.headroom.room(candidate.offering, terms)
             if room <= 0:
                 name = candidate.offering.name
+                if code == "quota":
+                    self._short_of_quota(candidate.offering.pool, figures)
                 blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
                 continue
             nodes = min(max(1, len(group.pods) // candidate.per_node), room)
@@ -212,6 +214,12 @@ class Provisioner:
             code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
             self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
         return 0
+
+    def _short_of_quota(self, pool: str, figures: str) -> None:
+        message = f"not one more node of it can be had: {figures}; ask the cloud for more quota, or lower other use"
+        found = Finding(subject=f"pool {pool}", code="quota-full", message=message)
+        if not any((one.subject, one.code) == (found.subject, found.code) for one in self.findings):
+            self.findings.append(found)
 
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
         """What is no candidate, those first that would do."""

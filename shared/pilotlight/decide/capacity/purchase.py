@@ -1,8 +1,8 @@
 """What a plan works with while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, Code
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.quota import Quota
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import UsdPerHour, cents
 
@@ -24,7 +25,8 @@ class Headroom:
 
     ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
     are paid for, by pool and zone, under no zone those of the whole pool. ``owed`` are nodes that are counted already
-    and that a purchase of their pool takes first.
+    and that a purchase of their pool takes first. ``quotas`` of the cloud's account are by pool, where it tells them;
+    ``taken`` is what this plan takes of each by its name.
     """
 
     policy: Policy
@@ -35,12 +37,16 @@ class Headroom:
     by_pool: Counter[str] = field(default_factory=Counter)
     paid: dict[tuple[str, str], int] = field(default_factory=dict)
     owed: Counter[str] = field(default_factory=Counter)
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
         """Count nodes as lit; with terms, as bought by this plan and held for."""
         counted = min(nodes, self.owed[offering.pool]) if self.owed else 0
         more = nodes - counted
         self.owed[offering.pool] -= counted
+        if quota := self.quotas.get(offering.pool):
+            self.taken[quota.name] += more * quota.takes
         self.nodes += more
         self.gpus += more * offering.gpus
         self.usd_per_hour += more * offering.usd_per_hour
@@ -87,6 +93,10 @@ class Headroom:
             limits.append((left, f"{cents(after)} of {cents(caps.usd_per_hour)} an hour would be spent", "cap"))
         if counted := self.owed[offering.pool]:
             limits = [(max(0, left) + counted, figures, code) for left, figures, code in limits]
+        if quota := self.quotas.get(offering.pool):
+            runs = quota.used + self.taken[quota.name]
+            figures = f"{runs:,} of {quota.limit:,} {quota.unit} run of the account's quota {quota.name}"
+            limits.append(((quota.limit - runs) // quota.takes, f"{figures}; a node takes {quota.takes:,}", "quota"))
         if self.purse is not None and terms_ is not None:
             limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
@@ -96,8 +106,14 @@ class Headroom:
     def saved(self) -> "Headroom":
         """A copy that later changes leave alone."""
         purse = self.purse.saved() if self.purse is not None else None
-        by_pool, paid, owed = Counter(self.by_pool), dict(self.paid), Counter(self.owed)
-        return Headroom(self.policy, purse, self.nodes, self.gpus, self.usd_per_hour, by_pool, paid, owed)
+        return replace(
+            self,
+            purse=purse,
+            by_pool=Counter(self.by_pool),
+            paid=dict(self.paid),
+            owed=Counter(self.owed),
+            taken=Counter(self.taken),
+        )
 
 
 def covers(held: Terms, asked: Terms | None) -> bool:

@@ -137,6 +137,7 @@ _TITLES = {
     "unknown-instance-type": "has an unknown instance type",
     "unknown-price": "has no price",
     "stale-price": "has an old price",
+    "quota-full": "has used up its account's quota",
 }
 """What is the matter with something that is no pod, by a finding's code."""
 

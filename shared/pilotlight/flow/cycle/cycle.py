@@ -16,6 +16,7 @@ from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.facts.placement import NOTHING_PLACED, Opening
+from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, keeper
@@ -30,7 +31,7 @@ from pilotlight.flow.look.snapshot import Snapshot, look, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
-from pilotlight.ports import ABSENT
+from pilotlight.ports import ABSENT, QuotaPools
 from pilotlight.units import clock_seconds
 
 MOST_LOOKS = 5
@@ -211,7 +212,19 @@ class Cycle:
 
 
 def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGETS, explain: bool = False) -> Plan:
-    """The plan for a look."""
+    """The plan for a look: made again where the cloud's account may not run what it would buy."""
+    plan = _decide(deps, snapshot, aim, money, explain)
+    if not plan.buys or not isinstance(deps.pools, QuotaPools):
+        return plan
+    from pilotlight.flow.cycle.quotas import quotas_of
+
+    quotas = quotas_of(deps.pools, deps.offerings, plan.buys)
+    return _decide(deps, snapshot, aim, money, explain, quotas) if quotas else plan
+
+
+def _decide(
+    deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, quotas: Mapping[str, Quota] = NO_QUOTAS
+) -> Plan:
     plan = plan_cluster(
         snapshot.view,
         snapshot.pools,
@@ -227,6 +240,7 @@ def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGET
         leaving=snapshot.leaving,
         unsettled=snapshot.unsettled,
         gives=aim.gives,
+        quotas=quotas,
     )
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan

@@ -1,11 +1,15 @@
 """Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names."""
 
 import re
+from typing import TYPE_CHECKING
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.pools import AsgPools
 from pilotlight.ports import Account, Pools, Shop
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
 WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
@@ -19,7 +23,14 @@ def open_pools(where: str, account: Account) -> Pools | None:
     region, cluster = named[1], named[2] or ""
     credentials = Credentials(region, account.environ, account.role)
     autoscaling, ec2 = (QueryApi(name, region, credentials, account.environ) for name in ("autoscaling", "ec2"))
-    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved)
+
+    def quotas() -> "AccountQuotas":
+        from pilotlight.adapters.aws_api.json_calls import JsonApi
+        from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
+
+        return AccountQuotas(ec2, JsonApi("servicequotas", region, credentials, account.environ), account.clock)
+
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas)
 
 
 def open_shop(where: str, account: Account) -> Shop:

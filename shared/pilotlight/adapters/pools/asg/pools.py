@@ -5,8 +5,10 @@ A desired capacity is never lowered: the group would choose who goes. Where a gr
 raised, and what it could not launch is read from its activities. ADR 17.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from threading import Lock
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
@@ -19,10 +21,14 @@ from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm import standing
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, PoolState
 from pilotlight.facts.paid import Paid
+from pilotlight.facts.quota import Quota
 from pilotlight.ports import CALL_S, OPEN, Clock, Gate
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
 
 WRITE_S: Seconds = CALL_S
 
@@ -52,9 +58,11 @@ class AsgPools:
         names: Mapping[str, str],
         clock: Clock,
         reserved: Mapping[str, str],
+        quotas: "Callable[[], AccountQuotas]",
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
         self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)
+        self._open_quotas = quotas
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
@@ -114,6 +122,13 @@ class AsgPools:
                     if "not found" in str(no).lower():
                         return
                     raise
+
+    @cached_property
+    def _account_quotas(self) -> "AccountQuotas":
+        return self._open_quotas()
+
+    def quotas(self, types: Mapping[str, tuple[str, CapacityType]]) -> Mapping[str, Quota]:
+        return self._account_quotas.read(types)
 
     def _let_go(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
         """One that its group terminates already: where it waits for us, it need not any more."""

@@ -1,0 +1,29 @@
+"""What a cloud's account may still run, where a plan would buy more than that."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Buy
+from pilotlight.facts.quota import NO_QUOTAS, Quota
+from pilotlight.ports import QuotaPools
+
+_log = logging.getLogger("pilotlight")
+
+
+def quotas_of(pools: QuotaPools, offerings: Sequence[Offering], buys: Sequence[Buy]) -> Mapping[str, Quota]:
+    """The quotas by pool; none where ``buys`` are within them, or where they cannot be read: then the cloud says no."""
+    types = {offering.pool: (offering.instance_type, offering.capacity_type) for offering in offerings}
+    try:
+        quotas = pools.quotas(types)
+    except (Denied, Retry) as no:
+        _log.warning("quotas unread", extra={"data": {"why": str(no)}})
+        return NO_QUOTAS
+    wanted: Counter[str] = Counter()
+    for buy in buys:
+        if quota := quotas.get(buy.pool):
+            wanted[quota.name] += buy.count * quota.takes
+    short = any(wanted[quota.name] > quota.limit - quota.used for quota in quotas.values() if wanted[quota.name])
+    return quotas if short else NO_QUOTAS
