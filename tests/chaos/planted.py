@@ -55,14 +55,14 @@ BUGS = {
         _kinds("leaked_holds"),
     ),
     "the look at pods after a cordon is skipped": Bug(
-        "flow.cycle.act:Act._see_that_it_is_empty",
+        "flow.cycle.give_back:GiveBack._see_that_it_is_empty",
         "if node.forced:",
         "if True:",
         test="tests/flow/test_safe_order.py",
     ),
     "no check before a release is sent": Bug(
-        "flow.cycle.act:Act._give_back",
-        "gate=partial(self._last_look, node, sending)",
+        "flow.cycle.give_back:GiveBack._give_back",
+        "gate=self._last_look",
         'gate=lambda: setattr(sending, "let_out", True)',
         test="tests/chaos/test_one_stall.py::test_no_pod_dies_by_a_worker_that_stalled",
     ),

@@ -1,42 +1,28 @@
-"""Carries out the steps of a decision: upward to at least a size, downward one named instance, in safe order."""
+"""Carries out the steps of a decision: upward to at least a size, downward one named instance (``give_back``)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
 
 import msgspec
 
 from pilotlight.decide.capacity.brakes import turned
-from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Retry
+from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import InFlight
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record, StepCode
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.flow.books import budget_holds
+from pilotlight.flow.cycle.give_back import DRAIN_S, GiveBack
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
-from pilotlight.flow.memory import brakes, ledger, marks, memory_updates
+from pilotlight.flow.memory import brakes, ledger, memory_updates
 from pilotlight.flow.memory.lease import Lease
-from pilotlight.flow.memory.steps import Overtaken, Sending, Stalled
-from pilotlight.ports import CALL_S, Pools, StandbyPools
-from pilotlight.units import Seconds, an_hour
-
-DRAIN_S: Seconds = 40.0
-"""What emptying a node may take."""
-
-CLOSED_FOR = timedelta(minutes=10)
-"""A node that is being given back is kept closed for so long at most."""
+from pilotlight.flow.memory.steps import Overtaken, Sending
+from pilotlight.ports import CALL_S
+from pilotlight.units import Seconds
 
 NOT_CALLED = "not called: an earlier call failed, or the lease was lost"
 
 THERE = "nothing was sent: its pool was raised that far meanwhile"
-
-
-class Occupied(Denied):
-    """A GPU pod bound to the node meanwhile."""
-
-
-class Gone(Denied):
-    """The node left by itself meanwhile."""
 
 
 class Act:
@@ -198,112 +184,9 @@ class Act:
                 ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, broken=True))
 
     def _release(self, node: NodeVerdict, sending: Sending) -> None:
-        """Close it, read again who is bound, drain what is no GPU work, then give back that one instance."""
-        if node.failed and node.offering:
-            self.memory = memory_updates.never_ready(self.memory, node.offering, node.why, self.snapshot.now)
+        now = self.snapshot.now
+        way_out = GiveBack(self.deps, self.held, node, sending, self.memory, by=self.record.id, now=now)
         try:
-            self._give_back(node, sending)
-        except Overtaken:  # Whoever took over may have settled it before this worker closed the node.
-            if node.registered and not node.forced and not sending.sent_before:
-                marks.lift(self.deps, node.node, "release", by=self.record.id)
-            raise
-
-    def _give_back(self, node: NodeVerdict, sending: Sending) -> None:
-        try:
-            self._empty(node)
-            self.held.keep(for_s=CALL_S)
-        except (Denied, Retry) as no:
-            self._keep(node, sending, no)
-            return
-        try:
-            end = _end_of(self.deps.pools, node)
-            end(node.pool, node.instance, gate=partial(self._last_look, node, sending))
-        except Overtaken:
-            raise
-        except Denied as no:
-            self._keep(node, sending, no)
-        except Retry as lost:
-            if not sending.let_out:  # Nothing was sent.
-                self._keep(node, sending, lost)
-            raise
-        else:
-            self._released(node, sending)
-
-    def _empty(self, node: NodeVerdict) -> None:
-        """Nothing new may bind to it, and what is no GPU work leaves. What its cloud takes is saved by other means."""
-        if node.registered and not node.forced:
-            until = self.snapshot.now + CLOSED_FOR
-            marks.hold(self.deps, node.node, "release", node.why, by=self.record.id, until=until)
-            self._see_that_it_is_empty(node)
-            self.deps.cluster.drain(node.node)
-
-    def _last_look(self, node: NodeVerdict, sending: Sending) -> None:
-        """Between connecting and the request: that no GPU pod is bound now, and then that the step is still ours.
-
-        A pod that tolerates our mark may bind at any moment: from this look to the request pass two seconds at most.
-        """
-        ran = self.deps.clock.stopwatch()
-        self._see_that_it_is_empty(node)
-        sending.gate(ran)
-
-    def _see_that_it_is_empty(self, node: NodeVerdict) -> None:
-        """Raises ``Occupied``. An instance that was no node at the look may have become one since."""
-        if node.forced:
-            return
-        try:
-            bound = self.deps.cluster.bound(node.node)
-        except BadRequest as gone:
-            if node.registered:
-                raise Gone(f"the node left by itself: {gone}") from None
-            return
-        busy = [p for p in bound if p.gpu is not None and not p.daemonset]
-        if busy:
-            raise Occupied(f"{busy[0].namespace}/{busy[0].name} bound to it meanwhile")
-
-    def _released(self, node: NodeVerdict, sending: Sending) -> None:
-        if not node.failed and not node.learned:
-            self.memory = memory_updates.released(self.memory, node.pool, node.break_even_s, self.snapshot.now)
-        sending.end("done")
-        if node.registered:
-            marks.give_back(self.deps, node.node, node.why, by=self.record.id)
-        if node.flight:
-            self._one_less(f"{self.deps.name}/{node.flight}")
-
-    def _one_less(self, name: str) -> None:
-        """A node of a gang that lacks a part went back: its entry in flight has one less."""
-        entry = ledger.flight(self.deps.state, name)
-        if entry is not None and entry.count > 1:
-            ledger.write_flight(self.deps.state, name, msgspec.structs.replace(entry, count=entry.count - 1))
-        elif entry is not None:
-            ledger.forget_flight(self.deps.state, name)
-
-    def _keep(self, node: NodeVerdict, sending: Sending, no: PilotlightError) -> None:
-        """It stays, open again unless an earlier call for it may still land; what kept it is said."""
-        if sending.sent_before:
-            return sending.refused()
-        if isinstance(no, LastNode):
-            self.memory = memory_updates.floored(self.memory, node.pool, self.snapshot.now)
-            note = f"{no}: {an_hour(node.usd_per_hour)} for as long as it stays"
-            sending.end("denied", code="last-node", note=note, count=0)
-        elif sending.step.state == "planned":
-            sending.end("revoked", code=_code(no), note=str(no), count=0)
-        elif sending.step.state == "sent":
-            sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=0)
-        if node.registered and not node.forced:
-            marks.lift(self.deps, node.node, "release", by=self.record.id)
-
-
-def _end_of(pools: Pools, node: NodeVerdict) -> Callable[..., None]:
-    """The call that ends a node: it is stopped to stand by, or given back."""
-    return pools.stop if node.stop and isinstance(pools, StandbyPools) else pools.release
-
-
-def _code(no: PilotlightError) -> StepCode:
-    match no:
-        case Occupied():
-            return "taken"
-        case Gone():
-            return "gone"
-        case Stalled():
-            return "failed"
-    return "drain"
+            way_out.run()
+        finally:
+            self.memory = way_out.memory
