@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
+from pilotlight.decide.money.between_looks import told
 from pilotlight.decide.money.economics import billed
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
@@ -39,13 +40,16 @@ class Ledger:
         self.parts: dict[date, MeterPart] = {}
         self.first: date | None = None
         self.zones = zones
+        self.last: datetime | None = None
         self.fleet: dict[str, Offering] = FLEET
 
     def look(self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = ()) -> None:
         """One look at the nodes that are lit, with lives that are known to be over."""
         lit = {n.instance: metered(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes}
         over = {one.instance: stopped(one, self.fleet.get(one.pool)) for one in lives}
-        look = Look(at, lit, over, self.fleet)
+        says = {n.instance: told(n, lit[n.instance].gpus) for n in nodes}
+        look = Look(at, lit, over, self.fleet, says, self.last)
+        self.last = max(at, self.last or at)
         day = self.first or at.date()
         before: dict[str, MeteredNode] = {}
         while day <= at.date():
@@ -89,6 +93,46 @@ def test_a_nodes_time_belongs_to_who_held_it_at_the_look_before() -> None:
     assert books.usd(kind="idle") == Decimal(8) + Decimal(16)
     assert books.usd() == Decimal(64)
     assert {(x.project, x.workload_class) for x in books.lines if x.team == "red"} == {("ns-red", "batch")}
+
+
+def started(of: BoundPod, hours: float) -> BoundPod:
+    """The pod with the time of its start."""
+    return msgspec.structs.replace(of, started_at=at(hours))
+
+
+def test_idle_and_shared_time_do_not_wait_for_a_look() -> None:
+    """A node tells the time between two looks: shared until it was ready, idle until its pod began and after its end.
+
+    Two hours at $32: $16 shared, $8 idle, $24 of red, $16 idle. By looks alone all of it were shared and red's.
+    """
+    books = Ledger()
+    begun = node("a", A100, created_at=at(10), ready=False, pods=())
+    ready = msgspec.structs.replace(begun, ready=True, ready_since=at(10.5))
+    books.look(at(10), [begun])
+    books.look(at(11), [msgspec.structs.replace(ready, pods=(started(pod("red", 8), 10.75),))])
+    books.look(at(12), [msgspec.structs.replace(ready, idle_since=at(11.5))])
+    assert (books.usd(kind="shared"), books.usd(team="red"), books.usd(kind="idle")) == tuple(
+        map(Decimal, (16, 24, 24))
+    )
+
+
+def test_who_comes_takes_over_from_who_goes() -> None:
+    """Blue starts on what red leaves between two looks: red holds until then, and both never more than the node."""
+    books = Ledger()  # From nine on, when red's pod started.
+    held = node("a", A100, created_at=at(9), pods=(started(pod("red", 8), 9),))
+    books.look(at(10), [held])
+    books.look(at(11), [msgspec.structs.replace(held, pods=(started(pod("blue", 8), 10.25),))])
+    assert (books.usd(team="red"), books.usd(team="blue"), books.usd(kind="idle")) == tuple(map(Decimal, (40, 24, 0)))
+
+
+def test_a_start_from_before_the_last_look_moves_nothing() -> None:
+    """Red was seen at eleven, so an end of half past ten is another pod's: red held until the look that misses it."""
+    books = Ledger()
+    held = node("a", A100, created_at=at(9), pods=(started(pod("red", 4), 9),))
+    books.look(at(10), [held])
+    books.look(at(11), [held])
+    books.look(at(12), [msgspec.structs.replace(held, idle_since=at(10.5), pods=())])
+    assert books.usd(team="red") == 3 * 16
 
 
 SHARES: dict[str, tuple[Node, int, dict[str, float]]] = {

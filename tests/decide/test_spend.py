@@ -134,6 +134,15 @@ def test_a_forecast_from_nothing_has_no_band() -> None:
     assert (found.likely, found.low, found.high, found.runs_out) == (Decimal(30), None, None, None)
 
 
+def test_when_a_budget_runs_out_never_lies_in_the_past() -> None:
+    """It is told in whole minutes, the next one; what is used up already runs out no more."""
+    late, end = NOW + timedelta(seconds=30), NOW + timedelta(days=2)
+    assert forecast(Decimal("99.999"), Decimal(100), [], late, end, Decimal(1440)).runs_out == NOW + timedelta(
+        minutes=1
+    )
+    assert forecast(Decimal(101), Decimal(100), [], late, end, Decimal(1440)).runs_out is None
+
+
 amounts = st.lists(st.integers(0, 500).map(Decimal), max_size=20)
 
 

@@ -163,7 +163,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """What a period will end with. ``low`` to ``high`` holds it four times in five; None where too few days are known.
 
-    ``runs_out`` is when the limit is reached, where that is within the period.
+    ``runs_out`` is when the limit will be reached, where that is within the period and not so already.
     """
 
     likely: Decimal

@@ -52,7 +52,7 @@ def _cells(row: Standing) -> list[str | Text]:
     limit = f"{_amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
     if spent is None:
         return [name, limit, _amount(meter, row.held), "", "", _share(row.held, meter.limit), "", "", ""]
-    out = spent.forecast.runs_out
+    out, used_up = spent.forecast.runs_out, spent.total >= meter.limit
     return [
         name,
         limit,
@@ -61,7 +61,9 @@ def _cells(row: Standing) -> list[str | Text]:
         _amount(meter, spent.metered),
         _share(spent.total, meter.limit),
         _ends_with(spent),
-        Text(f"{out:%a %d %b %H:%M}", style="red") if out else Text("-", style="dim"),
+        Text("used up" if used_up else f"{out:%a %d %b %H:%M}", style="red")
+        if out or used_up
+        else Text("-", style="dim"),
         _step(row),
     ]
 

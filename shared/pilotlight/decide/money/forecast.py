@@ -42,12 +42,13 @@ def forecast(
 
 
 def _out(spent: Decimal, limit: Decimal, a_day: Decimal, now: datetime, end: datetime) -> datetime | None:
-    """When the limit is reached, if that is before the period ends."""
-    if spent >= limit:
-        return now
-    if a_day <= 0 or (limit - spent) / a_day > 1000:
+    """When the limit will be reached, if that is before the period ends; None where it is reached already."""
+    if spent >= limit or a_day <= 0 or (limit - spent) / a_day > 1000:
         return None
     out = now + timedelta(days=float((limit - spent) / a_day))
+    minute = out.replace(second=0, microsecond=0)
+    # Told in minutes it must not lie before now.
+    out = minute if minute == out else minute + timedelta(minutes=1)
     return out if out < end else None
 
 

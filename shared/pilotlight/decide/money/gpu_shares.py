@@ -19,13 +19,20 @@ def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
     if gpus <= 0:
         return (), 1
     owned: dict[tuple[str, str, str], Fraction] = {}
-    weights = _slice_weights(node, gpus)
-    for pod in node.gpu_pods:
+    for pod, share in shares(node, gpus):
         key = pod.team, pod.namespace, pod.workload_class
-        owned[key] = owned.get(key, Fraction(0)) + _held(pod, node, gpus, weights)
+        owned[key] = owned.get(key, Fraction(0)) + share
     whole = max(Fraction(gpus), sum(owned.values(), Fraction(0)))
     scale = lcm(whole.denominator, *(share.denominator for share in owned.values()))
     return tuple(Holder(*key, int(share * scale)) for key, share in sorted(owned.items())), int(whole * scale)
+
+
+def shares(node: Node, gpus: int) -> list[tuple[BoundPod, Fraction]]:
+    """How many of a node's GPUs each of its pods holds."""
+    if gpus <= 0:
+        return []
+    weights = _slice_weights(node, gpus)
+    return [(pod, _held(pod, node, gpus, weights)) for pod in node.gpu_pods]
 
 
 def _held(pod: BoundPod, node: Node, gpus: int, weights: Mapping[str, Fraction]) -> Fraction:

@@ -6,7 +6,7 @@ counted twice, and every node carries its own mark up to where it is counted: co
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from pilotlight.decide.money.between_looks import Told, spans
 from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
@@ -29,13 +30,16 @@ MICROS_PER_HOUR = 3_600_000_000
 class Look:
     """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
 
-    ``offerings`` are by pool: a node whose price was not known gets it from there.
+    ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
+    the time since the look before, which was at ``last``.
     """
 
     at: datetime
     lit: Mapping[str, MeteredNode]
     over: Mapping[str, MeteredNode]
     offerings: Mapping[str, Offering]
+    told: Mapping[str, Told] = field(default_factory=dict)
+    last: datetime | None = None
 
 
 def day_start(day: date) -> datetime:
@@ -154,6 +158,9 @@ def _advance(
     if node.usd_per_hour is None:
         node = _priced(node, look.offerings.get(node.pool))
     node = msgspec.structs.replace(node, gone_at=_gone_at(node, instance, look, fresh=fresh))
+    says = look.told.get(instance)
+    if seen is not None and says is not None:
+        node = _since_last(node, says, look.last, at, cut_at)
     node = _until(node, at, cut_at)
     if seen is None or not fresh:
         return node
@@ -166,6 +173,18 @@ def _advance(
         parts=seen.parts,
         holders=seen.holders,
     )
+
+
+def _since_last(
+    node: MeteredNode, says: Told, last: datetime | None, at: datetime, cut_at: Sequence[datetime]
+) -> MeteredNode:
+    """The node counted up to a look by what it tells of the time since the look before: until then nothing changed."""
+    was = node if last is None else _until(node, min(last, at), cut_at)
+    counted = was
+    for end, holders, parts, ready in spans(was, says, was.until, at):
+        counted = msgspec.structs.replace(counted, holders=holders, parts=parts, ready=ready)
+        counted = _until(counted, end, cut_at)
+    return msgspec.structs.replace(counted, holders=was.holders, parts=was.parts, ready=was.ready)
 
 
 def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:

@@ -7,6 +7,7 @@ is over is ``closed``.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from zlib import crc32
 
 import msgspec
 
+from pilotlight.decide.money.between_looks import told
 from pilotlight.decide.money.holds import lit
 from pilotlight.decide.money.meter import (
     Look,
@@ -98,9 +100,12 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
     nodes = [
         one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)
     ]
+    found = {one.instance: metered(one, offerings.get(one.pool)) for one in nodes}
     return Look(
         at=now,
-        lit={one.instance: metered(one, offerings.get(one.pool)) for one in nodes},
+        lit=found,
+        told={one.instance: told(one.node, found[one.instance].gpus) for one in nodes if one.node},
+        last=seen,
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
     )
@@ -125,7 +130,7 @@ class _Day(NamedTuple):
     def counted(self, was: MeterPart, new: Collection[str]) -> MeterPart:
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
-        look = Look(self.look.at, _only(self.look.lit, mine), _only(self.look.over, mine), self.look.offerings)
+        look = replace(self.look, lit=_only(self.look.lit, mine), over=_only(self.look.over, mine))
         return counted(was, _only(self.before, mine), look, self.cut_at)
 
 
