@@ -33,12 +33,27 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """An offering that the cloud just refused. ``tries`` refusals in a row make ``until`` move away."""
+    """An offering that the cloud just refused. ``tries`` refusals in a row make ``until`` move away.
+
+    ``short_since`` is when the first of them came, where each was for want of capacity; None where it rests for more.
+    """
 
     offering: str
     until: datetime
     why: str
     tries: int = 1
+    short_since: datetime | None = None
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """How long pods of one kind run, as of ``at`` (seconds from the epoch): ``running`` then, ``ended`` before, and
+    ``run_s`` that all of them, ended or not, had run by then.
+    """
+
+    at: Seconds
+    running: int = 0
+    ended: float = 0.0
+    run_s: Seconds = 0.0
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +168,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
     ``counted_to`` is when the youngest waiting pod was created whose demand is in ``hits``.
+    ``ran`` is how long pods run, by class, team and GPUs.
     ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
     was last lit for. ``started`` holds, for pools whose nodes can be stopped, when the first, the second ... node at
     once was last started, in seconds from the epoch. ``in_flight`` still boots; ``came`` is ready and its pods are not
@@ -172,6 +188,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_buy: dict[str, datetime] = {}
     pool_class: dict[str, WorkloadClass] = {}
     hits: dict[str, Hits] = {}
+    ran: dict[str, Ran] = {}
     started: dict[str, tuple[Seconds, ...]] = {}
     counted_to: datetime | None = None
     sizes: dict[str, int] = {}

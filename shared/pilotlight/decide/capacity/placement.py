@@ -8,12 +8,11 @@ as long as it waits.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 import msgspec
 
 from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit, selects, untolerated
-from pilotlight.decide.capacity.selection import Candidate, Eligible, ranked
+from pilotlight.decide.capacity.selection import Eligible, ranked
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan
@@ -96,15 +95,9 @@ class Homes:
         if not order:
             return None
         first = order[0][1]
-        most, model = _rate(first), first.offering.gpu_model
-        own = {c.offering.pool for c in able.candidates if c.offering.gpu_model == model and _rate(c) <= most}
-        return frozenset(own | {c.offering.pool for c, _, _ in able.held if _rate(c) <= most})
-
-
-def _rate(candidate: Candidate) -> Decimal:
-    """Dollars an hour of one GPU's work."""
-    offering = candidate.offering
-    return offering.usd_per_hour / max(1, offering.gpus) / Decimal(candidate.throughput)
+        most, model = first.rate, first.offering.gpu_model
+        own = {c.offering.pool for c in able.candidates if c.offering.gpu_model == model and c.rate <= most}
+        return frozenset(own | {c.offering.pool for c, _, _ in able.held if c.rate <= most})
 
 
 OPEN_S: Seconds = 15.0

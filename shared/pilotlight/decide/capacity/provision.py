@@ -12,7 +12,9 @@ from functools import partial
 from pilotlight.decide.capacity.fit import Allowed, Bin, fill, of_offering
 from pilotlight.decide.capacity.placement import MOST_LOST, Homes, Pools
 from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
+from pilotlight.decide.capacity.run_lengths import expected_run_s
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
+from pilotlight.decide.capacity.shortage import better_waited_for
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
@@ -202,6 +204,15 @@ class Provisioner:
                     self._short_of_quota(candidate.offering.pool, figures)
                 blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
                 continue
+            better = self._better_waited_for(candidate, group)
+            if better:
+                if homes is None:
+                    passed = Rejected(
+                        offering=candidate.offering.name, code="dearer", why=better, usd_per_useful_hour=usd
+                    )
+                    rejected = (*blocked, passed, *dearer(order[index:]), *self._not_bought(group, able))
+                    self.tell("waiting", group, "", better, rejected, code="backoff")
+                return 0
             nodes = min(max(1, len(group.pods) // candidate.per_node), room)
             pods = group.pods[: nodes * candidate.per_node]
             self._open(candidate, nodes, Group(group.shape, pods), terms)
@@ -220,6 +231,21 @@ class Provisioner:
         found = Finding(subject=f"pool {pool}", code="quota-full", message=message)
         if not any((one.subject, one.code) == (found.subject, found.code) for one in self.findings):
             self.findings.append(found)
+
+    def _better_waited_for(self, candidate: Candidate, group: Group) -> str:
+        """Why pods wait for what the cloud is short of rather than get a candidate; empty where they get it."""
+        if not any(b.short_since is not None and b.until > self.now for b in self.memory.backoffs):
+            return ""
+        shape = group.shape
+        held = self.able(self.offerings, shape).held
+        short = [c for c, code, _ in held if code == "backoff" and self._has_room(c, shape)]
+        run_s = expected_run_s(self.memory, shape, self.now)
+        return better_waited_for(candidate, short, shape, len(group.pods), run_s, self.policy, self.memory, self.now)
+
+    def _has_room(self, candidate: Candidate, shape: PodShape) -> bool:
+        """Whether caps and budgets leave a node of a candidate."""
+        offering = candidate.offering
+        return self.headroom.room(offering, self.headroom.terms(offering, shape))[0] > 0
 
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
         """What is no candidate, those first that would do."""

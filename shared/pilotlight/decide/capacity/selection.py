@@ -31,6 +31,11 @@ class Candidate:
     per_node: int
     throughput: float
 
+    @property
+    def rate(self) -> Decimal:
+        """Dollars an hour of one GPU's work."""
+        return self.offering.usd_per_hour / max(1, self.offering.gpus) / Decimal(self.throughput)
+
 
 @dataclass(frozen=True, slots=True)
 class Eligible:

@@ -117,7 +117,10 @@ def refused(memory: Memory, offering: str, no: Denied, now: datetime) -> Memory:
     old = next((b for b in memory.backoffs if b.offering == offering), None)
     tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
     rest_s = min(MOST_REST_S, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
-    return _resting(memory, offering, rest_s * (1 + _jitter(offering, tries)), str(no), now, tries)
+    rest_s *= 1 + _jitter(offering, tries)
+    began = old.short_since if old and tries > 1 else now
+    short_since = began if isinstance(no, NoCapacity) else None
+    return _resting(memory, offering, rest_s, str(no), now, tries, short_since)
 
 
 def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memory:
@@ -125,8 +128,17 @@ def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memor
     return _resting(memory, offering, NEVER_READY_REST_S, why, now, 1)
 
 
-def _resting(memory: Memory, offering: str, rest_s: Seconds, why: str, now: datetime, tries: int) -> Memory:
-    backoff = Backoff(offering=offering, until=now + timedelta(seconds=rest_s), why=why, tries=tries)
+def _resting(
+    memory: Memory,
+    offering: str,
+    rest_s: Seconds,
+    why: str,
+    now: datetime,
+    tries: int,
+    short_since: datetime | None = None,
+) -> Memory:
+    until = now + timedelta(seconds=rest_s)
+    backoff = Backoff(offering=offering, until=until, why=why, tries=tries, short_since=short_since)
     others = tuple(b for b in memory.backoffs if b.offering != offering)
     return msgspec.structs.replace(memory, backoffs=(*others, backoff))
 

@@ -1,0 +1,90 @@
+"""How long a pod that has not begun will run: learned from pods of its class, team and number of GPUs.
+
+The mean is all the time that such pods have run, over how many of them have ended: what still runs counts for as long
+as it has run, so that long runs are not missed because they are not over. What few pods tell leans on their class.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+
+from pilotlight.decide.money.economics import TYPICAL_RUN_S
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.memory import Memory, Ran
+from pilotlight.facts.workload import PodShape
+from pilotlight.units import Seconds, clock_seconds, moment
+
+REMEMBERED = 200
+"""When so many have ended, all that was counted of a kind counts half from then on."""
+LEANS = 3
+"""What a kind tells counts as much as its class's when so many of it have ended."""
+MOST = 128
+"""No more kinds are remembered: those of which the least is known are forgotten."""
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def with_runs(memory: Memory, nodes: Iterable[Node], now: datetime) -> Memory:
+    """The memory after a look at the pods that run. Nothing changes where none began or ended."""
+    now_s = clock_seconds(now)
+    running, began, begun_s = _seen(nodes, memory.ran, now_s)
+    changed = {
+        kind: _after(memory.ran.get(kind) or Ran(at=now_s), running[kind], began[kind], begun_s[kind], now_s)
+        for kind in memory.ran.keys() | running.keys()
+        if began[kind] or running[kind] != (memory.ran[kind].running if kind in memory.ran else 0)
+    }
+    if not changed:
+        return memory
+    ran = {**memory.ran, **changed}
+    if len(ran) > MOST:
+        ran = dict(sorted(ran.items(), key=lambda item: (-item[1].running, -item[1].ended, item[0]))[:MOST])
+    return msgspec.structs.replace(memory, ran=ran)
+
+
+def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
+    """How long a pod of a shape that begins now is expected to run; never longer than it may."""
+    now_s, own = clock_seconds(now), _kind(shape.workload_class, shape.team, shape.gpu.count)
+    class_s, class_ended = TYPICAL_RUN_S, 1.0
+    for kind, ran in memory.ran.items():
+        if kind.startswith(f"{shape.workload_class}/"):
+            class_s += _run_s(ran, now_s)
+            class_ended += ran.ended
+    known = memory.ran.get(own) or Ran(at=now_s)
+    mean_s = (_run_s(known, now_s) + LEANS * class_s / class_ended) / (known.ended + LEANS)
+    return min(mean_s, shape.max_run_s) if shape.max_run_s else mean_s
+
+
+@lru_cache(maxsize=1024)
+def _kind(workload_class: str, team: str, gpus: int) -> str:
+    return f"{workload_class}/{team}/{gpus}"
+
+
+def _run_s(ran: Ran, now_s: Seconds) -> Seconds:
+    """What all of a kind have run by now, as far as is known."""
+    return ran.run_s + ran.running * (now_s - ran.at)
+
+
+def _seen(
+    nodes: Iterable[Node], known: Mapping[str, Ran], now_s: Seconds
+) -> tuple[Counter[str], Counter[str], Mapping[str, Seconds]]:
+    """By kind: how many pods run, how many of them began since it was last counted, and what those have run."""
+    running: Counter[str] = Counter()
+    began: Counter[str] = Counter()
+    begun_s: dict[str, Seconds] = defaultdict(float)
+    counted = {kind: moment(ran.at) for kind, ran in known.items()}
+    for node in nodes:
+        for pod in node.gpu_pods:
+            kind = _kind(pod.workload_class, pod.team, pod.gpu.count if pod.gpu else 0)
+            running[kind] += 1
+            if pod.started_at is not None and pod.started_at > counted.get(kind, NEVER):
+                began[kind] += 1
+                begun_s[kind] += now_s - clock_seconds(pod.started_at)
+    return running, began, begun_s
+
+
+def _after(old: Ran, running: int, began: int, begun_s: Seconds, now_s: Seconds) -> Ran:
+    ended = old.ended + max(0, old.running + began - running)
+    share = 0.5 if ended >= REMEMBERED else 1.0
+    return Ran(at=now_s, running=running, ended=ended * share, run_s=(_run_s(old, now_s) + begun_s) * share)
