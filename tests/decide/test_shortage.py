@@ -76,8 +76,8 @@ def test_a_gang_waits_as_one_job() -> None:
         "memory": short(A100, for_s=120),
         "throughput": speeds,
     }
-    assert bought(plan([pod("p", 8), pod("q", 8)], **given_, throughput=speeds)) == {"h100": 2}
-    made = plan(gang("g", 2), **given_, throughput=speeds)
+    assert bought(plan([pod("p", 8), pod("q", 8)], **given_)) == {"h100": 2}
+    made = plan(gang("g", 2), **given_)
     assert (made.buys, made.pods[0].code) == ((), "backoff")
     assert "is short" in made.pods[0].why
 
