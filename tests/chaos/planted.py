@@ -98,7 +98,7 @@ BUGS = {
         test="tests/flow/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
-        "flow.books.budget_holds:every",
+        "flow.books.hold_records:every",
         'HOLD.scan(deps.state, f"{deps.name}/")',
         "HOLD.scan(deps.state)",
         _kinds("crossed_clusters"),

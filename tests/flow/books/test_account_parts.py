@@ -24,7 +24,7 @@ from pilotlight.decide.money.budget import meters, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.budget import Account, Meter, Terms
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.books import accounts, budget_holds
+from pilotlight.flow.books import accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import LARGEST, Clock, State
 from pilotlight.state_schema.books import CAP, HOLD
@@ -97,8 +97,8 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     assert [len(part.held) for part in parts_of(deps.state).values()] == [1500, 1500, 600]
     judge(deps.state, 3600)
     ended = START + timedelta(minutes=15)
-    for entry in budget_holds.every(deps)[::120]:
-        budget_holds.end(deps, entry, ended)
+    for entry in hold_records.every(deps)[::120]:
+        hold_ends.end(deps, entry, ended)
     assert accounts.total(deps, meter_of(deps)) == 3600 - 30 * Decimal("0.75")
     assert budget_holds.reserve(deps, "d6", 0, [dollar(on)] * 22, START) == ""
     assert budget_holds.reserve(deps, "d7", 0, [dollar(on)], START) != ""
@@ -135,9 +135,9 @@ def test_a_crash_at_any_call_of_a_transfer_loses_room_for_a_while_and_makes_none
 def scattered(deps: Deps, node: Terms) -> None:
     """Four dollars are held in two parts, one in a third, and then two are free in the first two."""
     assert budget_holds.reserve(deps, "a", 0, [node] * 5, START) == ""
-    for entry in budget_holds.every(deps):
+    for entry in hold_records.every(deps):
         if entry.value.id in ("a.0.0", "a.0.2"):
-            budget_holds.end(deps, entry, START, void=True)
+            hold_ends.end(deps, entry, START, void=True)
     assert len(parts_of(deps.state)) == 3
     meter = meter_of(deps)
     assert accounts.gather(deps, meter, f"{meter.key}/1", Decimal(2))
@@ -160,7 +160,7 @@ def test_a_crash_at_any_call_of_a_purchase_leaves_no_part_that_nobody_knows() ->
         if worker.over:
             break
         worker.die()
-        for entry in budget_holds.every(on.deps):
+        for entry in hold_records.every(on.deps):
             for name in entry.value.accounts:
                 assert name in [known.name for known in accounts.read(on.deps, meter_of(on.deps))], calls
         judge(on.deps.state, 9)
@@ -288,12 +288,12 @@ class Rooms(RuleBasedStateMachine):
     def _give_back(self, decision: str) -> None:
         ids = {f"{decision}.0.{n}" for n in range(self.asked.get(decision, 0))}
         if ids.isdisjoint(self.bought):
-            budget_holds.settle(self.deps, (), ids)
+            hold_ends.settle(self.deps, (), ids)
 
     def _settle(self, state: State, id: str, ended: datetime) -> None:
         found = HOLD.get(state, f"c/{id}")
         if found is not None:
-            budget_holds.end(replace(self.deps, state=state), found, ended)
+            hold_ends.end(replace(self.deps, state=state), found, ended)
 
 
 TestRooms = Rooms.TestCase
@@ -337,7 +337,7 @@ def test_no_record_outgrows_its_limit_with_twenty_thousand_holds() -> None:
         bought += size
         found = HOLD.scan(state, f"c/{decision}")
         for entry in list(found)[:5]:
-            budget_holds.end(deps, entry, START + timedelta(minutes=rng.randrange(60)))
+            hold_ends.end(deps, entry, START + timedelta(minutes=rng.randrange(60)))
     assert sum(len(part.held) for part in parts_of(state).values()) > 19_000
     assert max(state.largest.values()) < LARGEST / 2
     judge(state, 10**6)

@@ -17,13 +17,14 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.budget import meters, opened, terms
 from pilotlight.errors import Busy, PilotlightError, Unavailable
-from pilotlight.facts.budget import Account
+from pilotlight.facts.budget import Account, Hold
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.books import accounts as accounts_in_state
 from pilotlight.flow.books import budget_holds as holds
-from pilotlight.flow.books import keeper
+from pilotlight.flow.books import hold_ends, keeper
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
@@ -67,6 +68,13 @@ def total(on: Stage) -> Account:
 def left_over(on: Stage) -> list[str]:
     """Holds that nobody settled."""
     return [key for key, _ in on.deps.state.scan("hold/").items]
+
+
+def stop(deps: Deps, hold: Hold, ended_at: datetime) -> None:
+    """The node of a hold has stopped."""
+    found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
+    if found is not None:
+        hold_ends.end(deps, found, ended_at)
 
 
 def quiet(on: Stage, minutes: int = 60) -> None:
@@ -481,7 +489,7 @@ def test_a_worker_that_lost_its_lease_changes_no_cost() -> None:
     stopped = msgspec.structs.replace(opened("d.0.0", "d", own, now), ended_at=ended)
     [meter] = (m for m in meters(on.deps.policy.budgets, now) if m.end is not None)
     accounts_in_state.change(on.deps, meter.key, lambda _: Account(held={"d.0.0": Decimal(50)}))
-    holds.stop(on.deps, stopped, ended)
+    stop(on.deps, stopped, ended)
     assert accounts_in_state.read(on.deps, meter)[0].value == Account(settled=own.usd_per_hour)
 
 
@@ -498,10 +506,10 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
         hold = opened("d.0.0", "d", own, now)
         dying = replace(on.deps, state=Failing(on.deps.state, n))
         with suppress(Unavailable):
-            holds.stop(dying, hold, ended)
+            stop(dying, hold, ended)
         stored = on.deps.state.get("hold/c/d.0.0")
         if stored is not None:
-            holds.stop(
+            stop(
                 on.deps,
                 HOLD.format.read("", stored.value),
                 ended + timedelta(hours=1),

@@ -18,7 +18,7 @@ from pilotlight.decide.money.budget import terms, window
 from pilotlight.facts.capacity import Booting, ClusterView, PoolState
 from pilotlight.facts.decisions import Buy, Plan, Record, Step
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow.books import budget_holds, keeper
+from pilotlight.flow.books import budget_holds, hold_ends, keeper
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
@@ -98,7 +98,7 @@ class Books(RuleBasedStateMachine):
         if self.lit:
             name = sorted(self.lit)[n % len(self.lit)]
             self.lives.append((self.lit.pop(name), self.at))
-            budget_holds.settle(self.deps, {name}, ())
+            hold_ends.settle(self.deps, {name}, ())
 
     @rule(n=st.integers(0, 9))
     def settle_late(self, n: int) -> None:
@@ -108,7 +108,7 @@ class Books(RuleBasedStateMachine):
         if self.lit:
             name = sorted(self.lit)[n % len(self.lit)]
             self.lives.append((self.lit.pop(name), self.at))
-            self._begin(lambda state: budget_holds.settle(replace(self.deps, state=state), {name}, ()))
+            self._begin(lambda state: hold_ends.settle(replace(self.deps, state=state), {name}, ()))
             self._look()
 
     @rule(which=st.integers(0, 9), calls=st.integers(1, 12))
@@ -171,7 +171,7 @@ class Books(RuleBasedStateMachine):
         self._look()
         for name in list(self.lit):
             self.lives.append((self.lit.pop(name), self.at))
-            budget_holds.settle(self.deps, {name}, ())
+            hold_ends.settle(self.deps, {name}, ())
         for worker in self.workers:
             worker.finish()
         self.at += timedelta(minutes=5)

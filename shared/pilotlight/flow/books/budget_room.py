@@ -11,8 +11,9 @@ from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget import held, latest, refusal, used
 from pilotlight.decide.money.holds import Short
 from pilotlight.facts.budget import Account, Balance, Hold, Meter
-from pilotlight.flow.books import accounts, budget_holds
-from pilotlight.flow.books.budget_holds import account_of
+from pilotlight.flow.books import accounts
+from pilotlight.flow.books.budget_holds import balances_of
+from pilotlight.flow.books.hold_records import account_of, extend
 from pilotlight.flow.deps import Deps
 
 
@@ -56,7 +57,7 @@ class BudgetRoom:
         account = known.get(name, accounts.NONE)
         most = self._sum(name, account) + room - self.own(meter, has)
         if moves.extended(account, has.id, wanted, most, least) is not account:
-            known[name] = budget_holds.extend(self._deps, has, meter, wanted, least)
+            known[name] = extend(self._deps, has, meter, wanted, least)
         got = self.own(meter, has)
         if got >= wanted:
             return None
@@ -81,7 +82,7 @@ class BudgetRoom:
 
     def balances(self) -> tuple[Balance, ...]:
         """The balance of each limit, in its window and in those ahead."""
-        return tuple(b for m in self._meters for b in budget_holds.balances_of(m, self.known[_limit_of(m)]))
+        return tuple(b for m in self._meters for b in balances_of(m, self.known[_limit_of(m)]))
 
     def _sum(self, name: str, account: Account) -> Decimal:
         """A part's total, worked out once: with thousands of holds each of them asks."""

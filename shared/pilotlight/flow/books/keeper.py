@@ -17,7 +17,7 @@ from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.books import budget_holds, hard_stop, ladder
+from pilotlight.flow.books import hard_stop, hold_ends, hold_records, ladder
 from pilotlight.flow.books.budget_holds import known_runs, soft
 from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.books.lost_holds import settle_lost
@@ -70,16 +70,16 @@ class _Keeper:
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
-        before = {entry.value.id: entry for entry in budget_holds.every(self.deps)}
+        before = {entry.value.id: entry for entry in hold_records.every(self.deps)}
         holds = [entry.value for entry in before.values()]
         lit = self._still_lit(rules.lit(self.snapshot.view.nodes, self.snapshot.pools), holds)
-        unsold = budget_holds.unsold(self.deps, holds, self.snapshot.unresolved)
+        unsold = hold_ends.unsold(self.deps, holds, self.snapshot.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved, unsold)
         for hold in found.over:
             self.still_ours()
             entry = before[hold.id]
             void = not hold.instance and hold.ended_at is None
-            budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
+            hold_ends.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
         self.room = BudgetRoom(self.deps, self.meters, self.now)
         live = [*found.live, *self._adopted(found.strange, holds)]
         for hold, one in live:
@@ -157,7 +157,7 @@ class _Keeper:
         if before is None:
             name = f"{self.deps.name}/{hold.id}"
             before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
-        return budget_holds.listed(self.deps, before, concerned)
+        return hold_records.listed(self.deps, before, concerned)
 
     def _told(self, meter: Meter, short: Short | None) -> bool:
         """Whether a node is short of something, which people are told then."""

@@ -19,7 +19,7 @@ from pilotlight.facts.placement import NOTHING_PLACED, Opening
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
-from pilotlight.flow.books import budget_holds, keeper
+from pilotlight.flow.books import budget_holds, hold_ends, keeper
 from pilotlight.flow.cycle import doors
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.leftovers import Left, carry_on, settle_left, take_over
@@ -207,7 +207,7 @@ class Cycle:
             instance_lifetimes.released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
-            budget_holds.after(deps, done)
+            hold_ends.after(deps, done)
         return done
 
 

@@ -16,7 +16,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Limits
 from pilotlight.flow.alerts.tell import close_and_tell
 from pilotlight.flow.alerts.words import line
-from pilotlight.flow.books import budget_holds
+from pilotlight.flow.books import hold_ends
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot, without_going
@@ -178,7 +178,7 @@ def _close(deps: Deps, one: Left) -> bool:
     known = msgspec.structs.replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
-    budget_holds.after(deps, known)
+    hold_ends.after(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 
