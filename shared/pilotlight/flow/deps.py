@@ -143,3 +143,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     look_again_at: datetime | None = None
     open_until: datetime | None = None
     plan: Plan | None = None
+
+
+def joined(first: Answer | None, second: Answer) -> Answer:
+    """Two looks in one answer."""
+    if first is None or first.outcome != "done":
+        return second
+    if second.outcome != "done":
+        again, until = second.look_again_at, second.open_until
+        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=again, open_until=until)
+    return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

@@ -1,6 +1,5 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,7 +22,7 @@ from pilotlight.flow.books import budget_holds, hold_ends, keeper
 from pilotlight.flow.cycle import doors
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.leftovers import Left, carry_on, settle_left, take_over
-from pilotlight.flow.deps import Answer, Deps, Outcome
+from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
 from pilotlight.flow.look.settle import settle
@@ -32,7 +31,6 @@ from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, QuotaPools
-from pilotlight.units import clock_seconds
 
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
@@ -69,7 +67,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     opened: dict[str, Opening] = {}
     answer = _look(deps, flow, trigger, aim, opened)
     if opened and doors.tend(deps, opened, OPEN_S):
-        answer = _joined(answer, _look(deps, flow, f"{trigger} again", aim, {}))
+        answer = joined(answer, _look(deps, flow, f"{trigger} again", aim, {}))
     return answer
 
 
@@ -83,7 +81,7 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
         try:
             while looks < MOST_LOOKS:
                 cycle = Cycle(deps, held, flow, trigger, aim, looks)
-                answer = _joined(answer, cycle.run())
+                answer = joined(answer, cycle.run())
                 opened |= cycle.opened
                 looks += 1
                 if not (cycle.unfinished or lease.asked_again(deps.state, deps.name)):
@@ -163,7 +161,7 @@ class Cycle:
 
     def record(self, snapshot: Snapshot, plan: Plan) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
-        id_ = _id(snapshot.now, self.deps.name, self.trigger, self.held.fence, self.round)
+        id_ = ledger.new_id(snapshot.now, f"{self.deps.name}/{self.trigger}/{self.held.fence}/{self.round}")
         record = Record(
             id=id_,
             cluster=self.deps.name,
@@ -259,19 +257,3 @@ def _without_record(plan: Plan) -> Outcome:
     if any(held.code != "settling" for held in plan.held):
         return "stopped"
     return "seen" if plan.pods or plan.held else "nothing"
-
-
-def _id(now: datetime, cluster: str, trigger: str, fence: int, round_: int) -> str:
-    """Ids sort by time, and no two decisions share one: the fence is new with every holder."""
-    tail = hashlib.blake2b(f"{cluster}/{trigger}/{fence}/{round_}".encode(), digest_size=4).hexdigest()
-    return f"{int(clock_seconds(now) * 1000):014d}-{tail}"
-
-
-def _joined(first: Answer | None, second: Answer) -> Answer:
-    """Both looks in one answer."""
-    if first is None or first.outcome != "done":
-        return second
-    if second.outcome != "done":
-        again, until = second.look_again_at, second.open_until
-        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=again, open_until=until)
-    return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

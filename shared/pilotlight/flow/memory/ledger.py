@@ -6,6 +6,7 @@ from before a decision's first call until after its last is known, then ``decisi
 ``inflight/<cluster>/<decision>.<n>+<part>``.
 """
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
 from pilotlight.state_schema.table import Spread, Table
-from pilotlight.units import HOUR
+from pilotlight.units import HOUR, clock_seconds
 
 CLOUD_SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind the store's; with more, what boots still counts as room."""
@@ -42,6 +43,11 @@ class Remembered(NamedTuple):
     memory: Memory
     version: int
     idle: Spread[datetime]
+
+
+def new_id(now: datetime, look: str) -> str:
+    """A decision's id. Ids sort by time, and no two are the same: ``look`` has the fence, new with every holder."""
+    return f"{int(clock_seconds(now) * 1000):014d}-{hashlib.blake2b(look.encode(), digest_size=4).hexdigest()}"
 
 
 def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
