@@ -29,6 +29,7 @@ COMMANDS = {
     "plan_command": ("plan",),
     "doctor_command": ("doctor",),
     "policy_commands": ("check", "schema"),
+    "lint_command": ("lint",),
     "demo_command": ("demo",),
     "serve_command": ("serve",),
     "world_command": ("world",),
@@ -60,7 +61,7 @@ COMMANDS = {
 """Which module of this package registers which commands."""
 
 PANELS = {
-    "Before it acts": "init plan doctor check schema demo",
+    "Before it acts": "init plan doctor check lint schema demo",
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback uninstall",
     "What it did, and what it cost": "pools why report budget alerts state",
