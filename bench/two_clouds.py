@@ -28,7 +28,7 @@ from pilotlight.codec.events import encode  # noqa: E402
 from pilotlight.codec.policy import read_policy  # noqa: E402
 from pilotlight.facts.messages import Tick  # noqa: E402
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape  # noqa: E402
-from pilotlight.ports import Account  # noqa: E402
+from pilotlight.ports import CloudAccount  # noqa: E402
 from pilotlight.settings import ClusterSettings, Settings  # noqa: E402
 from pilotlight.wiring import App, Seams  # noqa: E402
 from pilotlight.world.clock import VirtualClock  # noqa: E402
@@ -96,7 +96,7 @@ def _sites(worlds: dict[str, World]) -> Iterator[tuple[aws_server.Aws, dict[str,
     aws, civo = aws_server.Aws(worlds["aws"]), civo_server.Civo(worlds["civo"])
     with aws_server.serving(aws) as environ, civo_server.serving(civo) as url:
         where = f"{aws_server.REGION}/{aws_server.EKS}"
-        aws_pools = asg.open_pools(where, Account(aws.names(), worlds["aws"].clock, lambda: "", environ))
+        aws_pools = asg.open_pools(where, CloudAccount(aws.names(), worlds["aws"].clock, lambda: "", environ))
         assert aws_pools is not None
         api = CivoApi(civo_server.TOKEN, civo_server.REGION, url=url, sleep=lambda _: None)
         civo_pools = CivoPools(api, civo_server.CLUSTER, civo.ids(), worlds["civo"].clock)

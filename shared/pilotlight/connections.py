@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Account, Bills, Clock, Cloud, Cluster, Handing, Handover, Outbox, Pools, Shop, State
+from pilotlight.ports import Bills, Clock, Cloud, CloudAccount, Cluster, Handing, Handover, Outbox, Pools, Shop, State
 from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
@@ -171,12 +171,12 @@ def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, st
     handing = f"{CLOUDS[kind]}.handing" if kind in CLOUDS else ""
     if not handing or find_spec(handing) is None:
         return None
-    account = Account(names=names, clock=SystemClock(), token=lambda: "", environ=environ)
+    account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ)
     return cast(Handing, import_module(handing)).open_handover(where, account)
 
 
-def _account(settings: Settings, policy: Policy, clock: Clock) -> Account:
-    return Account(
+def _account(settings: Settings, policy: Policy, clock: Clock) -> CloudAccount:
+    return CloudAccount(
         names={name: pool.cluster_pool or name for name, pool in policy.pools.items()},
         clock=clock,
         token=lambda: settings.secret(settings.token_env),

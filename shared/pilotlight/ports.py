@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
-from pilotlight.facts.catalog import Catalog, Price
+from pilotlight.facts.catalog import Price
 from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
@@ -172,7 +172,7 @@ class Handover(Protocol):
         ...
 
 
-class Account(NamedTuple):
+class CloudAccount(NamedTuple):
     """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
     the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
 
@@ -192,11 +192,11 @@ class Cloud(Protocol):
 
     ADDRESS: str
 
-    def open_pools(self, where: str, account: Account) -> Pools | None:
+    def open_pools(self, where: str, account: CloudAccount) -> Pools | None:
         """The node pools of one cluster; None where ``where`` is no address of it."""
         ...
 
-    def open_shop(self, where: str, account: Account) -> "Shop":
+    def open_shop(self, where: str, account: CloudAccount) -> "Shop":
         """What its account may rent in the region that ``where`` names."""
         ...
 
@@ -204,7 +204,7 @@ class Cloud(Protocol):
 class Handing(Protocol):
     """The file ``handing`` in the folder of a cloud whose pools can be another's, and are taken over and given back."""
 
-    def open_handover(self, where: str, account: Account) -> Handover | None:
+    def open_handover(self, where: str, account: CloudAccount) -> Handover | None:
         """The groups of one cluster; None where ``where`` is no address of it. Nothing is called yet."""
         ...
 
@@ -222,14 +222,6 @@ class Shop(Protocol):
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         """Those of these ``names``, or all, with what the account's quota leaves of them."""
-        ...
-
-
-class Prices(Protocol):
-    """Dated prices."""
-
-    def catalog(self) -> Catalog:
-        """Instance types with their prices."""
         ...
 
 

@@ -25,7 +25,7 @@ from pilotlight.errors import (
     Unsure,
 )
 from pilotlight.facts.capacity import LateRefusal, PoolState
-from pilotlight.ports import Account, Pools
+from pilotlight.ports import CloudAccount, Pools
 
 TWO_ZONES = {"AvailabilityZones": [ZONE, "eu-west-1b"]}
 
@@ -53,7 +53,7 @@ def account(*, at_once: bool = True, eks: bool = True, faults: dict[str, Any] | 
 def opened(aws: Aws, environ: Mapping[str, str]) -> Pools:
     """The port, as the settings' address opens it."""
     where = f"{REGION}/{EKS}" if aws.eks else REGION
-    found = asg.open_pools(where, Account(aws.names(), aws.world.clock, lambda: "", environ))
+    found = asg.open_pools(where, CloudAccount(aws.names(), aws.world.clock, lambda: "", environ))
     assert found is not None
     return found
 
@@ -261,7 +261,7 @@ def test_a_gone_instance_is_no_error_even_as_it_goes(here: Here) -> None:
 @pytest.mark.parametrize("where", ["", "LON1", "eu-west-1/", "eu-west-1/a/b", "eu-west-1?x"])
 def test_an_address_that_is_none_is_not_opened(where: str) -> None:
     """A region as AWS writes them, and a cluster's name where there is one."""
-    assert asg.open_pools(where, Account({}, world().clock, lambda: "", {})) is None
+    assert asg.open_pools(where, CloudAccount({}, world().clock, lambda: "", {})) is None
 
 
 @pytest.mark.parametrize(

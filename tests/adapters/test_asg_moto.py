@@ -11,7 +11,7 @@ from small_cloud import world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.ports import Account, Pools
+from pilotlight.ports import CloudAccount, Pools
 
 REGION, ZONE = "us-east-1", "us-east-1a"
 
@@ -64,7 +64,7 @@ def here(dynamodb_server: str) -> Iterator[Here]:
         ],
     )
     environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    pools = asg.open_pools(f"{REGION}/c-{name}", Account({"t4": "gpu"}, world().clock, lambda: "", environ))
+    pools = asg.open_pools(f"{REGION}/c-{name}", CloudAccount({"t4": "gpu"}, world().clock, lambda: "", environ))
     assert pools is not None
     yield Here(pools, client, ec2, name)
     client.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
@@ -88,7 +88,7 @@ def test_a_group_by_its_own_name(here: Here, dynamodb_server: str) -> None:
     """A region alone, or a cluster with a pool that is none of its node groups."""
     environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
     for where in (REGION, f"{REGION}/another"):
-        pools = asg.open_pools(where, Account({"t4": here.group}, world().clock, lambda: "", environ))
+        pools = asg.open_pools(where, CloudAccount({"t4": here.group}, world().clock, lambda: "", environ))
         assert pools is not None
         assert [(p.name, p.desired) for p in pools.describe()] == [("t4", 0)]
 
@@ -126,7 +126,7 @@ def test_a_region_rents_types_with_their_gpus_and_zones(dynamodb_server: str) ->
     aws.quotas = QUOTAS
     with serving(aws) as others:  # moto has no quotas of EC2.
         urls = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ENDPOINT_URL_SERVICE_QUOTAS": others["AWS_ENDPOINT_URL"]}
-        shop = asg.open_shop(f"{REGION}/any", Account({}, world().clock, lambda: "", {**others, **urls}))
+        shop = asg.open_shop(f"{REGION}/any", CloudAccount({}, world().clock, lambda: "", {**others, **urls}))
         found = shop.assortment(["g5.12xlarge", "p5.48xlarge", "g99.xlarge"])
         aws.quotas = None
         assert shop.assortment(["g5.12xlarge"]).quota == {}
@@ -147,7 +147,7 @@ def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> N
     aws.listed = {"g5.xlarge": "1.006"}
     with serving(aws) as lists:  # moto has no Price List.
         urls = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ENDPOINT_URL_PRICING": lists["AWS_ENDPOINT_URL"]}
-        shop = asg.open_shop(REGION, Account({}, world().clock, lambda: "", {**lists, **urls}))
+        shop = asg.open_shop(REGION, CloudAccount({}, world().clock, lambda: "", {**lists, **urls}))
         found = shop.prices(["g5.xlarge", "g99.xlarge"])
         assert list(found) == ["g5.xlarge"]
         price = found["g5.xlarge"]["spot"]

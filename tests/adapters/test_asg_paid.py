@@ -11,7 +11,7 @@ from small_cloud import START, world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.facts.paid import Paid
-from pilotlight.ports import Account, Pools
+from pilotlight.ports import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
 
 ONLY = "capacity-reservations-only"
@@ -30,7 +30,7 @@ def account(pool: WorldPool) -> Iterator[tuple[Aws, Pools]]:
     """An account whose one pool's reservations are asked for."""
     aws = Aws(world((pool,)))
     with serving(aws) as environ:
-        names = Account(aws.names(), aws.world.clock, lambda: "", environ, {"one": "one"})
+        names = CloudAccount(aws.names(), aws.world.clock, lambda: "", environ, {"one": "one"})
         pools = asg.open_pools(f"{REGION}/{EKS}", names)
         assert pools is not None
         yield aws, pools
@@ -100,7 +100,7 @@ def test_a_block_is_told_with_its_instances_and_when_ec2_takes_them() -> None:
 def test_nobody_asks_for_reservations_who_has_no_reserved_pool() -> None:
     """A role without that right serves everybody else."""
     with account(WorldPool(name="one", instance_type="one")) as (aws, _), serving(aws) as environ:
-        plain = asg.open_pools(f"{REGION}/{EKS}", Account(aws.names(), aws.world.clock, lambda: "", environ))
+        plain = asg.open_pools(f"{REGION}/{EKS}", CloudAccount(aws.names(), aws.world.clock, lambda: "", environ))
         assert plain is not None
         plain.describe()
         assert "DescribeCapacityReservations" not in [name for name, _ in aws.calls]

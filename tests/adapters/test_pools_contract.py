@@ -20,7 +20,7 @@ from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
-from pilotlight.ports import Account, Gate, Pools
+from pilotlight.ports import CloudAccount, Gate, Pools
 
 AWS = "AWS, launching at once"
 SAY_NO = (*WAYS, "Civo", AWS)
@@ -39,7 +39,7 @@ def clouds(way: str, **options: Any) -> Iterator[Ports]:
             aws = Aws(made.world, at_once=way == AWS, eks=way == AWS)
             with aws_serving(aws) as environ:
                 where = f"{AWS_REGION}/{EKS}" if aws.eks else AWS_REGION
-                pools = asg.open_pools(where, Account(aws.names(), made.clock, lambda: "", environ))
+                pools = asg.open_pools(where, CloudAccount(aws.names(), made.clock, lambda: "", environ))
                 assert pools is not None
                 yield made._replace(pools=pools)
             return

@@ -23,10 +23,10 @@ from pilotlight.chaos.luck import Fault as Luckless
 from pilotlight.chaos.luck import _faults
 from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY, Hazard
 from pilotlight.chaos.scene import Skew
-from pilotlight.chaos.serial_run import Outcome
+from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.capacity import InstanceState, PoolState
-from pilotlight.ports import OPEN, Account, Gate
+from pilotlight.ports import OPEN, CloudAccount, Gate
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
@@ -106,7 +106,7 @@ class AsgHazard:
     def __init__(self, aws: ChaosAws, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
-        pools = asg.open_pools(f"{REGION}/{EKS}", Account(aws.names(), clock, str, environ))
+        pools = asg.open_pools(f"{REGION}/{EKS}", CloudAccount(aws.names(), clock, str, environ))
         assert pools is not None
         self._pools = pools
 
@@ -229,6 +229,6 @@ def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch) -> Iterator[l
         accounts += [aws for aws, _ in opened.values()]
 
 
-def broken(outcome: Outcome) -> list[str]:
+def broken(outcome: SeedResult) -> list[str]:
     """What a run broke. A tick that says "later" is none: AWS may fail after the rest is calm."""
     return [str(v) for v in outcome.violations if not (v.kind == "internal_errors" and "answered 503" in v.text)]

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.decide.money.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, Price, Use, own_cost
+from pilotlight.decide.money.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, UnitPrice, Use, own_cost
 
 USES = ("cpu_seconds", "gib", "document_reads", "document_writes", "document_deletes", "published_kib", "nat_instances")
 PRICED = (
@@ -16,7 +16,7 @@ PRICED = (
 def _prices(**free: int) -> OwnPrices:
     """Everything costs a dollar, and a delivery uses one of everything."""
     prices = {
-        name: Price(usd=Decimal(1), free_per_month=Decimal(free.get(name, 0)), source="a test") for name in PRICED
+        name: UnitPrice(usd=Decimal(1), free_per_month=Decimal(free.get(name, 0)), source="a test") for name in PRICED
     }
     return OwnPrices(
         as_of="2026-11-21",

@@ -16,7 +16,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.decide.spot import (
     Answers,
-    Prices,
+    TypePrices,
     advised,
     best_interval_h,
     expected_h,
@@ -190,7 +190,7 @@ def test_a_run_that_is_put_on_spot_is_expected_to_cost_no_more_than_on_demand(
 @given(rate=st.floats(1e-3, 3), boot_s=st.floats(0, 1800), on_demand=st.floats(1, 4))
 def test_the_length_that_is_named_is_the_longest_that_is_safe(rate: float, boot_s: float, on_demand: float) -> None:
     """A run as long as the verdict names is safe without checkpoints; one a minute longer is not."""
-    prices = Prices(Decimal(1), Decimal(repr(on_demand)))
+    prices = TypePrices(Decimal(1), Decimal(repr(on_demand)))
     longest = longest_s(rate, boot_s, prices.most_stretch)
     assert not safe_for_spot(longest + 60, rate, prices=prices, restart_s=boot_s).safe
     assert longest == 0 or safe_for_spot(longest, rate, prices=prices, restart_s=boot_s).safe

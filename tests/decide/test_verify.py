@@ -10,11 +10,21 @@ from pilotlight.decide.verify import BOOT, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
 from pilotlight.facts.interruption import NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind
-from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, MEANS, REAL, SOURCES, TAINTS, Cloud, capacity_types
+from pilotlight.facts.notices import (
+    ANNOUNCED,
+    CONDITIONS,
+    LABELS,
+    MEANS,
+    REAL,
+    SOURCES,
+    TAINTS,
+    NoticeCloud,
+    capacity_types,
+)
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"
-CLOUDS: tuple[Cloud, ...] = get_args(Cloud)
+CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
 BOUGHT = {frozenset(("spot",)): "spot", frozenset(("on-demand", "reserved")): "on-demand, reserved"}
 
 
@@ -117,7 +127,7 @@ def test_the_clouds_own_deadline_is_told() -> None:
     assert judge(_found(), _node(), GOES, NOW) == Proof("verified", "the cloud says so too", NOW + _s(300))
 
 
-def _cell(kind: NoticeKind, cloud: Cloud) -> str:
+def _cell(kind: NoticeKind, cloud: NoticeCloud) -> str:
     types = REAL[kind].get(cloud)
     return "never" if types is None else f"{BOUGHT.get(types, 'any')}: {MEANS[kind][cloud]}"
 
@@ -125,7 +135,7 @@ def _cell(kind: NoticeKind, cloud: Cloud) -> str:
 def test_the_guide_prints_the_table() -> None:
     """Every kind, every cloud, what can get it and what it is called there; and where each cloud says so."""
     rows = [f"| {kind} | {' | '.join(_cell(kind, cloud) for cloud in CLOUDS)} |" for kind in REAL]
-    table = "\n".join(["| notice | AWS | Google Cloud | Azure |", "|---|---|---|---|", *rows])
+    table = "\n".join(["| notice | AWS | Google NoticeCloud | Azure |", "|---|---|---|---|", *rows])
     assert table in GUIDE.read_text(), f"print this in {GUIDE.name}:\n{table}"
     links = [link for cloud in CLOUDS for link in SOURCES[cloud]]
     assert [link for link in links if link not in GUIDE.read_text()] == []

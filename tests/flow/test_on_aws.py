@@ -19,7 +19,7 @@ from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.flow.memory import marks
-from pilotlight.ports import Account
+from pilotlight.ports import CloudAccount
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -31,7 +31,7 @@ def on_aws(*, at_once: bool = True, **options: Any) -> Iterator[tuple[Stage, Aws
     stage = Stage(**options)
     aws = Aws(stage.world, at_once=at_once)
     with serving(aws) as environ:
-        pools = asg.open_pools(f"{REGION}/{EKS}", Account(aws.names(), stage.world.clock, lambda: "", environ))
+        pools = asg.open_pools(f"{REGION}/{EKS}", CloudAccount(aws.names(), stage.world.clock, lambda: "", environ))
         assert pools is not None
         stage.deps = replace(stage.deps, pools=pools)
         yield stage, aws

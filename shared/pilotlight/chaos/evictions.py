@@ -23,7 +23,7 @@ class _Rescue(msgspec.Struct):
     instance: str
 
 
-class Evictions:
+class EvictionJudge:
     """Told of rescues as they are written, of nodes that may go, and before each eviction; ``broke`` of false ones."""
 
     def __init__(

@@ -23,7 +23,7 @@ from pilotlight.facts.messages import NoticeKind
 from pilotlight.units import HOUR
 
 
-class Outcome(NamedTuple):
+class SeedOutcome(NamedTuple):
     """What one seed came to: what was broken, with a line each, and the log."""
 
     seed: int
@@ -40,7 +40,7 @@ class Total(NamedTuple):
     kinds: dict[str, int]
     counts: dict[str, int]
     lost_gpu_hours: float
-    broken: tuple[Outcome, ...]
+    broken: tuple[SeedOutcome, ...]
 
 
 def sweep(seeds: Sequence[int], jobs: int, on_each: Callable[[], None] = lambda: None) -> Total:
@@ -51,10 +51,10 @@ def sweep(seeds: Sequence[int], jobs: int, on_each: Callable[[], None] = lambda:
         return _total(pool.map(run, seeds, chunksize=8), on_each)
 
 
-def _total(outcomes: Iterable[Outcome], on_each: Callable[[], None]) -> Total:
+def _total(outcomes: Iterable[SeedOutcome], on_each: Callable[[], None]) -> Total:
     counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
     kinds: dict[str, int] = dict.fromkeys(dict.fromkeys(KINDS), 0)
-    broken: list[Outcome] = []
+    broken: list[SeedOutcome] = []
     lost = 0.0
     for outcome in outcomes:
         kinds[outcome.kind] += 1
@@ -66,10 +66,10 @@ def _total(outcomes: Iterable[Outcome], on_each: Callable[[], None]) -> Total:
     return Total(sum(kinds.values()), kinds, counts, lost, tuple(broken))
 
 
-def run(seed: int) -> Outcome:
+def run(seed: int) -> SeedOutcome:
     """One seed: a pool with work on it, one node of which goes."""
     run = InterruptionRun(seed)
     run.light()
     run.strike()
     run.judge()
-    return Outcome(seed, run.kind, tuple(run.broken), tuple(run.lines), run.world.lost_gpu_seconds / HOUR)
+    return SeedOutcome(seed, run.kind, tuple(run.broken), tuple(run.lines), run.world.lost_gpu_seconds / HOUR)

@@ -38,7 +38,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from pilotlight.chaos.books import StrangersBooks
-from pilotlight.chaos.evictions import Evictions
+from pilotlight.chaos.evictions import EvictionJudge
 from pilotlight.chaos.forgeries import Forgeries
 from pilotlight.chaos.late_calls import LateCalls
 from pilotlight.chaos.luck import LEASE_S
@@ -113,7 +113,7 @@ class Invariants:
         self.tellings = Tellings()
         self.late = LateCalls()
         self.forgeries = Forgeries(world, cluster)
-        self.evictions = Evictions(world, policy, books, self.forgeries, self.broke)
+        self.evictions = EvictionJudge(world, policy, books, self.forgeries, self.broke)
         self.purchases = Purchases(world, policy, books, self.broke)
         self.orders = Orders(world, self.purchases, self.broke)
         self.on_sent: list[Callable[[Outgoing], None]] = []

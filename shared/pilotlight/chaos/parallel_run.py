@@ -25,7 +25,7 @@ from pilotlight.chaos.hands import Hand, work
 from pilotlight.chaos.luck import LEASE_S
 from pilotlight.chaos.ports import ON_ITS_WAY, HazardCluster
 from pilotlight.chaos.post import ASIDE, Delivery, Post
-from pilotlight.chaos.serial_run import STALL_S, Outcome
+from pilotlight.chaos.serial_run import STALL_S, SeedResult
 from pilotlight.chaos.setting import HEADERS, Setting, drawn
 from pilotlight.chaos.settle_down import settle_down
 from pilotlight.facts.messages import Alert, Outgoing
@@ -48,7 +48,7 @@ _forks = get_context("forkserver")
 _forks.set_forkserver_preload(["pilotlight.chaos.hands"])
 
 
-def run(seed: int, deliveries: int) -> Outcome:
+def run(seed: int, deliveries: int) -> SeedResult:
     """One seed from its first pod to the count. The log of a run that broke something stays in ``outcome.folder``."""
     folder = Path(mkdtemp(prefix=f"pilotlight-chaos-{seed}-"))
     parallel = ParallelRun(seed, deliveries, folder / "state.db")
@@ -58,7 +58,7 @@ def run(seed: int, deliveries: int) -> Outcome:
         parallel.end()
     deployment = Deployment((Site(parallel.setting, parallel.post),))
     settle_down(deployment)
-    outcome = Outcome.of(seed, deployment, parallel.delivered, parallel.deaths)
+    outcome = SeedResult.of(seed, deployment, parallel.delivered, parallel.deaths)
     if not outcome.violations:
         rmtree(folder)
         return outcome

@@ -29,7 +29,7 @@ LOOKED = ("done", "seen", "stopped", "nothing")
 """How an answer ends whose worker looked at all that is lit."""
 
 
-class Outcome(NamedTuple):
+class SeedResult(NamedTuple):
     """What became of one seed. ``lines`` is the schedule, a line a call; ``folder`` is where what broke was kept."""
 
     seed: int
@@ -43,10 +43,10 @@ class Outcome(NamedTuple):
     apart: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
-    def of(seed: int, deployment: Deployment, deliveries: int, deaths: int) -> "Outcome":
+    def of(seed: int, deployment: Deployment, deliveries: int, deaths: int) -> "SeedResult":
         """What became of a run's clusters."""
         settings = [site.setting for site in deployment.sites]
-        return Outcome(
+        return SeedResult(
             seed=seed,
             violations=tuple(violation for setting in settings for violation in setting.invariants.violations),
             deliveries=deliveries,
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
         )
 
 
-def run(seed: int, deliveries: int) -> Outcome:
+def run(seed: int, deliveries: int) -> SeedResult:
     """One seed from its first pod to the count."""
     with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
         serial = SerialRun(seed, deliveries, Path(folder) / "state.db")
@@ -67,7 +67,7 @@ def run(seed: int, deliveries: int) -> Outcome:
         finally:
             serial.end()
         settle_down(serial.deployment)
-    return Outcome.of(seed, serial.deployment, serial.delivered, serial.deaths)
+    return SeedResult.of(seed, serial.deployment, serial.delivered, serial.deaths)
 
 
 class SerialRun:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pilotlight.chaos.invariants import APART, KINDS
-from pilotlight.chaos.serial_run import Outcome
+from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.chaos.serial_run import run as in_turns
 
 CHUNK = 8
@@ -26,12 +26,12 @@ class Total(NamedTuple):
     jobs: int
     counts: dict[str, int]
     apart: dict[str, int]
-    broken: tuple[Outcome, ...]
+    broken: tuple[SeedResult, ...]
 
 
 def sweep(
-    seeds: Sequence[int], deliveries: int, jobs: int, run: Callable[[int, int], Outcome] = in_turns
-) -> Iterator[Outcome]:
+    seeds: Sequence[int], deliveries: int, jobs: int, run: Callable[[int, int], SeedResult] = in_turns
+) -> Iterator[SeedResult]:
     """The outcome of every seed, in order; the schedule's lines only where something broke.
 
     ``run`` is ``serial_run.run`` or ``parallel_run.run``.
@@ -44,12 +44,12 @@ def sweep(
         yield from pool.map(one, seeds, chunksize=CHUNK)
 
 
-def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lambda _: None) -> Total:
+def total(outcomes: Iterable[SeedResult], on_each: Callable[[SeedResult], None] = lambda _: None) -> Total:
     """The sum; ``on_each`` is told of every outcome as it comes."""
     sums: Counter[str] = Counter()
     apart: Counter[str] = Counter(dict.fromkeys(map(str, APART), 0))
     counts = dict.fromkeys(map(str, KINDS), 0)
-    broken: list[Outcome] = []
+    broken: list[SeedResult] = []
     for outcome in outcomes:
         sums += Counter(
             runs=1,
@@ -76,6 +76,6 @@ def total(outcomes: Iterable[Outcome], on_each: Callable[[Outcome], None] = lamb
     )
 
 
-def _brief(seed: int, *, run: Callable[[int, int], Outcome], deliveries: int) -> Outcome:
+def _brief(seed: int, *, run: Callable[[int, int], SeedResult], deliveries: int) -> SeedResult:
     outcome = run(seed, deliveries)
     return outcome if outcome.violations else outcome._replace(lines=())

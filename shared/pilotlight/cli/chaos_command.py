@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.chaos import parallel_run, serial_run
-from pilotlight.chaos.serial_run import Outcome
+from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.chaos.sweep import Total, sweep, total
 from pilotlight.cli.printing import console
 from pilotlight.errors import BadInput
@@ -77,7 +77,7 @@ def seed_range(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def _all(seeds: range, deliveries: int, jobs: int, run: Callable[[int, int], Outcome]) -> Total:
+def _all(seeds: range, deliveries: int, jobs: int, run: Callable[[int, int], SeedResult]) -> Total:
     bar = Progress(
         TextColumn("seeds"),
         BarColumn(),
@@ -92,14 +92,14 @@ def _all(seeds: range, deliveries: int, jobs: int, run: Callable[[int, int], Out
         return total(sweep(seeds, deliveries, jobs, run), lambda _: bar.advance(task))
 
 
-def _write(path: Path, broken: tuple[Outcome, ...]) -> None:
+def _write(path: Path, broken: tuple[SeedResult, ...]) -> None:
     try:
         path.write_text("".join(f"seed {o.seed}\n" + "\n".join((*o.lines, *_lines(o))) + "\n" for o in broken))
     except OSError as error:
         raise BadInput(f"--log {path}: {error.strerror}; name a file that can be written") from None
 
 
-def _lines(outcome: Outcome) -> list[str]:
+def _lines(outcome: SeedResult) -> list[str]:
     return [f"seed {outcome.seed}: {v.kind} at {v.t:.1f} s: {v.text}" for v in outcome.violations]
 
 

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.facts.doors import DOORS, DRY, Caller, Door, Right, Where
+from pilotlight.facts.doors import DOORS, DRY, Caller, Door, DoorRight, Where
 from pilotlight.units import Seconds
 
 WINDOW_S: Seconds = 300
@@ -166,18 +166,18 @@ def _known(
     return Refusal(403, f"this token may {_and(found)}; it takes {' or '.join(sorted(wanted))}")
 
 
-def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[Right, ...] | None:
+def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[DoorRight, ...] | None:
     scheme, _, secret = header.partition(" ")
     known = [(each.token, each.roles) for each in callers.values() if each.by == "header"]
     return _matching(known, secret.strip()) if scheme.lower() == "bearer" else None
 
 
-def _by_path(callers: Mapping[str, Caller], name: str, secret: str) -> tuple[Right, ...] | None:
+def _by_path(callers: Mapping[str, Caller], name: str, secret: str) -> tuple[DoorRight, ...] | None:
     known = [(each.token, each.roles) for key, each in callers.items() if each.by == "path" and key == name]
     return _matching(known, secret)
 
 
-def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -> tuple[Right, ...] | None:
+def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -> tuple[DoorRight, ...] | None:
     words = [part.strip().partition("=") for part in knock.headers["x-pilotlight-signature"].split(",")]
     times = [value for key, _, value in words if key == "t"]
     if len(times) != 1 or not (times[0].isascii() and times[0].isdigit() and len(times[0]) <= 12):
@@ -192,10 +192,10 @@ def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -
     return next((roles for roles in found if roles is not None), None)
 
 
-def _matching(known: list[tuple[str, tuple[Right, ...]]], given: str) -> tuple[Right, ...] | None:
+def _matching(known: list[tuple[str, tuple[DoorRight, ...]]], given: str) -> tuple[DoorRight, ...] | None:
     """The roles of the secret that was given. Every one is compared, whichever it is, and in constant time."""
     digest = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
-    found: tuple[Right, ...] | None = None
+    found: tuple[DoorRight, ...] | None = None
     for secret, roles in known:
         if hmac.compare_digest(hashlib.sha256(secret.encode()).digest(), digest):
             found = roles
@@ -209,5 +209,5 @@ def _name(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _and(roles: tuple[Right, ...]) -> str:
+def _and(roles: tuple[DoorRight, ...]) -> str:
     return " and ".join(roles) or "nothing"

@@ -11,11 +11,11 @@ from pilotlight.decide.capacity.offerings import price_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType
-from pilotlight.facts.policy import Cloud, Policy, PoolPolicy
+from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import milli, whole
 
-CLOUDS: Mapping[str, Cloud] = {"aws": "eks", "gcp": "gke", "azure": "aks", "civo": "civo"}
+CLOUDS: Mapping[str, CloudName] = {"aws": "eks", "gcp": "gke", "azure": "aks", "civo": "civo"}
 """Whose an instance is, as the policy names it."""
 
 TOLD = {labels.INSTANCE_TYPE, labels.ZONE, labels.REGION, labels.OS, labels.ARCH, labels.CAPACITY_TYPE, labels.POOL}

@@ -100,7 +100,7 @@ class SpotSafety(NamedTuple):
     why: str
 
 
-class Prices(NamedTuple):
+class TypePrices(NamedTuple):
     """Dollars an hour of one type: as spot, and on demand where that is known."""
 
     spot: UsdPerHour
@@ -120,7 +120,7 @@ class Prices(NamedTuple):
         return f": {cents(spot)} on spot with its boots, {cents(self.on_demand * hours)} on demand"
 
 
-NO_PRICES = Prices(Decimal(1), None)
+NO_PRICES = TypePrices(Decimal(1), None)
 
 
 def longest_s(rate: float, restart_s: Seconds, most: float) -> Seconds:
@@ -141,7 +141,7 @@ def safe_for_spot(
     run_s: Seconds,
     rate: float,
     *,
-    prices: Prices = NO_PRICES,
+    prices: TypePrices = NO_PRICES,
     checkpoint_s: Seconds = 0,
     takes_s: Seconds = 60,
     restart_s: Seconds = 600,
@@ -187,7 +187,7 @@ def spot_refusal(shape: PodShape, offering: Offering, rules: ClassPolicy) -> str
     verdict = safe_for_spot(
         run_s,
         offering.interruptions_per_hour,
-        prices=Prices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
+        prices=TypePrices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
         checkpoint_s=shape.checkpoint_s,
         restart_s=offering.boot_s,
     )

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-Right = Literal["send", "read", "operate", "approve"]
+DoorRight = Literal["send", "read", "operate", "approve"]
 By = Literal["header", "path", "signature"]
 Where = Literal["function", "serve", "world"]
 
@@ -20,7 +20,7 @@ class Door(NamedTuple):
     where: Where
     path: str
     method: str
-    rights: tuple[Right, ...]
+    rights: tuple[DoorRight, ...]
     what: str
 
 
@@ -28,7 +28,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Who may come in: the secret that shows it, how it is shown, and the rights it has."""
 
     token: str
-    roles: tuple[Right, ...] = ("send",)
+    roles: tuple[DoorRight, ...] = ("send",)
     by: By = "header"
 
     def __repr__(self) -> str:

@@ -10,13 +10,13 @@ from typing import Literal
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.messages import NoticeKind
 
-Cloud = Literal["aws", "gcp", "azure"]
+NoticeCloud = Literal["aws", "gcp", "azure"]
 
 _ANY: frozenset[CapacityType] = frozenset(("on-demand", "spot", "reserved"))
 _BOUGHT: frozenset[CapacityType] = frozenset(("on-demand", "reserved"))
 _SPOT: frozenset[CapacityType] = frozenset(("spot",))
 
-REAL: Mapping[NoticeKind, Mapping[Cloud, frozenset[CapacityType]]] = {
+REAL: Mapping[NoticeKind, Mapping[NoticeCloud, frozenset[CapacityType]]] = {
     "spot-interruption": {"aws": _SPOT, "gcp": _SPOT, "azure": _SPOT},
     "rebalance": {"aws": _SPOT},
     "capacity-reservation": {"aws": _BOUGHT},
@@ -27,7 +27,7 @@ REAL: Mapping[NoticeKind, Mapping[Cloud, frozenset[CapacityType]]] = {
 }
 """The capacity types that can get a kind of notice, by the cloud. A cloud that is not named never sends it."""
 
-MEANS: Mapping[NoticeKind, Mapping[Cloud, str]] = {
+MEANS: Mapping[NoticeKind, Mapping[NoticeCloud, str]] = {
     "spot-interruption": {
         "aws": "Spot Instance interruption notice",
         "gcp": "preemption notice of a Spot VM, relayed from it",
@@ -50,7 +50,7 @@ MEANS: Mapping[NoticeKind, Mapping[Cloud, str]] = {
 }
 """What the cloud calls it."""
 
-SOURCES: Mapping[Cloud, tuple[str, ...]] = {
+SOURCES: Mapping[NoticeCloud, tuple[str, ...]] = {
     "aws": (
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html",

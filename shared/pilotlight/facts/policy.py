@@ -15,7 +15,7 @@ from pilotlight.facts.handover import OnSilence
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
-Cloud = Literal["civo", "gke", "eks", "aks", "world"]
+CloudName = Literal["civo", "gke", "eks", "aks", "world"]
 Placement = Literal["none", "taint"]
 """Who keeps small work off dear nodes: nobody, or a taint of ours on the nodes that are meant for other pods."""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
@@ -31,7 +31,7 @@ Duration = Annotated[
     ),
 ]
 """Seconds, written as "90s", "10m", "2h", "1d" or a number of seconds."""
-Money = Annotated[
+Dollars = Annotated[
     Decimal,
     msgspec.Meta(
         extra={"unit": "dollars"}, extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [12.24]}
@@ -75,7 +75,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     and with ``drift`` "replace" those that an older launch template made, are replaced one at a time.
     """
 
-    cloud: Cloud = "world"
+    cloud: CloudName = "world"
     cluster_pool: str = ""
     instance_type: str
     zones: tuple[str, ...] = ()
@@ -139,14 +139,14 @@ class Caps(_Keys, frozen=True, kw_only=True):
 
     nodes: int | None = None
     gpus: int | None = None
-    usd_per_hour: Money | None = None
+    usd_per_hour: Dollars | None = None
 
 
 class Limits(_Keys, frozen=True, kw_only=True):
     """How much may change within ten minutes: nodes and dollars an hour added, nodes removed. None is no limit."""
 
     nodes_added: int | None = None
-    usd_per_hour_added: Money | None = None
+    usd_per_hour_added: Dollars | None = None
     nodes_removed: int | None = None
 
 
@@ -154,7 +154,7 @@ class ApproveOver(_Keys, frozen=True, kw_only=True):
     """A purchase that would light more than this in all waits for a person. None asks nobody."""
 
     nodes: int | None = None
-    usd_per_hour: Money | None = None
+    usd_per_hour: Dollars | None = None
 
 
 class BudgetScope(_Keys, frozen=True, kw_only=True):
@@ -192,9 +192,9 @@ class Budget(_Keys, frozen=True, kw_only=True):
 
     name: str
     scope: BudgetScope | Literal["all"] = "all"
-    usd: Money | None = None
+    usd: Dollars | None = None
     gpu_hours: Figure | None = None
-    usd_per_hour: Money | None = None
+    usd_per_hour: Dollars | None = None
     period: Literal["day", "week", "month"] = "month"
     timezone: str = "UTC"
     hard: bool = True
@@ -244,7 +244,7 @@ class CurrencyRate(_Keys, frozen=True, kw_only=True):
     """What one unit of a currency was worth in dollars from a day (yyyy-mm-dd) on, and who says so."""
 
     currency: str
-    usd: Money
+    usd: Dollars
     date: str
     source: str
 
@@ -258,7 +258,7 @@ class Prices(_Keys, frozen=True, kw_only=True):
 
     files: tuple[str, ...] = ()
     charges: tuple[str, ...] = ()
-    overrides: dict[str, Money] = {}
+    overrides: dict[str, Dollars] = {}
     currencies: tuple[CurrencyRate, ...] = ()
     max_age_days: int = 30
     throughput: dict[str, dict[str, float]] = {}
@@ -329,7 +329,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     """
 
     version: Literal[1]
-    value_of_wait: Money = Decimal(0)
+    value_of_wait: Dollars = Decimal(0)
     pools: dict[str, PoolPolicy] = {}
     classes: dict[WorkloadClass, ClassPolicy] = {}
     caps: Caps = Caps()

@@ -13,13 +13,13 @@ from pilotlight.units import HOUR
 
 EPOCH = "1970-01-01T00:00:00Z"
 
-Owner = Literal["release", "budget", "placement", "rescue", "person"]
+MarkOwner = Literal["release", "budget", "placement", "rescue", "person"]
 """``release``: it is being given back. ``budget``: nothing more may be spent on it. ``rescue``: its cloud takes it.
 ``person``: somebody opened it while it was being given back, and it rests; that alone keeps no node closed.
 """
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds a cluster's lease; ``fence`` grows with every holder."""
 
     fence: int
@@ -35,7 +35,7 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True):
 LEASE_S = 60.0
 """A dead holder's lease ends after so long."""
 
-LEASE = Table("lease", Format(Holder), LEASE_S)
+LEASE = Table("lease", Format(LeaseHolder), LEASE_S)
 """``<cluster>``: who works on it."""
 
 # Schema 1 was the bare number.
@@ -73,7 +73,7 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
     """All who keep a node closed to new pods, by owner."""
 
     node: str
-    owners: dict[Owner, Ownership]
+    owners: dict[MarkOwner, Ownership]
 
     @property
     def closed(self) -> bool:

@@ -108,7 +108,7 @@ class Part(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
     full: bool = False
 
 
-class Spread(NamedTuple, Generic[V]):
+class ReadParts(NamedTuple, Generic[V]):
     """All parts as they were read: the values by name, and each part with its version."""
 
     values: Mapping[str, V]
@@ -133,12 +133,12 @@ class Parted(Generic[V]):
         self.table = table
         self._kind = kind
 
-    def read(self, state: State, within: str) -> Spread[V]:
+    def read(self, state: State, within: str) -> ReadParts[V]:
         """What all parts hold."""
         found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
-        return Spread({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
+        return ReadParts({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
 
-    def write(self, state: State, within: str, was: Spread[V], values: Mapping[str, V]) -> Spread[V]:
+    def write(self, state: State, within: str, was: ReadParts[V], values: Mapping[str, V]) -> ReadParts[V]:
         """Make ``values`` all that there is, over what was read.
 
         Raises ``Conflict`` where another has written one of the changed parts meanwhile: read again. Parts before that
@@ -153,7 +153,7 @@ class Parted(Generic[V]):
         now = dict(was.parts)
         for key, items in wanted.items():
             self._write_part(state, key, items, now, full=sizes.get(key, 0) >= FULL)
-        return Spread(dict(values), now)
+        return ReadParts(dict(values), now)
 
     def add(self, state: State, within: str, values: Mapping[str, V]) -> None:
         """Write these names besides what there is. Whoever was faster makes it start again from what that one wrote."""
@@ -165,7 +165,7 @@ class Parted(Generic[V]):
                 continue
             return
 
-    def _room(self, within: str, name: str, value: V, was: Spread[V], sizes: dict[str, int]) -> str:
+    def _room(self, within: str, name: str, value: V, was: ReadParts[V], sizes: dict[str, int]) -> str:
         """The first part on a name's way that still takes names; ``sizes`` counts what this write adds to each."""
         size = len(msgspec.json.encode({name: value}))
         for part in way(name):

@@ -8,7 +8,7 @@ from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldJob
 from pilotlight.world.workload import Workload
 
-Ending = Literal["saved", "stop"]
+PodEnding = Literal["saved", "stop"]
 
 
 class Evictions:
@@ -17,7 +17,7 @@ class Evictions:
     ``due`` has the world hand a job back to ``saved`` or ``stop`` after so many seconds, if that run lasts till then.
     """
 
-    def __init__(self, workload: Workload, due: Callable[[Ending, WorldJob, Seconds], None]) -> None:
+    def __init__(self, workload: Workload, due: Callable[[PodEnding, WorldJob, Seconds], None]) -> None:
         self._workload = workload
         self._due = due
         self._stopping: set[str] = set()

@@ -17,7 +17,7 @@ from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.agenda import Agenda
 from pilotlight.world.clock import VirtualClock, WorldClock
-from pilotlight.world.evictions import Ending, Evictions
+from pilotlight.world.evictions import Evictions, PodEnding
 from pilotlight.world.faults import Faults
 from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
@@ -421,7 +421,7 @@ class World:
         self._journal.terminate(self.now_s, node, reason)
         self._workload.resume(stopped, self.now_s, self.moment(self.now_s))
 
-    def _due(self, kind: Ending, job: WorldJob, in_s: Seconds) -> None:
+    def _due(self, kind: PodEnding, job: WorldJob, in_s: Seconds) -> None:
         self._agenda.add(self.now_s + in_s, _Event(kind, job=job, start=job.starts))
         self.advance(self.now_s)
 

@@ -1,1 +1,1 @@
-"""The Prices port: instance types with dated prices."""
+"""Where instance types and their dated prices are read."""

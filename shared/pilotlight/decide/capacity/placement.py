@@ -26,7 +26,7 @@ from pilotlight.units import Seconds
 MOST_LOST = 2
 """A pod for which others took the room so often is bought for."""
 
-Pools = frozenset[str]
+PoolNames = frozenset[str]
 
 
 class Homes:
@@ -43,9 +43,9 @@ class Homes:
     ) -> None:
         self._policy, self._ask, self._steered, self.closed = policy, able, steered, closed
         self._eligible: dict[str, Eligible] = {}
-        self._known: dict[str, Pools | None] = {}
+        self._known: dict[str, PoolNames | None] = {}
 
-    def of(self, shape: PodShape) -> Pools | None:
+    def of(self, shape: PodShape) -> PoolNames | None:
         """The pools whose types are the cheapest a GPU for a shape; None: any it may use.
 
         They are those of the type that one such pod would be bought, and what costs no more: of the same model, or not
@@ -64,7 +64,7 @@ class Homes:
         pools = {c.offering.pool for c in (*able.candidates, *(c for c, _, _ in able.held))}
         return pools - homes
 
-    def welcome(self, bin_: Bin, homes: Pools | None, *, lost: bool) -> bool:
+    def welcome(self, bin_: Bin, homes: PoolNames | None, *, lost: bool) -> bool:
         """Whether a pod may be planned on a node: of its homes, or open to all.
 
         Once it has ``lost`` too often it is not sent to a closed one again.
@@ -89,7 +89,7 @@ class Homes:
             self._eligible[shape.key] = self._ask(shape)
         return self._eligible[shape.key]
 
-    def _found(self, shape: PodShape) -> Pools | None:
+    def _found(self, shape: PodShape) -> PoolNames | None:
         able = self._able(shape)
         order = ranked(able, shape, 1, self._policy)
         if not order:

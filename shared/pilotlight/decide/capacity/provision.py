@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.capacity.fit import Allowed, Bin, fill, of_offering
-from pilotlight.decide.capacity.placement import MOST_LOST, Homes, Pools
+from pilotlight.decide.capacity.placement import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.capacity.run_lengths import expected_run_s
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
@@ -82,7 +82,7 @@ class Provisioner:
             fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
 
-    def homes_of(self, shape: PodShape) -> Pools | None:
+    def homes_of(self, shape: PodShape) -> PoolNames | None:
         """The pools that a shape belongs to; None: any it may use."""
         return self.homes.of(shape) if self.homes is not None else None
 
@@ -106,7 +106,7 @@ class Provisioner:
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
         return placed + (self._buy(Group(shape, left), None) if left and buy else 0)
 
-    def _put(self, group: Group, homes: Pools | None, *, lost: bool = False) -> int:
+    def _put(self, group: Group, homes: PoolNames | None, *, lost: bool = False) -> int:
         """Into room that there is, or will be; of ``homes``, where they are given."""
         shape, placed = group.shape, 0
         for bins, verdict, why in (
@@ -172,7 +172,7 @@ class Provisioner:
             and covers(held, self.headroom.terms(purchase.offering, shape))
         ]
 
-    def _buy(self, group: Group, homes: Pools | None) -> int:
+    def _buy(self, group: Group, homes: PoolNames | None) -> int:
         """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
         able = self.able(self.offerings if self.only is None else (self.only,), group.shape)
         if not able.candidates:
@@ -188,7 +188,7 @@ class Provisioner:
             done += count
         return done
 
-    def _buy_best(self, group: Group, able: Eligible, homes: Pools | None) -> int:
+    def _buy_best(self, group: Group, able: Eligible, homes: PoolNames | None) -> int:
         """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
         order = ranked(able, group.shape, len(group.pods), self.policy)
         blocked: list[Rejected] = []

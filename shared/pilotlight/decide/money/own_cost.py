@@ -17,7 +17,7 @@ SECRETS = 2
 """Of one cluster: schedules, and a kubeconfig with a token for the cloud."""
 
 
-class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UnitPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Dollars of one unit, and how many a month cost nothing."""
 
     usd: Decimal
@@ -37,7 +37,7 @@ class OwnPrices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     as_of: str
     region: str
-    prices: dict[str, Price]
+    prices: dict[str, UnitPrice]
     uses: dict[str, Use]
 
 
@@ -76,7 +76,7 @@ def own_cost(found: OwnPrices, events_per_day: int, *, clusters: int = 1, addres
     )
 
 
-def _line(name: str, used: Decimal, price: Price) -> OwnLine:
+def _line(name: str, used: Decimal, price: UnitPrice) -> OwnLine:
     paid = max(Decimal(0), used - price.free_per_month)
     usd = shortened(paid * price.usd)  # As it is printed: lines add up to their sum.
     return OwnLine(what=name, used=used, paid=paid, usd=usd, source=price.source)

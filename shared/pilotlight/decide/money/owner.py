@@ -9,25 +9,27 @@ KARPENTER = "karpenter.sh/nodepool"
 NTH = "aws-node-termination-handler/"
 
 
-class Owner(NamedTuple):
+class Ownership(NamedTuple):
     """Whether it is ours, and why."""
 
     ours: bool
     why: str
 
 
-def owner_of(policy: Policy, pool: str, node: Node | None) -> Owner:
+def owner_of(policy: Policy, pool: str, node: Node | None) -> Ownership:
     """The owner of a pool's interruptions. Another's mark on the node counts more than the policy."""
     if not pool:
-        return Owner(False, "no node is known by this instance, and no pool it was of: reported, nothing is guessed")
+        return Ownership(
+            False, "no node is known by this instance, and no pool it was of: reported, nothing is guessed"
+        )
     taint = next((t.key for t in node.taints if t.key.startswith(NTH)), "") if node else ""
     if taint:
-        return Owner(False, f"AWS' node termination handler is at work on it (taint {taint})")
+        return Ownership(False, f"AWS' node termination handler is at work on it (taint {taint})")
     if node is not None and KARPENTER in node.labels:
-        return Owner(False, f"Karpenter owns it (label {KARPENTER}={node.labels[KARPENTER]})")
+        return Ownership(False, f"Karpenter owns it (label {KARPENTER}={node.labels[KARPENTER]})")
     rules = policy.pools.get(pool)
     if rules is None:
-        return Owner(False, f"pool {pool} is not in the policy: its interruptions are another's")
+        return Ownership(False, f"pool {pool} is not in the policy: its interruptions are another's")
     if rules.handled_by != "pilotlight":
-        return Owner(False, f"pools.{pool}.handled_by is {rules.handled_by}")
-    return Owner(True, f"pools.{pool}.handled_by is pilotlight")
+        return Ownership(False, f"pools.{pool}.handled_by is {rules.handled_by}")
+    return Ownership(True, f"pools.{pool}.handled_by is pilotlight")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports import ABSENT, State
-from pilotlight.state_schema.cluster import FENCE, LEASE, LEASE_S, Fence, Holder
+from pilotlight.state_schema.cluster import FENCE, LEASE, LEASE_S, Fence, LeaseHolder
 from pilotlight.state_schema.marks import LOOK_AGAIN
 from pilotlight.units import Seconds
 
@@ -28,7 +28,7 @@ LOST = "the cluster's lease was lost to another worker, which goes on from the r
 class Lease:
     """A lease that is held. ``fence`` grows with every holder of this cluster."""
 
-    def __init__(self, state: State, cluster: str, value: Holder) -> None:
+    def __init__(self, state: State, cluster: str, value: LeaseHolder) -> None:
         self.fence = value.fence
         self._state, self._cluster, self._value = state, cluster, value
         self._version = ABSENT
@@ -67,7 +67,7 @@ class Lease:
 def acquire(state: State, cluster: str, holder: str) -> Lease | None:
     """The cluster's lease, or None where another holds it (then it is asked to look again)."""
     if LEASE.get(state, cluster) is None:
-        value = Holder(fence=_next_fence(state, cluster), holder=holder)
+        value = LeaseHolder(fence=_next_fence(state, cluster), holder=holder)
         with suppress(Conflict):
             return Lease(state, cluster, value)
     # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.

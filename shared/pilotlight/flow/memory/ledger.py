@@ -23,7 +23,7 @@ from pilotlight.flow.memory.record_limits import fitting
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.table import Spread, Table
+from pilotlight.state_schema.table import ReadParts, Table
 from pilotlight.units import HOUR, clock_seconds
 
 CLOUD_SKEW = timedelta(seconds=5)
@@ -42,7 +42,7 @@ class Remembered(NamedTuple):
 
     memory: Memory
     version: int
-    idle: Spread[datetime]
+    idle: ReadParts[datetime]
 
 
 def new_id(now: datetime, look: str) -> str:

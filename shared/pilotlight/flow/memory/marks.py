@@ -14,7 +14,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.ports import ABSENT
-from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Owner, Ownership
+from pilotlight.state_schema.cluster import NODE_MARK, MarkOwner, NodeMark, Ownership
 
 REST = timedelta(hours=1)
 """A node that a person opened again is not given back for so long."""
@@ -26,7 +26,7 @@ SETTLED = timedelta(seconds=30)
 """A mark so old is on its node for certain: where it is not, a person took it off."""
 
 
-def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: datetime | None = None) -> None:
+def hold(deps: Deps, node: str, owner: MarkOwner, why: str, *, by: str = "", until: datetime | None = None) -> None:
     """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises.
 
     Decisions' names sort by time: one that comes after a later one held the node is a worker's that stood still.
@@ -37,7 +37,7 @@ def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: 
         if owner in mark.owners and mark.owners[owner].by > by:
             raise Busy(LOST)
         since = mark.owners[owner].since if owner in mark.owners else now
-        owners: dict[Owner, Ownership] = {**mark.owners, owner: Ownership(why=why, by=by, since=since, until=until)}
+        owners: dict[MarkOwner, Ownership] = {**mark.owners, owner: Ownership(why=why, by=by, since=since, until=until)}
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
     deps.cluster.cordon(node)
@@ -45,7 +45,7 @@ def hold(deps: Deps, node: str, owner: Owner, why: str, *, by: str = "", until: 
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
-def lift(deps: Deps, node: str, owner: Owner, *, by: str = "") -> None:
+def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
     """An owner leaves; with the last one the node opens. A node that is gone is no error.
 
     Where another decision holds it since, ``by`` is not its name and nothing changes.
@@ -144,7 +144,7 @@ def settle(
 
 def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
     """A release is off for an hour; what else keeps the node closed closes it again."""
-    owners: dict[Owner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
+    owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
     if "release" in mark.owners:
         owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
     changed = NodeMark(node=mark.node, owners=owners)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.pools import AsgPools
-from pilotlight.ports import Account, Pools, Shop
+from pilotlight.ports import CloudAccount, Pools, Shop
 
 if TYPE_CHECKING:
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
@@ -15,7 +15,7 @@ ADDRESS = "asg:REGION[/EKS_CLUSTER]"
 WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
 
 
-def open_pools(where: str, account: Account) -> Pools | None:
+def open_pools(where: str, account: CloudAccount) -> Pools | None:
     """The node pools of one cluster; None where ``where`` is not REGION or REGION/EKS_CLUSTER."""
     named = WHERE.fullmatch(where)
     if named is None:
@@ -33,7 +33,7 @@ def open_pools(where: str, account: Account) -> Pools | None:
     return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas)
 
 
-def open_shop(where: str, account: Account) -> Shop:
+def open_shop(where: str, account: CloudAccount) -> Shop:
     """What a region rents, which ``where`` begins with."""
     from pilotlight.adapters.aws_api.json_calls import JsonApi
     from pilotlight.adapters.pools.asg.price_list import REGION

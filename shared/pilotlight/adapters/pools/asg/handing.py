@@ -16,7 +16,7 @@ from pilotlight.adapters.pools.asg.groups import ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
 from pilotlight.errors import BadRequest
 from pilotlight.facts.handover import GroupState
-from pilotlight.ports import CALL_S, OPEN, Account, Handover
+from pilotlight.ports import CALL_S, OPEN, CloudAccount, Handover
 
 _SIZES = {"min": "MinSize", "max": "MaxSize", "protects-new": "NewInstancesProtectedFromScaleIn"}
 _TAGS = {"tag": "false", "launch-tag": "true"}
@@ -42,7 +42,7 @@ class _Nothing(msgspec.Struct, frozen=True):
     """An answer that says nothing."""
 
 
-def open_handover(where: str, account: Account) -> Handover | None:
+def open_handover(where: str, account: CloudAccount) -> Handover | None:
     """The groups of a region or an EKS cluster; None where ``where`` is no address of either."""
     named = WHERE.fullmatch(where)
     if named is None:

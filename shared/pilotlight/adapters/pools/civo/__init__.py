@@ -3,12 +3,12 @@
 from pilotlight.adapters.civo_api import URL, CivoApi
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.adapters.pools.civo.shop import CivoShop
-from pilotlight.ports import Account, Pools, Shop
+from pilotlight.ports import CloudAccount, Pools, Shop
 
 ADDRESS = "civo:REGION/CLUSTER_ID"
 
 
-def open_pools(where: str, account: Account) -> Pools | None:
+def open_pools(where: str, account: CloudAccount) -> Pools | None:
     """The node pools of one cluster; None where ``where`` is not REGION/CLUSTER_ID."""
     region, _, cluster = where.partition("/")
     if not region or not cluster or "/" in cluster:
@@ -16,11 +16,11 @@ def open_pools(where: str, account: Account) -> Pools | None:
     return CivoPools(api(region, account), cluster, account.names, account.clock)
 
 
-def open_shop(where: str, account: Account) -> Shop:
+def open_shop(where: str, account: CloudAccount) -> Shop:
     """What its account may rent in a region, which ``where`` begins with."""
     return CivoShop(api(where.partition("/")[0], account))
 
 
-def api(region: str, account: Account) -> CivoApi:
+def api(region: str, account: CloudAccount) -> CivoApi:
     """One account in one region."""
     return CivoApi(account.token(), region, url=account.environ.get("CIVO_API_URL", "") or URL)
