@@ -158,6 +158,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple([p for p in self.pods if p.gpu is not None and not p.daemonset])
 
     @cached_property
+    def roomy(self) -> bool:
+        """Whether a device of it, or a part of one, has room."""
+        return any(self.devices) or any(self.slices.values())
+
+    @cached_property
     def used_milli(self) -> int:
         """Thousandths of GPUs in use."""
         return MILLI_PER_GPU * len(self.devices) - sum(self.devices)

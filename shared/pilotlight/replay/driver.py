@@ -72,6 +72,9 @@ class Driver:
         self._waits: list[tuple[Seconds, int, str]] = []
         self._order = 0
         self._stirred_s = self._look_at_s = math.inf
+        self._stirred = True
+        faults = world.faults
+        self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets)
         self._moved_s = 0.0
         self._looks: list[Seconds] = []
         world.on_change.append(self._changed)
@@ -121,11 +124,21 @@ class Driver:
             self._submit(self.jobs.popleft())
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
-        if self._tick_due_s() <= at_s:
+        if self._tick_due_s() <= at_s and not self._void(at_s):
             self._doors_due(at_s)
             self._look()
         elif self._doors_due(at_s):
             self._look()
+
+    def _void(self, at_s: Seconds) -> bool:
+        """Whether a tick after a look's own doing has nothing to look at: all of it came about, nothing happened since.
+
+        Where the cloud or a budget may refuse something a tick tries it again.
+        """
+        if self._stirred or not self._sure or self._look_at_s <= at_s or self.world.pending:
+            return False
+        self._stirred_s = math.inf
+        return True
 
     def _doors_due(self, at_s: Seconds) -> bool:
         """Whether a node's door may have to turn now."""
@@ -151,6 +164,7 @@ class Driver:
                 self._stir(self.detect_s)
 
     def _changed(self, change: Change) -> None:
+        self._stirred = True
         if change.what == "pending":
             self._wait(change.subject)
         elif change.what == "done":
@@ -166,6 +180,7 @@ class Driver:
 
     def _stir(self, after_s: Seconds) -> None:
         """What happened is looked at so much later, together with what happens until then."""
+        self._stirred = True
         self._stirred_s = min(self._stirred_s, self.world.now_s + after_s)
 
     def _wait(self, job: str) -> None:
@@ -188,6 +203,7 @@ class Driver:
 
     def _look(self) -> None:
         self._stirred_s = self._look_at_s = math.inf
+        self._stirred = False
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
 
@@ -197,7 +213,7 @@ class Driver:
         if answer.status != 200 or "why" not in answer.body:
             raise Failed(f"{function} answered {answer.status} at {self.world.now_s:.0f} s: {answer.body}")
         if answer.body["did"]:
-            self._stir(TICK_S)
+            self._stirred_s = min(self._stirred_s, self.world.now_s + TICK_S)
         again = answer.body.get("look_again_at")
         if again is not None:
             self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))

@@ -11,7 +11,7 @@ demand that has begun calls for. No price is weighed here.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from operator import add, mul, sub, truediv
+from operator import add, mul
 
 from msgspec.structs import replace
 
@@ -119,14 +119,9 @@ class Outlook:
         self._sums = _sums(hits)
         self._now = _shares(self._losses)
 
-    def weights(self, after_s: Seconds = 0.0) -> Sequence[float]:
+    def weights(self) -> Sequence[float]:
         """How much each half-life's word counts; they sum to 1."""
-        return self._weights(_fades(after_s), after_s) if after_s else self._now
-
-    def _weights(self, fades: Sequence[float], after_s: Seconds) -> Sequence[float]:
-        if not self._hits.rates:
-            return self._now
-        return _shares(_foretold(self._losses, self._sums, fades, after_s))
+        return self._now
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """How often an hour the k-th spare would be taken while it is there.
@@ -136,15 +131,22 @@ class Outlook:
         hits = self._hits
         if k > len(hits.rates):
             return 0.0
-        fades = _fades(after_s) if after_s else _ALWAYS
-        trust = self._weights(fades, after_s) if after_s else self._now
+        if not after_s:
+            rate = sum(map(mul, self._now, hits.rates[k - 1]))
+            share = sum(map(mul, self._now, hits.there[k - 1]))
+            return rate / share if share >= LEAST_SHARE else None
+        fades = _fades(after_s)
+        trust = _shares(_foretold(self._losses, self._sums, fades, after_s))
         absent_s = 0.0
         if len(hits.coming) >= k:
             absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
         gone = _fades(after_s - absent_s) if absent_s else fades
-        rate = sum(map(mul, map(mul, trust, hits.rates[k - 1]), fades))
-        there = map(add, map(mul, hits.there[k - 1], fades), _ALWAYS)
-        share = sum(map(mul, trust, map(sub, there, gone)))
+        rate = share = 0.0
+        for trusted, hit, there, fade, left in zip(
+            trust, hits.rates[k - 1], hits.there[k - 1], fades, gone, strict=True
+        ):
+            rate += trusted * hit * fade
+            share += trusted * (there * fade + 1.0 - left)
         return rate / share if share >= LEAST_SHARE else None
 
 
@@ -180,11 +182,6 @@ def _fades(for_s: Seconds) -> list[float]:
     return [math.exp(-per_s * for_s) for per_s in _PER_S]
 
 
-def _expected(sums: Sequence[float], fades: Sequence[float]) -> Iterable[float]:
-    """How many hits each half-life foretells while it fades so far: what none of them came to counts against it."""
-    return map(truediv, map(mul, sums, map(sub, _ALWAYS, fades)), _PER_S)
-
-
 def _shares(losses: Sequence[float]) -> list[float]:
     trust = [math.exp(-loss) for loss in losses]
     whole = sum(trust)
@@ -194,9 +191,17 @@ def _shares(losses: Sequence[float]) -> list[float]:
 def _foretold(
     losses: Sequence[float], sums: Sequence[float], fades: Sequence[float], for_s: Seconds
 ) -> tuple[float, ...]:
-    """The losses after a stretch of time without a demand: half of the old ones are forgotten in a day."""
+    """The losses after a stretch of time without a demand: half of the old ones are forgotten in a day.
+
+    How many hits each half-life foretells while it fades so far counts against it: none of them came.
+    """
     kept = 0.5 ** (for_s / FORGETTING_S)
-    return _relative([loss * kept + more for loss, more in zip(losses, _expected(sums, fades), strict=True)])
+    return _relative(
+        [
+            loss * kept + hits_a_second * (1.0 - fade) / per_s
+            for loss, hits_a_second, fade, per_s in zip(losses, sums, fades, _PER_S, strict=True)
+        ]
+    )
 
 
 def _relative(losses: Sequence[float]) -> tuple[float, ...]:

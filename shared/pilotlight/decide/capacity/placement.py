@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.memo import Memo
 from pilotlight.decide.capacity.selection import Eligible, ranked
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
@@ -27,6 +28,8 @@ MOST_LOST = 2
 """A pod for which others took the room so often is bought for."""
 
 PoolNames = frozenset[str]
+
+_HOMES: Memo[PoolNames | None] = Memo()
 
 
 class Homes:
@@ -91,6 +94,9 @@ class Homes:
 
     def _found(self, shape: PodShape) -> PoolNames | None:
         able = self._able(shape)
+        return _HOMES((able, self._policy), shape.key, lambda: self._cheapest(able, shape))
+
+    def _cheapest(self, able: Eligible, shape: PodShape) -> PoolNames | None:
         order = ranked(able, shape, 1, self._policy)
         if not order:
             return None
@@ -232,6 +238,8 @@ def _failed(opening: Opening, node: Node | None, pod: PodDemand, now: datetime) 
 def _lately(view: ClusterView, now: datetime) -> Iterator[PodShape]:
     """The shapes of pods that wait or started lately."""
     yield from (pod.shape for pod in view.pending)
-    for pod in (pod for node in view.nodes for pod in node.gpu_pods):
-        if pod.shape is not None and (pod.started_at is None or now - pod.started_at <= STARTED):
-            yield pod.shape
+    since = now - STARTED
+    for node in view.nodes:
+        for pod in node.gpu_pods:
+            if pod.shape is not None and (pod.started_at is None or pod.started_at >= since):
+                yield pod.shape

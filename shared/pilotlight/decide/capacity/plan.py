@@ -222,15 +222,14 @@ def _room(
     headroom = Headroom(policy)
     ready: list[tuple[float, str, Node]] = []
     booting: list[Bin] = []
-    registered: Counter[str] = Counter(f.pool for f in failed)
+    registered: Counter[str] = Counter([f.pool for f in failed] + [n.pool for n in nodes])
     owed: Counter[str] = Counter()
     for node in nodes:
-        registered[node.pool] += 1
-        if not node.ready:
-            if node.schedulable and node.pool in by_pool and not node.gpu_pods:
-                booting.append(of_offering(by_pool[node.pool], "booting", node.name))
-        elif node.schedulable and node.name not in leaving and (any(node.devices) or any(node.slices.values())):
-            ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))
+        if node.ready:
+            if node.roomy and node.schedulable and node.name not in leaving:
+                ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))
+        elif node.schedulable and node.pool in by_pool and not node.gpu_pods:
+            booting.append(of_offering(by_pool[node.pool], "booting", node.name))
     for state in sorted(pools, key=lambda p: p.name):
         offering = by_pool.get(state.name)
         if offering is not None:

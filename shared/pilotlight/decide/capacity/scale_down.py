@@ -5,7 +5,7 @@ break-even (or the policy's ``idle_timeout``), its paid billing step is nearly u
 least number, and the pool's cooldown after a purchase is over.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -45,9 +45,8 @@ def verdicts(
     out: list[NodeVerdict] = []
     due: list[datetime] = []
     idle: dict[str, list[Node]] = defaultdict(list)
-    lit: dict[str, int] = defaultdict(int)
-    for node in sorted(nodes, key=lambda n: n.name) if explain else nodes:
-        lit[node.pool] += 1
+    lit = Counter([node.pool for node in nodes])
+    for node in sorted(nodes, key=lambda n: n.name) if explain else [n for n in nodes if not n.gpu_pods]:
         if node.pool not in offerings:
             if explain:
                 out.append(_keep(node, None, "not in any pool of the policy: not ours to release"))

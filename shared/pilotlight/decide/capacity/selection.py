@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.memo import Memo
 from pilotlight.decide.capacity.offerings import too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
@@ -50,6 +51,9 @@ class Eligible:
     held: tuple[tuple[Candidate, Code, str], ...] = ()
     finding: tuple[Code, str] | None = None
     barred: str = ""
+
+
+_ELIGIBLE: Memo[Eligible] = Memo()
 
 
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
@@ -145,7 +149,27 @@ def eligible(
     now: datetime,
     steps: Sequence[StepInForce] = (),
 ) -> Eligible:
-    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs."""
+    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs.
+
+    Where nothing holds an offering back for a while, that is worked out once for a shape.
+    """
+    asked = shape, offerings, policy, throughput, memory, now, steps
+    for_now = steps or memory.misfits or memory.quarantines or memory.backoffs
+    if for_now or not shape.key or any(o.paid_until is not None for o in offerings):
+        return _eligible(*asked)
+    too_dated = tuple([o.name for o in offerings if too_old(policy, o, now)])
+    return _ELIGIBLE((policy, throughput, *offerings), (shape.key, too_dated), lambda: _eligible(*asked))
+
+
+def _eligible(
+    shape: PodShape,
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    memory: Memory,
+    now: datetime,
+    steps: Sequence[StepInForce],
+) -> Eligible:
     rules = policy.of_class(shape.workload_class)
     rejected: list[Rejected] = []
     codes: set[Code] = set()

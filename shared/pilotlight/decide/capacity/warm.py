@@ -7,7 +7,7 @@ each spare up to the k-th pays; and, while demand comes, as many as are likely t
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -186,6 +186,7 @@ def spare_buys(
 ) -> tuple[Buy, ...]:
     """Nodes to reach each pool's spares that pay for themselves, its warm and its least number."""
     buys: list[Buy] = []
+    empty = _empty((*run.ready, *run.booting), by_pool)
     for name, pool in sorted(policy.pools.items()):
         offering = by_pool.get(name)
         if offering is None or not (pool.warm or pool.min or name in memory.hits):
@@ -194,8 +195,7 @@ def spare_buys(
             continue
         own = spares.get(name)
         pay = own.count if own is not None and not memory.backing_off(offering.name, run.now) else 0
-        empty = sum(1 for b in (*run.ready, *run.booting) if b.pool == name and _untouched(b, offering))
-        short = max(pool.warm - empty, pay - empty, pool.min - run.headroom.by_pool[name])
+        short = max(pool.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
         if short <= 0:
             continue
         terms = run.headroom.terms(offering, None)
@@ -203,7 +203,7 @@ def spare_buys(
         if count > 0:
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
-            if own is not None and short == pay - empty:
+            if own is not None and short == pay - empty[name]:
                 why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
@@ -211,7 +211,11 @@ def spare_buys(
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
     """Nodes on their way that nobody waits for, by pool."""
-    return Counter(b.pool for b in run.booting if b.pool in by_pool and _untouched(b, by_pool[b.pool]))
+    return _empty(run.booting, by_pool)
+
+
+def _empty(bins: Iterable[Bin], by_pool: Mapping[str, Offering]) -> Counter[str]:
+    return Counter([b.pool for b in bins if b.pool in by_pool and _untouched(b, by_pool[b.pool])])
 
 
 def _untouched(bin_: Bin, offering: Offering) -> bool:

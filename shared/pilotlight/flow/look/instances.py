@@ -6,7 +6,7 @@ looks miss lies apart, for two days from then, because log sinks and queues deli
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pilotlight.errors import Conflict
@@ -27,11 +27,11 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
     known = was.values if was.parts else _of_one_record(deps)
     seen = {b.instance: (p.name, "") for p in snapshot.pools for b in p.booting}
     seen |= {n.instance: (n.pool, n.name) for n in snapshot.view.nodes if n.instance}
-    now = snapshot.now
+    now, old = snapshot.now, snapshot.now - REFRESH
     new = {
         name: Instance(pool=pool, node=node, seen_at=now)
         for name, (pool, node) in seen.items()
-        if not _fresh(known.get(name), pool, node, now)
+        if (one := known.get(name)) is None or one.seen_at <= old or one.node != node or one.pool != pool
     }
     gone = {name: one for name, one in known.items() if name not in seen}
     if not new and not gone and was.parts:
@@ -51,10 +51,6 @@ def where(deps: Deps, instance: str) -> Instance | None:
         known |= entry.value.items
     known |= was.values if was.parts else _of_one_record(deps)
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
-
-
-def _fresh(was: Instance | None, pool: str, node: str, now: datetime) -> bool:
-    return was is not None and was.pool == pool and was.node == node and now - was.seen_at < REFRESH
 
 
 def _of_one_record(deps: Deps) -> Mapping[str, Instance]:
