@@ -214,7 +214,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
     from pilotlight.flow.interruption.departing_node import node_of
-    from pilotlight.flow.interruption.rescue import Rescue
+    from pilotlight.flow.interruption.saving import Saving
 
     try:
         view = deps.cluster.observe()
@@ -231,6 +231,6 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
             )  # fmt: skip
             found = _judged(found, node, now)
             if not found.over and notice.action not in STAYS:
-                Rescue(deps, found, view).save(node)
+                Saving(deps, found, view).save(node)
     except (Retry, Denied):
         return  # The store's silence is what is told; the notice comes again.

@@ -1,56 +1,44 @@
 """One look at one interruption: every step that is due is done, each once, in the order of the plan.
 
-Saving work needs no lease and no store: a cordon, a checkpoint and an eviction may be repeated and harm nobody. Buying
-and giving back go through the walk, with its lease, its budgets and its records. A replacement is asked for before the
-first eviction; where it cannot be, the evictions wait for as long as the deadline allows.
+Saving work (``saving``) needs no lease and no store. Buying and giving back go through the walk, with its lease, its
+budgets and its records. A replacement is asked for before the first eviction; where it cannot be, the evictions wait
+for as long as the deadline allows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from functools import partial
 
 import msgspec
 
-from pilotlight.decide.deadline import MARGIN_S, assumed_saved, groups, rescue, unsaved
+from pilotlight.decide.deadline import groups, unsaved
 from pilotlight.decide.money.economics import billed
-from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import GONE, STOP_KINDS, Interruption, Move
-from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
+from pilotlight.facts.interruption import GONE, Interruption, Move
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
+from pilotlight.flow.interruption.saving import Saving
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, marks
-from pilotlight.units import Seconds, UsdPerHour
 
 
-class Rescue:
-    """One look at one interruption. ``found`` is its record as far as it has come, ``did`` what was done now.
+class Rescue(Saving):
+    """One look at one interruption: saving, and what needs the lease: room elsewhere, and the instance given back.
 
-    ``beside`` are the rescues of the same look: room is asked for once, for all that need it now.
+    ``beside`` are the rescues of the same look: room is asked for once, for all that need it now. ``again`` is when to
+    look again.
     """
 
     def __init__(self, deps: Deps, found: Interruption, view: ClusterView, questions: Questions | None = None) -> None:
-        self.deps, self.found, self.view = deps, found, view
-        self.questions = questions or Questions(deps)
+        super().__init__(deps, found, view, questions)
         self.beside: Sequence[Rescue] = ()
-        self.now: datetime = interruptions.moment(deps)
-        self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
-        self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
-        self.did: list[str] = []
-        self.failed: PilotlightError | None = None
         self.again: datetime | None = None
-
-    @property
-    def boot_s(self) -> Seconds:
-        """What a replacement takes to boot."""
-        return self.offering.boot_s if self.offering else 0.0
 
     def go(self) -> None:
         """Every step that is due."""
@@ -64,25 +52,6 @@ class Rescue:
             self._end("gone")
         elif not self._paused() and (node := self._believed(node)) is not None:
             self._steps(node)
-
-    def steps(self, node: Node) -> tuple[Move, ...]:
-        """What is left to do, as the last look shows it."""
-        node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
-        return rescue(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
-
-    def save(self, node: Node) -> None:
-        """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
-        if self.found.truth == "unverified":  # Asked first: without the store nobody knows who else closed the node.
-            self.found = self.questions.verified(self.found, node, self.now)
-        if self.found.truth == "disproved":
-            return
-        since_s = (self.now - self.found.begin).total_seconds()
-        asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
-        self._note(asked=dict.fromkeys(asked, self.found.begin))
-        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
-        for move in self.steps(node):
-            if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
-                self._try(partial(self._gently, move, pods))
 
     def _advise(self, node: Node | None) -> None:
         """What would be bought is told, for a notice that may be true."""
@@ -143,68 +112,6 @@ class Rescue:
             self._release(node, "nothing is left on it")
         later = [move.at for move in self.steps(node) if move.at > self.now]
         self.again = min(later, default=None) if not self.found.over else None
-
-    def _try(self, step: "partial[None]") -> None:
-        """A step that the cluster refuses or does not answer does not keep the next from being tried."""
-        try:
-            step()
-        except Busy:
-            return  # A disruption budget: tried again at the next look, until time ends.
-        except BadRequest as gone:
-            self.did.append(f"left out: {gone}")
-        except (Retry, Denied) as error:
-            self.failed = self.failed or error
-
-    def _gently(self, move: Move, pods: Mapping[str, BoundPod]) -> None:
-        """What may be done without the lease."""
-        cluster = self.deps.cluster
-        if move.do == "cordon":
-            return self._cordon(move.subject)
-        pod = pods[move.subject]
-        name = f"{pod.namespace}/{pod.name}"
-        if move.do == "checkpoint":
-            cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
-            self._note(asked={**self.found.asked, pod.uid: self.now})
-            self.did.append(f"asked {name} for a checkpoint")
-        elif self._may_evict(move) and self._evict(pod, move):
-            self._note(evicted={**self.found.evicted, pod.uid: self.now})
-            self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
-            self.did.append(f"evicted {name}")
-
-    def _evict(self, pod: BoundPod, move: Move) -> bool:
-        """Where what is held for a node ends, disruption budgets give way when time runs out.
-
-        False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
-        """
-        try:
-            self.deps.cluster.evict(pod.namespace, pod.name, pod.uid)
-        except Busy:
-            if self.found.kind not in STOP_KINDS or move.by is None or self.now < move.by:
-                raise
-            try:
-                self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
-            except Denied as no:
-                self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
-                return False
-        return True
-
-    def _cordon(self, node: str) -> None:
-        try:
-            marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}")
-        except Retry:  # A store that does not answer keeps no node open.
-            self.deps.cluster.cordon(node)
-        self._note(cordoned=True)
-        self.did.append(f"cordoned {node}")
-
-    def _uncordon(self, node: str) -> None:
-        marks.lift(self.deps, node, "rescue")
-        self._note(cordoned=False)
-        self.did.append(f"uncordoned {node}")
-
-    def _may_evict(self, move: Move) -> bool:
-        if self.deps.mode_of(self.found.pool) != "act":
-            return False
-        return self.found.replaced or (move.by is not None and self.now >= move.by)
 
     def _last(self, move: Move, node: Node) -> None:
         if move.do == "uncordon":
@@ -282,26 +189,6 @@ class Rescue:
         lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
         self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
-    def _as_saved(self, pod: BoundPod) -> BoundPod:
-        return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
-
-    def _empty(self, node: Node) -> bool:
-        try:
-            return not [p for p in self.deps.cluster.bound(node.name) if p.gpu is not None and not p.daemonset]
-        except (Retry, Denied):
-            return False
-
-    def _drained(self, node: Node) -> bool:
-        """Whether pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
-        end = self.found.deadline or self.found.until
-        try:
-            self.deps.cluster.drain(node.name)
-        except BadRequest:
-            return True  # The node is gone.
-        except (Retry, Denied):
-            return end is not None and self.now >= end - timedelta(seconds=MARGIN_S)
-        return True
-
     def _paused(self) -> bool:
         """Whether people hold it. A store that does not say so keeps no work from being saved."""
         try:
@@ -310,18 +197,6 @@ class Rescue:
             self.failed, why = error, ""
         self.did += [why] if why else []
         return bool(why)
-
-    def _said(self) -> str:
-        when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
-        return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
-
-    def _moved(self) -> str:
-        room = "room was asked for before" if self.found.replaced else "room comes after it"
-        where = self.found.node or self.found.instance
-        return f"evicted by Pilotlight: {where} is taken by {self.found.kind} ({self.found.why}); {room}"
-
-    def _note(self, **fields: object) -> None:
-        self.found = msgspec.structs.replace(self.found, **fields)
 
     def _end(self, outcome: str) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:

@@ -1,0 +1,155 @@
+"""Saving work from a node that goes: closing it, asking for checkpoints, evicting, draining.
+
+It needs no lease and no store: each step may be repeated and harms nobody.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+import msgspec
+
+from pilotlight.decide.deadline import MARGIN_S, assumed_saved, rescue
+from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
+from pilotlight.facts.interruption import STOP_KINDS, Interruption, Move
+from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.interruption.question import Questions
+from pilotlight.flow.memory import marks
+from pilotlight.units import Seconds, UsdPerHour
+
+
+class Saving:
+    """What is done at one look with the cluster alone. ``found`` is the record of the interruption as far as it has
+    come, ``did`` what was done now, ``failed`` the first refusal or silence that a step met.
+    """
+
+    def __init__(self, deps: Deps, found: Interruption, view: ClusterView, questions: Questions | None = None) -> None:
+        self.deps, self.found, self.view = deps, found, view
+        self.questions = questions or Questions(deps)
+        self.now: datetime = interruptions.moment(deps)
+        self.offering: Offering | None = next((o for o in deps.offerings if o.pool == found.pool), None)
+        self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
+        self.did: list[str] = []
+        self.failed: PilotlightError | None = None
+
+    @property
+    def boot_s(self) -> Seconds:
+        """What a replacement takes to boot."""
+        return self.offering.boot_s if self.offering else 0.0
+
+    def steps(self, node: Node) -> tuple[Move, ...]:
+        """What is left to do, as the last look shows it."""
+        node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
+        return rescue(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
+
+    def save(self, node: Node) -> None:
+        """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
+        if self.found.truth == "unverified":  # Asked first: without the store nobody knows who else closed the node.
+            self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "disproved":
+            return
+        since_s = (self.now - self.found.begin).total_seconds()
+        asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
+        self._note(asked=dict.fromkeys(asked, self.found.begin))
+        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
+        for move in self.steps(node):
+            if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
+                self._try(partial(self._gently, move, pods))
+
+    def _try(self, step: "partial[None]") -> None:
+        """A step that the cluster refuses or does not answer does not keep the next from being tried."""
+        try:
+            step()
+        except Busy:
+            return  # A disruption budget: tried again at the next look, until time ends.
+        except BadRequest as gone:
+            self.did.append(f"left out: {gone}")
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+
+    def _gently(self, move: Move, pods: Mapping[str, BoundPod]) -> None:
+        """What may be done without the lease."""
+        cluster = self.deps.cluster
+        if move.do == "cordon":
+            return self._cordon(move.subject)
+        pod = pods[move.subject]
+        name = f"{pod.namespace}/{pod.name}"
+        if move.do == "checkpoint":
+            cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
+            self._note(asked={**self.found.asked, pod.uid: self.now})
+            self.did.append(f"asked {name} for a checkpoint")
+        elif self._may_evict(move) and self._evict(pod, move):
+            self._note(evicted={**self.found.evicted, pod.uid: self.now})
+            self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
+            self.did.append(f"evicted {name}")
+
+    def _evict(self, pod: BoundPod, move: Move) -> bool:
+        """Where what is held for a node ends, disruption budgets give way when time runs out.
+
+        False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
+        """
+        try:
+            self.deps.cluster.evict(pod.namespace, pod.name, pod.uid)
+        except Busy:
+            if self.found.kind not in STOP_KINDS or move.by is None or self.now < move.by:
+                raise
+            try:
+                self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
+            except Denied as no:
+                self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
+                return False
+        return True
+
+    def _cordon(self, node: str) -> None:
+        try:
+            marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}")
+        except Retry:  # A store that does not answer keeps no node open.
+            self.deps.cluster.cordon(node)
+        self._note(cordoned=True)
+        self.did.append(f"cordoned {node}")
+
+    def _uncordon(self, node: str) -> None:
+        marks.lift(self.deps, node, "rescue")
+        self._note(cordoned=False)
+        self.did.append(f"uncordoned {node}")
+
+    def _may_evict(self, move: Move) -> bool:
+        if self.deps.mode_of(self.found.pool) != "act":
+            return False
+        return self.found.replaced or (move.by is not None and self.now >= move.by)
+
+    def _empty(self, node: Node) -> bool:
+        try:
+            return not [p for p in self.deps.cluster.bound(node.name) if p.gpu is not None and not p.daemonset]
+        except (Retry, Denied):
+            return False
+
+    def _drained(self, node: Node) -> bool:
+        """Whether pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
+        end = self.found.deadline or self.found.until
+        try:
+            self.deps.cluster.drain(node.name)
+        except BadRequest:
+            return True  # The node is gone.
+        except (Retry, Denied):
+            return end is not None and self.now >= end - timedelta(seconds=MARGIN_S)
+        return True
+
+    def _as_saved(self, pod: BoundPod) -> BoundPod:
+        return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
+
+    def _said(self) -> str:
+        when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
+        return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
+
+    def _moved(self) -> str:
+        room = "room was asked for before" if self.found.replaced else "room comes after it"
+        where = self.found.node or self.found.instance
+        return f"evicted by Pilotlight: {where} is taken by {self.found.kind} ({self.found.why}); {room}"
+
+    def _note(self, **fields: object) -> None:
+        self.found = msgspec.structs.replace(self.found, **fields)
