@@ -43,6 +43,7 @@ COMMANDS = {
     "why_command": ("why",),
     "report_command": ("report",),
     "pools_command": ("pools",),
+    "waste_command": ("waste",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
     "state_commands": ("state",),
@@ -65,7 +66,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback uninstall",
     "What it did, and what it cost": "pools why report budget alerts state",
-    "Reckoning": "whatif cost-of-self sizes prices deadline",
+    "Reckoning": "waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""

@@ -1,0 +1,1 @@
+"""Telemetry of GPUs, from where it is kept."""

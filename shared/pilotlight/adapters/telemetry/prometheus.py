@@ -1,0 +1,116 @@
+"""GPU telemetry from a Prometheus API that has dcgm-exporter's series (names of its 4.8 default counters).
+
+Activity is the profiling metric (a ratio) where there is one, else utilisation (percent). Under the Prometheus
+Operator the workload's labels become ``exported_pod`` and ``exported_namespace``. An unsupported field is shown as a
+number near 2**63; such values, negative ones and those over their scale are no measurements.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from math import isfinite, nan
+from typing import Any
+from urllib.parse import urlencode
+
+from pilotlight.adapters.http import Broken, fetch
+from pilotlight.errors import BadInput, Unavailable
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.units import Seconds
+
+ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
+USED, SIZE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
+MOST_MIB = 1e8
+MOST_STEPS = 10_000
+"""Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
+WITHIN_S: Seconds = 60.0
+
+_Key = tuple[str, str]
+_Rows = dict[_Key, tuple[Mapping[str, str], list[float]]]
+
+
+class PrometheusTelemetry:
+    """``url`` is the API's root: ``/api/v1`` is added."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+
+    def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
+        """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
+        metric, rows = "", _Rows()
+        for name, scale in ACTIVITY:
+            rows = self._rows(name, start_s, end_s, step_s, scale, most=1.0)
+            if rows:
+                metric = name
+                break
+        used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
+        size = self._rows(SIZE, end_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
+        nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
+        series = tuple(
+            GpuSeries(
+                pod=pod,
+                device=device,
+                model=labels.get("modelName", ""),
+                capacity_mib=_last(size.get((pod, device), ({}, []))[1]),
+                activity=activity,
+                memory=used.get((pod, device), ({}, nothing))[1],
+            )
+            for (pod, device), (labels, activity) in sorted(rows.items())
+        )
+        return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
+
+    def _rows(self, query: str, start_s: float, end_s: float, step_s: Seconds, scale: float, most: float) -> _Rows:
+        """A pod and device's values; of doubled series the first that was measured counts."""
+        count = int((end_s - start_s) / step_s) + 1
+        rows: _Rows = {}
+        for first in range(0, count, MOST_STEPS):
+            last = min(count, first + MOST_STEPS) - 1
+            span = {"start": start_s + first * step_s, "end": start_s + last * step_s, "step": step_s}
+            for labels, values in self._matrix({"query": query, **span}):
+                key = _key(labels)
+                if key is None:
+                    continue
+                _, row = rows.setdefault(key, (labels, [nan] * count))
+                for at, text in values:
+                    n, value = round((at - start_s) / step_s), _number(text) / scale
+                    if 0 <= n < count and row[n] != row[n] and 0 <= value <= most:
+                        row[n] = value
+        return {key: row for key, row in rows.items() if any(value == value for value in row[1])}
+
+    def _matrix(self, asked: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, str], list[tuple[float, str]]]]:
+        where = f"{self._url}/api/v1/query_range"
+        try:
+            answer = fetch(f"{where}?{urlencode(asked)}", WITHIN_S)
+        except ValueError as error:
+            raise BadInput(f"--prometheus {self._url}: {error}") from None
+        except Broken as error:
+            raise Unavailable(f"{where}: {error}; is that a Prometheus?") from None
+        try:
+            body = json.loads(answer.body)
+            if body["status"] != "success":
+                raise Unavailable(f"{where}: {body.get('errorType', 'error')}: {str(body.get('error', ''))[:200]}")
+            yield from ((one["metric"], one["values"]) for one in body["data"]["result"])
+        except (ValueError, TypeError, KeyError):
+            raise Unavailable(f"{where}: answered {answer.status} with no matrix; is that a Prometheus?") from None
+
+
+def _key(labels: Mapping[str, str]) -> _Key | None:
+    """The pod and its device; None for a device that no pod holds."""
+    pod = labels.get("exported_pod") or labels.get("pod", "")
+    space = labels.get("exported_namespace") or labels.get("namespace", "")
+    if not pod or ("exported_pod" in labels and not labels["exported_pod"]):
+        return None
+    host = labels.get("Hostname") or labels.get("hostname", "")
+    device = labels.get("UUID") or f"{host}/{labels.get('gpu', '')}"
+    part = labels.get("GPU_I_ID", "")
+    return f"{space}/{pod}", f"{device}/{part}" if part else device
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        return nan
+    return value if isfinite(value) else nan
+
+
+def _last(values: list[float]) -> float:
+    return next((value for value in reversed(values) if value == value), 0.0)

@@ -1,0 +1,156 @@
+"""``pilotlight waste`` on a real Prometheus that holds recorded series of dcgm-exporter."""
+
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fleet import free_port, until
+from pilotlight.adapters.http import Broken, fetch
+from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput, Failed, Unavailable
+
+pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus (apt-get install prometheus)")
+
+START, STEP, COUNT = 1_790_000_000, 60, 720
+END = START + STEP * (COUNT - 1)
+ABSURD = 9223372036854775794.0
+REPLICAS = 6
+
+
+def _activity(n: int, replica: int) -> float:
+    """Busy for six minutes of an hour, one replica after the other."""
+    return 60.0 if n % 60 // 10 == replica else 1.0
+
+
+def _recorded() -> str:
+    """Six replicas that are mostly quiet, a notebook without work, a device without a pod, figures that are none."""
+    util, used, free = [], [], []
+    for n in range(COUNT):
+        at = START + STEP * n
+        for replica in range(REPLICAS):
+            who = f'gpu="{replica}",UUID="GPU-{replica}",Hostname="n1",exported_pod="chat-{replica}"'
+            who += ',exported_namespace="web",pod="dcgm-exporter-x",namespace="gpu-operator"'
+            value = ABSURD if n == 30 and replica == 0 else _activity(n, replica)
+            util.append(f"DCGM_FI_DEV_GPU_UTIL{{{who}}} {value} {at}")
+            used.append(f"DCGM_FI_DEV_FB_USED{{{who}}} {10000 + 100 * (n % 7)} {at}")
+            free.append(f"DCGM_FI_DEV_FB_FREE{{{who}}} {30000 - 100 * (n % 7)} {at}")
+        note = 'gpu="0",UUID="GPU-9",Hostname="n2",pod="notebook-0",namespace="lab"'
+        util.append(f"DCGM_FI_DEV_GPU_UTIL{{{note}}} 0 {at}")
+        used.append(f"DCGM_FI_DEV_FB_USED{{{note}}} 500 {at}")
+        util.append(f'DCGM_FI_DEV_GPU_UTIL{{gpu="1",UUID="GPU-10",Hostname="n2",pod=""}} 0 {at}')
+    metrics = {"DCGM_FI_DEV_GPU_UTIL": util, "DCGM_FI_DEV_FB_USED": used, "DCGM_FI_DEV_FB_FREE": free}
+    lines = [line for name, rows in metrics.items() for line in (f"# TYPE {name} gauge", *rows)]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Prometheus with the recorded series."""
+    folder: Path = tmp_path_factory.mktemp("prometheus")
+    (folder / "recorded.txt").write_text(_recorded())
+    (folder / "prometheus.yml").write_text("{}")
+    made = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "recorded.txt", "data"]
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+    url = f"127.0.0.1:{free_port()}"
+    words = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--storage.tsdb.retention.time=100y"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["prometheus", *words, f"--web.listen-address={url}"], cwd=folder, stdout=log, stderr=log
+        )
+    until(lambda: _ready(f"http://{url}") or process.poll() is not None)
+    yield f"http://{url}"
+    process.kill()
+    process.wait()
+
+
+def _ready(url: str) -> bool:
+    try:
+        return fetch(f"{url}/-/ready", 5).status == 200
+    except Broken:
+        return False
+
+
+def _said(*words: str) -> str:
+    done = CliRunner().invoke(build(["waste"]), ["waste", "--price", "2", "--until", str(END), *words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
+
+
+def _figures(url: str, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_said("--prometheus", url, "--since", "719m", "--json", *words))
+    return found
+
+
+def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
+    """Held, idle and spare dollars, recomputed from what was recorded: the notebook is idle, no quiet replica is."""
+    found = _figures(prometheus)
+    chat, notebook = found["owners"]
+    assert (chat["owner"], chat["gpus"], notebook["owner"], notebook["gpus"]) == (
+        "web/chat",
+        REPLICAS,
+        "lab/notebook",
+        1,
+    )
+    assert Decimal(found["usd_per_hour"]) == 2 * (REPLICAS + 1)
+    assert Decimal(found["idle_usd_per_hour"]) == 2
+    assert [one["pod"] for one in notebook["idle"]] == ["lab/notebook-0"]
+    assert chat["idle"] == []
+    values = [_activity(n, r) / 100 for n in range(COUNT) for r in range(REPLICAS) if not (n == 30 and r == 0)]
+    assert chat["mean_activity"] == pytest.approx(sum(values) / len(values), rel=0.001)
+    asked = max(sum(_activity(n, r) for r in range(REPLICAS)) / 100 for n in range(COUNT - 240, COUNT))
+    assert chat["spare"] == REPLICAS - math.ceil(1.2 * asked / 0.95)
+    assert found["metric"] == "DCGM_FI_DEV_GPU_UTIL"
+
+
+def test_pods_that_fit_together_share(prometheus: str) -> None:
+    """Six pods of 10.6 GB each on devices of 40: three on each, as many as leave a tenth of it."""
+    chat = _figures(prometheus, "--device-gib", "40")["owners"][0]
+    assert sorted(len(device["pods"]) for device in chat["devices"]) == [3, 3]
+    assert Decimal(chat["sharing_usd_per_hour"]) == 2 * (REPLICAS - 2)
+
+
+def test_it_reads_as_a_table(prometheus: str) -> None:
+    """Totals, then a line for each idle pod, spare replicas and devices to share."""
+    said = _said("--prometheus", prometheus, "--since", "719m")
+    assert "idle: lab/notebook-0 for " in said
+    assert "spare: web/chat runs 6, " in said
+    assert "$14.00" in said
+
+
+def test_a_figure_that_is_none_is_not_measured(prometheus: str) -> None:
+    """An unsupported field's number is neither idle nor busy; the device's size is what is used and free."""
+    telemetry = PrometheusTelemetry(prometheus).read(START, END, STEP)
+    first = next(one for one in telemetry.series if one.pod == "web/chat-0")
+    assert math.isnan(first.activity[30])
+    assert first.capacity_mib == 40000
+    assert all(one.pod for one in telemetry.series)
+
+
+def test_without_series_telemetry_is_absent(prometheus: str) -> None:
+    """A span of which nothing is kept says so; it is no fleet that idles."""
+    with pytest.raises(Failed, match="telemetry: absent"):
+        _said("--prometheus", prometheus, "--until", str(START - 86400 * 9))
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        pytest.param(("--prometheus", "http://127.0.0.1:1"), Unavailable, "is that a Prometheus?", id="nobody there"),
+        pytest.param(("--prometheus", "http://127.0.0.1:1", "--by", "me"), BadInput, "--by 'me'", id="no such group"),
+        pytest.param(("--prometheus", "http://127.0.0.1:1", "--step", "0s"), BadInput, "--step 0s", id="no step"),
+    ],
+)
+def test_what_is_wrong_is_said(words: tuple[str, ...], error: type[Exception], said: str) -> None:
+    """In one line, with what to write instead."""
+    with pytest.raises(error, match=said.replace("?", r"\?")):
+        _said(*words)

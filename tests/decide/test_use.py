@@ -1,0 +1,112 @@
+"""GPUs held and not used: what is idle, spare or could share, and that missing figures make none up."""
+
+from math import nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight.decide.use.idle_pods import idle_pods
+from pilotlight.decide.use.replicas import replicas
+from pilotlight.decide.use.sharing import MEMORY, shared
+from pilotlight.decide.use.waste import owner_of
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+
+STEP = 600
+HOURS = 6
+
+
+def pod(name: str, *activity: float, memory: float = 1000.0) -> GpuSeries:
+    """A pod's hours, each of six samples."""
+    values = [value for value in activity for _ in range(HOURS)]
+    return GpuSeries(pod=name, activity=values, memory=[memory] * len(values))
+
+
+def called(*series: GpuSeries, group: str = "") -> list[str]:
+    """The pods that are idle at the end."""
+    telemetry = Telemetry(start_s=0, step_s=STEP, series=series)
+    return [one.pod for one in idle_pods(telemetry, {one.pod: group or one.pod for one in series})]
+
+
+@pytest.mark.parametrize(
+    ("hours", "idle"),
+    [
+        pytest.param((0.0,) * 12, True, id="never active"),
+        pytest.param((0.9, *(0.0,) * 3), True, id="silent since three hours"),
+        pytest.param((*(0.0,) * 6, 0.9), False, id="active now"),
+        pytest.param((*(0.0,) * 6, nan), False, id="not measured now"),
+        pytest.param((0.9, 0.0, 0.9, 0.0, 0.9, 0.0, 0.9, 0.0), False, id="silent as often before, and back each time"),
+        pytest.param((nan,) * 8, False, id="never measured"),
+    ],
+)
+def test_a_pod_is_idle_by_its_own_past(hours: tuple[float, ...], idle: bool) -> None:
+    """Silent for an hour, and such silence seldom ended within four."""
+    assert called(pod("a", *hours)) == (["a"] if idle else [])
+
+
+def test_a_quiet_replica_of_a_busy_service_is_not_idle() -> None:
+    """What its siblings' silences came to counts for it."""
+    busy = [pod(f"s-{n}", *((0.0, 0.9) * 6)) for n in range(4)]
+    assert called(*busy, pod("s-9", *(nan,) * 10, 0.9, 0.0), group="s") == []
+
+
+@given(st.lists(st.sampled_from([0.0, 0.02, 0.5, nan]), min_size=1, max_size=60))
+def test_missing_samples_never_make_a_pod_idle(values: list[float]) -> None:
+    """A pod whose last sample was not measured is not called idle, whatever came before."""
+    gone = [*values[:-1], nan]
+    series = GpuSeries(pod="a", activity=gone, memory=[nan] * len(gone))
+    assert called(series) == []
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 90_000), min_size=4, max_size=4), min_size=1, max_size=8),
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+)
+def test_devices_hold_every_pod_once_and_leave_room(memories: list[list[float]], activity: list[float]) -> None:
+    """Each pod is on one device; where several share, their peaks at once leave a tenth of it."""
+    series = [GpuSeries(pod=f"p{n}", activity=activity, memory=m) for n, m in enumerate(memories)]
+    devices = shared(series, 81_920)
+    assert sorted(name for device in devices for name in device.pods) == sorted(one.pod for one in series)
+    for device in devices:
+        if len(device.pods) > 1:
+            peaks = sum(max(memories[int(name[1:])]) for name in device.pods)
+            assert peaks <= MEMORY * 81_920 + 1e-6
+
+
+def test_pods_that_work_at_once_do_not_share() -> None:
+    """Joint activity over the device keeps them apart, however small they are; turns bring them together."""
+    early, late = (0.9, 0.0) * 3, (0.0, 0.9) * 3
+    assert len(shared([pod("a", *early), pod("b", *early)], 80_000)) == 2
+    assert len(shared([pod("a", *early), pod("b", *late)], 80_000)) == 1
+
+
+@given(st.lists(st.floats(0, 20), min_size=1, max_size=80), st.integers(1, 40))
+def test_advice_knows_no_future(demand: list[float], at: int) -> None:
+    """What comes later changes no advice that was due before it, and none is over what ran."""
+    running = [25] * len(demand)
+    whole = replicas(demand, running, STEP, 1200)
+    cut = replicas(demand[:at], running[:at], STEP, 1200)
+    assert whole.advised[: len(cut.advised)] == cut.advised
+    assert all(1 <= asked <= 25 for asked in whole.advised)
+
+
+def test_advice_follows_what_was_asked_with_room() -> None:
+    """A steady demand of six: 7.6 with room, eight replicas of twenty, and never too few."""
+    advice = replicas([6.0] * 100, [20] * 100, STEP, 240)
+    assert advice.advised[-1] == 8
+    assert advice.over == 0
+    assert advice.mean_running == 20
+
+
+@pytest.mark.parametrize(
+    ("pod_name", "owner"),
+    [
+        ("web/chat-7d9f8b6c5d-x2x4z", "web/chat"),
+        ("web/db-0", "web/db"),
+        ("lab/train-abc12", "lab/train"),
+        ("lab/notebook", "lab/notebook"),
+    ],
+)
+def test_an_owner_is_a_pods_name_without_what_was_added(pod_name: str, owner: str) -> None:
+    """ReplicaSets, Jobs and StatefulSets add their own."""
+    assert owner_of(pod_name) == owner
