@@ -1,6 +1,7 @@
 """A shell that a page's commands are typed into: in a folder like a fresh checkout, with ports of its own.
 
-A command that serves in the background is waited for until its port answers, as a person reads its first line.
+A command that serves in the background is waited for until its port answers, as a person reads its first line, and
+until its schedule has looked once.
 """
 
 import os
@@ -17,6 +18,7 @@ from pages import ROOT
 MADE = (".git", "build", "dist", ".pilotlight", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "docs")
 LONGEST_S = 300.0
 """A command that takes longer hangs."""
+TICK = '"function": "capacity_reconcile"'
 _END = "<<end of this command>>"
 
 
@@ -37,7 +39,7 @@ class Shell:
     def run(self, command: str) -> tuple[int, str]:
         """The exit code, and what was printed."""
         line = self._own(command)
-        background = line.endswith("&")
+        background, ticked = line.endswith("&"), self._ticks()
         if background:
             line = f"{{ {line.removesuffix('&')}; }} >>background.log 2>&1 </dev/null &"
         assert self._bash.stdin is not None
@@ -53,6 +55,9 @@ class Shell:
             raise AssertionError(f"the shell ended at {command}")
         if background:
             self._answers(self._world if re.search(r"pilotlight world", line) else self._serve)
+            until = time.monotonic() + LONGEST_S
+            while "serve" in line and self._ticks() == ticked and time.monotonic() < until:
+                time.sleep(0.05)
         return int(text.split()[-1]), "".join(said)[:-1]
 
     def _own(self, command: str) -> str:
@@ -67,6 +72,11 @@ class Shell:
         ):
             command = re.sub(pattern, ours, command)
         return command
+
+    def _ticks(self) -> int:
+        """Looks of schedules so far: a person types what comes next after the first, which is at once."""
+        log = self.folder / "background.log"
+        return log.read_text().count(TICK) if log.exists() else 0
 
     def _answers(self, port: int) -> None:
         until = time.monotonic() + LONGEST_S

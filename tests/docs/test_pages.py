@@ -24,8 +24,8 @@ SLOW = ("spot",)
 RUN = [page for page in PAGES if any(not b.needs and not b.ran_by for b in blocks(page) if b.kind in SHELL)]
 
 
-TICKED = ("another delivery is at work", "is on its way")
-"""What an event is answered where serve's tick of this minute looked before it, or looks now."""
+TICKED = ("another delivery is at work", "is on its way", "shown '  decision <decision>; see")
+"""What is answered, or not told again, where serve's tick of this minute looked before the event, or looks now."""
 MOST = 3
 
 
