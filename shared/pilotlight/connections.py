@@ -118,8 +118,10 @@ def outbox_at(address: str, environ: Mapping[str, str]) -> Outbox:
     raise BadInput(f"PILOTLIGHT_OUTBOX is {address!r}: use memory:, local:FOLDER, pubsub:PROJECT/PREFIX or sns:ARN")
 
 
-def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str, str]) -> "KubernetesCluster":
-    """A real cluster. Nothing is called yet. Raises ``BadInput``."""
+def cluster_at(
+    address: str, policy: Policy, clock: Clock, environ: Mapping[str, str], role: str = ""
+) -> "KubernetesCluster":
+    """A real cluster; of AWS as ``role`` where one is named. Nothing is called yet. Raises ``BadInput``."""
     try:
         from pilotlight.adapters.cluster.kubernetes.addresses import source_of
         from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
@@ -128,7 +130,7 @@ def cluster_at(address: str, policy: Policy, clock: Clock, environ: Mapping[str,
         raise BadInput(
             f"a real cluster needs the package {error.name}; run pip install 'pilotlight[kubernetes]'"
         ) from None
-    return KubernetesCluster(Api(source_of(address, environ)), policy, clock)
+    return KubernetesCluster(Api(source_of(address, environ, role)), policy, clock)
 
 
 CLOUDS: Mapping[str, str] = {
@@ -161,8 +163,11 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
     return cluster, pools
 
 
-def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str]) -> Handover | None:
-    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address."""
+def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str], role: str = "") -> Handover | None:
+    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address.
+
+    They are read and set as ``role`` where one is named.
+    """
     from importlib.util import find_spec
 
     from pilotlight.adapters.clock import SystemClock
@@ -171,7 +176,7 @@ def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, st
     handing = f"{CLOUDS[kind]}.handing" if kind in CLOUDS else ""
     if not handing or find_spec(handing) is None:
         return None
-    account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ)
+    account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ, role=role)
     return cast(Handing, import_module(handing)).open_handover(where, account)
 
 

@@ -272,7 +272,9 @@ class App:
         from pilotlight.connections import cluster_at, pools_at
 
         if self.settings.api:
-            cluster = cluster_at(self.settings.api, self.policy, self.clock, self.settings.environ)
+            cluster = cluster_at(
+                self.settings.api, self.policy, self.clock, self.settings.environ, self.settings.role_arn
+            )
             self._credential = cluster.credential
             return pools_at(self.settings, self.policy, cluster, self.clock)
         if self.served_world is not None:

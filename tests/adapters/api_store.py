@@ -33,6 +33,7 @@ BUILT_IN = tuple(
         ("v1", "nodes", "Node", False),
         ("v1", "namespaces", "Namespace", False),
         ("events.k8s.io/v1", "events", "Event"),
+        ("v1", "events", "Event"),
         ("v1", "configmaps", "ConfigMap"),
         ("coordination.k8s.io/v1", "leases", "Lease"),
         ("v1", "secrets", "Secret"),

@@ -27,6 +27,9 @@ REGION, EKS, ZONE = "eu-west-1", "prod", "eu-west-1a"
 KEY, SECRET, SESSION = "AKIAPLANTED", "aws-planted-secret-51c9", "aws-planted-session-77d0"
 ROLE = "arn:aws:iam::210987654321:role/pilotlight"
 """A role of another account, which may be taken."""
+OTHER = "ASIAOTHER00000000"
+"""The key of whoever took it."""
+SECRETS = {KEY: SECRET, OTHER: "other"}
 KEYS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": SESSION}
 
 CODES: dict[type[PilotlightError], str] = {
@@ -56,6 +59,8 @@ class Refused(Exception):
 class Aws:
     """The account. ``calls`` are (action, values) as they came; ``extra`` are further fields of a pool's group.
 
+    ``signers`` are the keys that signed the requests.
+
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
     ``spot`` is what zones ask; ``quotas`` are Service Quotas by name, None without that right. ``versions`` of the
@@ -67,6 +72,7 @@ class Aws:
     def __init__(self, world: World, *, at_once: bool = True, eks: bool = True) -> None:
         self.world, self.at_once, self.eks = world, at_once, eks
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.signers: list[str] = []
         self.faults: list[Fault] = []
         self.extra: dict[str, dict[str, Any]] = {}
         self.failed: list[dict[str, Any]] = []
@@ -162,7 +168,7 @@ class Aws:
     def _AssumeRole(self, asked: dict[str, Any]) -> dict[str, Any]:
         if asked["RoleArn"] != ROLE:
             raise Refused(403, "AccessDenied", f"{SESSION} may not take {asked['RoleArn']}")
-        keys = {"AccessKeyId": "ASIAOTHER00000000", "SecretAccessKey": "other", "SessionToken": "session"}
+        keys = {"AccessKeyId": OTHER, "SecretAccessKey": SECRETS[OTHER], "SessionToken": "session"}
         return {"Credentials": {**keys, "Expiration": datetime.now(UTC) + timedelta(hours=1)}}
 
     def _GetProducts(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -387,7 +393,8 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
             json_body = "x-amz-target" in self.headers
             form = {} if json_body else dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            if not signature_holds(f"http://{headers['host']}/", body, headers, SECRET):
+            aws.signers.append(OTHER if OTHER in headers.get("authorization", "") else KEY)
+            if not signature_holds(f"http://{headers['host']}/", body, headers, SECRETS[aws.signers[-1]]):
                 return self._say(403, error("SignatureDoesNotMatch", f"you signed with {SECRET} {SESSION}"))
             service, action = _called(headers.get("x-amz-target", ""), form)
             asked = read_form(form) if form else read_json(service, action, body)

@@ -1,12 +1,18 @@
 """One role an account: taken by the deployment's own credential, signed, or by its web identity."""
 
+import base64
+
 import pytest
-from aws_server import REGION, ROLE, SECRET, SESSION, Aws, serving
+from answering import answering
+from aws_server import EKS, OTHER, REGION, ROLE, SECRET, SESSION, Aws, serving
 from small_cloud import world
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import Keys
+from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.pools.asg import handing
 from pilotlight.errors import Forbidden
+from pilotlight.ports import CloudAccount
 
 
 def test_another_accounts_role_is_taken_by_ones_own_credential() -> None:
@@ -16,6 +22,30 @@ def test_another_accounts_role_is_taken_by_ones_own_credential() -> None:
         credentials = Credentials(REGION, environ, ROLE)
         assert [credentials.keys() for _ in range(2)] == [Keys("ASIAOTHER00000000", "other", "session")] * 2
         assert [(action, asked["RoleArn"]) for action, asked in aws.calls] == [("AssumeRole", ROLE)]
+
+
+def test_groups_of_another_account_are_taken_over_as_its_role() -> None:
+    """What keeps a group there is read under that role's signature, as its pools are."""
+    aws = Aws(world())
+    with serving(aws) as environ:
+        account = CloudAccount(aws.names(), aws.world.clock, str, environ, role=ROLE)
+        groups = handing.open_handover(f"{REGION}/{EKS}", account)
+        assert groups is not None
+        assert set(groups.read()) == {"one", "four", "eight"}
+    assert [action for action, _ in aws.calls][:2] == ["AssumeRole", "DescribeAutoScalingGroups"]
+    assert set(aws.signers[1:]) == {OTHER}
+
+
+def test_a_cluster_of_another_account_is_entered_as_its_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EKS is asked where it is, and the token says who comes, by that role's key."""
+    there = {"name": "c", "endpoint": "https://eks.test", "certificateAuthority": {"data": "Y2E="}}
+    aws = Aws(world())
+    with serving(aws) as environ, answering(lambda *_: (200, {"cluster": there})) as host:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EKS", f"http://{host}")
+        access = source_of(f"eks:{REGION}/c", environ, ROLE).access()
+    url = base64.urlsafe_b64decode(access.token.partition(".")[2] + "==").decode()
+    assert OTHER in url
+    assert [action for action, _ in aws.calls] == ["AssumeRole"]
 
 
 def test_a_role_that_may_not_be_taken_is_refused_without_a_secret() -> None:

@@ -70,6 +70,7 @@ class ChaosAws(Aws):
         self.dice, self.short, self.left = dice, False, MOST
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext
         self.late: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.tries = TRIES
         self.owed: dict[str, Callable[[], AbstractContextManager[object]]] = {}
 
     def answer(self, action: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class ChaosAws(Aws):
 
     def _DescribeAutoScalingGroups(self, asked: dict[str, Any]) -> dict[str, Any]:
         for pool, around in self.owed.items():
-            if self.world.fleet.desired[pool] > len(self._nodes(pool)) and self.dice.random() < TRIES:
+            if self.world.fleet.desired[pool] > len(self._nodes(pool)) and self.dice.random() < self.tries:
                 with around():
                     self.try_again(pool)
         return super()._DescribeAutoScalingGroups(asked)
@@ -111,7 +112,8 @@ class AsgHazard:
         self._pools = pools
 
     def describe(self) -> Sequence[PoolState]:
-        """Every pool as the account tells it."""
+        """Every pool as the account tells it. Once the faults are over a group has what it tried for."""
+        self._aws.tries = TRIES if any(self._hazard.luck._rates.values()) else 1.0
         return self._through("describe", lambda gate: self._pools.describe())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:

@@ -8,15 +8,19 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import boto3
+import msgspec
 import pytest
 from api_server import ApiServer, api_server
 from api_store import BUILT_IN, Json
 from manifests import HERE, objects
 from typer.testing import CliRunner
 
+from pilotlight import connections
 from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli import handover_commands
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.handover import Taken
 from pilotlight.state_schema.cluster import TAKEN
 
 REGION, ZONES = "us-east-1", ["us-east-1a", "us-east-1b"]
@@ -123,6 +127,25 @@ def site(dynamodb_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.setenv(key, value)
         yield made
     client.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+
+
+ROLE = "arn:aws:iam::123456789012:role/keeper"
+
+
+def test_a_pool_of_another_account_is_given_back_as_it_was_taken(site: Site) -> None:
+    """The record says by which role; whoever gives it back acts as that, or by a credential of its own."""
+    site.run("takeover", "--role-arn", ROLE)
+    record = site.server.store.get("configmaps", "pilotlight-takeover", "pilotlight")["data"]["t4"]
+    assert json.loads(record)["role"] == ROLE
+    taken = msgspec.json.decode(record, type=Taken)
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "handover_at", lambda *words: asked.append(words[-1]))
+        for named in (None, "own", "arn:other"):
+            handover_commands.cloud_of(named, taken)
+    assert asked == [ROLE, "", "arn:other"]
+    site.run("handback", "--role-arn", "own")
+    assert site.marked
 
 
 def test_a_dry_run_changes_nothing(site: Site) -> None:

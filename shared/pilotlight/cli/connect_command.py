@@ -60,7 +60,7 @@ def connect(
     if any(users) and rotate:
         raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
     settings = settings_for(context, kubeconfig, policy=policy)
-    source = source_of(settings.api, settings.environ)
+    source = source_of(settings.api, settings.environ, settings.role_arn)
     api = Api(source)
     if remove:
         _remove(api, dry_run)

@@ -118,7 +118,7 @@ def look(site: "App", now: datetime) -> Survey:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.decide.checkup.limits import listed
 
-    source = source_of(site.settings.api, site.settings.environ)
+    source = source_of(site.settings.api, site.settings.environ, site.settings.role_arn)
     api = Api(source)
     seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY, *TOO_MUCH), now)
     return msgspec.structs.replace(seen, limit=limit_of(source, api, listed(site.policy)))

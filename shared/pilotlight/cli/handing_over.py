@@ -71,11 +71,19 @@ Opener = Callable[[Taken], "Handover | None"]
 
 
 def take_over(
-    pool: str, policy: Policy, pools: str, handover: "Handover", state: GroupState, book: Book, now: datetime, dry: bool
+    pool: str,
+    policy: Policy,
+    pools: str,
+    handover: "Handover",
+    state: GroupState,
+    book: Book,
+    now: datetime,
+    dry: bool,
+    role: str = "",
 ) -> Iterator[Told]:
-    """Make a pool ours."""
+    """Make a pool ours; ``role`` is whom the cloud is asked as."""
     earlier = book.read()[0].get(pool)
-    taken = rules.take(pool, policy.pools[pool], state, pools, earlier, now)
+    taken = msgspec.structs.replace(rules.take(pool, policy.pools[pool], state, pools, earlier, now), role=role)
     changes = rules.forth(taken, state)
     if not dry:
         book.write(taken)

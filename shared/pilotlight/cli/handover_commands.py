@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from pilotlight.wiring import App
 
 Pool = Annotated[list[str] | None, typer.Option("--pool", help="This pool, again for more; left out: all of them.")]
+RoleArn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ARN",
+        help="Act at AWS as this role, or by this machine's 'own' credential; left out: as PILOTLIGHT_CLUSTERS says, "
+        "or as whoever took the pool over.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be set; change nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, a row a setting.")]
 
@@ -34,6 +43,7 @@ def takeover(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: that of the deployment.")] = "",
+    role_arn: RoleArn = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -47,16 +57,21 @@ def takeover(
     from pilotlight.wiring import App
 
     app = App(settings_for(context, kubeconfig, policy=policy))
-    _say([line for name in app.clusters for line in _taken_over(app.at(name), pool or [], dry_run)], as_json, dry_run)
+    _say(
+        [line for name in app.clusters for line in _taken_over(app.at(name), pool or [], role_arn, dry_run)],
+        as_json,
+        dry_run,
+    )
 
 
-def _taken_over(site: "App", named: list[str], dry: bool) -> Iterator[Told]:
+def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
     from pilotlight.connections import handover_at
 
     settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items()}
     if wrong := [name for name in named if name not in names]:
         raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join(names) or 'none'}")
-    handover = handover_at(settings.pools, names, settings.environ)
+    role = own_role(role_arn, settings.role_arn)
+    handover = handover_at(settings.pools, names, settings.environ, role)
     if handover is None:
         raise BadInput(
             f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER are another's to take over"
@@ -68,7 +83,9 @@ def _taken_over(site: "App", named: list[str], dry: bool) -> Iterator[Told]:
             raise BadInput(
                 f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
             )
-        yield from take_over(name, site.policy, settings.pools, handover, groups[name], book, datetime.now(UTC), dry)
+        yield from take_over(
+            name, site.policy, settings.pools, handover, groups[name], book, datetime.now(UTC), dry, role
+        )
 
 
 def handback(
@@ -79,6 +96,7 @@ def handback(
     ] = "",
     context: Context = "",
     kubeconfig: Kubeconfig = "",
+    role_arn: RoleArn = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -100,7 +118,7 @@ def handback(
     failed = len(unread)
     for taken in _due(api, chosen, if_silent, now):
         try:
-            for line in _given(api, taken, now, dry_run):
+            for line in _given(api, taken, now, role_arn, dry_run):
                 told.append(line)
         except (Denied, Retry) as error:  # The others are given back all the same.
             failed += 1
@@ -110,23 +128,28 @@ def handback(
         raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
 
 
-def _given(api: "Api", taken: "Taken", now: datetime, dry: bool) -> Iterator[Told]:
+def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry: bool) -> Iterator[Told]:
     from pilotlight.adapters.cluster.kubernetes import takeovers
 
     told: list[Told] = []
-    for line in hand_back(taken, cloud_of, Book(api), now, dry):
+    for line in hand_back(taken, partial(cloud_of, role_arn), Book(api), now, dry):
         told.append(line)
         yield line
     if any(line.verb == "set" for line in told):
         takeovers.tell(api, f"{taken.pool} was handed back: {'; '.join(line.line for line in told)}", now)
 
 
-def cloud_of(taken: "Taken") -> "Handover | None":
-    """The cloud that a record names, as the environment lets in."""
+def own_role(named: str | None, known: str) -> str:
+    """Whom to act as: what is named, where "own" is this process's own credential; else what is known."""
+    return known if named is None else "" if named == "own" else named
+
+
+def cloud_of(role_arn: str | None, taken: "Taken") -> "Handover | None":
+    """The cloud that a record names, as the environment lets in, or as the role that is named or took it over."""
     from pilotlight.connections import handover_at
     from pilotlight.settings import environment
 
-    return handover_at(taken.pools, {taken.pool: taken.group}, environment())
+    return handover_at(taken.pools, {taken.pool: taken.group}, environment(), own_role(role_arn, taken.role))
 
 
 def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) -> "Iterator[Taken]":
@@ -154,7 +177,7 @@ def _api(settings: Settings) -> "Api":
     from pilotlight.adapters.cluster.kubernetes.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
-    return Api(source_of(settings.api, settings.environ))
+    return Api(source_of(settings.api, settings.environ, settings.role_arn))
 
 
 def _say(told: list[Told], as_json: bool, dry: bool) -> None:

@@ -84,7 +84,7 @@ def lift(
     from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 
     settings = settings_for(context, kubeconfig)
-    api = Api(source_of(settings.api, settings.environ))
+    api = Api(source_of(settings.api, settings.environ, settings.role_arn))
     try:
         opened = tuple(doors.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:

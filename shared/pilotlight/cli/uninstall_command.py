@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from pilotlight.cli.handing_over import Book, hand_back
-from pilotlight.cli.handover_commands import cloud_of
+from pilotlight.cli.handover_commands import RoleArn, cloud_of
 from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.decide.handover import MARK
 from pilotlight.errors import Denied, Failed, Retry
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
 def uninstall(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
+    role_arn: RoleArn = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The lines as JSON.")] = False,
 ) -> None:
@@ -42,7 +44,7 @@ def uninstall(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     settings = settings_for(context, kubeconfig)
-    run = Removal(Api(source_of(settings.api, settings.environ)), dry_run)
+    run = Removal(Api(source_of(settings.api, settings.environ, settings.role_arn)), role_arn, dry_run)
     lines: list[str] = []
     for line in run.lines():
         lines.append(line)
@@ -59,8 +61,9 @@ def uninstall(
 class Removal:
     """One run. ``left`` are the pools that are not given back whole, each with why: their record stays."""
 
-    def __init__(self, api: "Api", dry: bool) -> None:
+    def __init__(self, api: "Api", role_arn: str | None, dry: bool) -> None:
         self._api, self._dry = api, dry
+        self._cloud = partial(cloud_of, role_arn)
         self.left: list[str] = []
 
     def lines(self) -> Iterator[str]:
@@ -91,7 +94,7 @@ class Removal:
 
     def _given_back(self, taken: "Taken") -> Iterator[str]:
         try:
-            for told in hand_back(taken, cloud_of, Book(self._api), datetime.now(UTC), self._dry):
+            for told in hand_back(taken, self._cloud, Book(self._api), datetime.now(UTC), self._dry):
                 yield told.line
                 if told.passes:
                     self.left.append(told.line)
@@ -100,7 +103,7 @@ class Removal:
 
     def _unmarked(self, taken: "Taken") -> bool:
         """Take our mark off a group: whoever keeps it now needs no word of ours. Whether there is one."""
-        handover = cloud_of(taken)
+        handover = self._cloud(taken)
         state = handover.read().get(taken.pool) if handover is not None else None
         if handover is None or state is None or not state.settings.get(MARK):
             return self._dry and state is not None

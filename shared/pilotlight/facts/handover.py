@@ -26,6 +26,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """A pool that was taken over. ``pools`` is the address that leads to its cloud, ``group`` the cloud's name for it.
 
+    ``role`` is whom it was taken over as, where that was another account's role.
     ``handed_back`` is when all of it was given back; None while Pilotlight keeps it, or a part is left to give.
     """
 
@@ -36,6 +37,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     settings: tuple[Setting, ...] = ()
     handed_back: datetime | None = None
+    role: str = ""
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):

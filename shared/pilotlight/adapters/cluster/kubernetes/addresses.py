@@ -15,8 +15,11 @@ FORMS = (
 )
 
 
-def source_of(address: str, environ: Mapping[str, str]) -> Source:
-    """The source an address names. Nothing is read yet; raises ``BadInput`` for what is no address."""
+def source_of(address: str, environ: Mapping[str, str], role: str = "") -> Source:
+    """The source an address names; EKS is asked as ``role`` where one is named.
+
+    Nothing is read yet; raises ``BadInput`` for what is no address.
+    """
     if "\n" in address or "{" in address:
         raise BadInput(
             "PILOTLIGHT_API holds what looks like a kubeconfig: put that in a variable of its own, and name "
@@ -40,7 +43,8 @@ def source_of(address: str, environ: Mapping[str, str]) -> Source:
         case "eks" if re.fullmatch(r"[a-z0-9-]+/[^/]+", rest):
             from pilotlight.adapters.cluster.kubernetes.eks import EksCluster
 
-            return EksCluster(*rest.split("/"))
+            region, _, name = rest.partition("/")
+            return EksCluster(region, name, environ, role)
     raise BadInput(f"PILOTLIGHT_API is {address!r}: use one of {FORMS}")
 
 

@@ -5,9 +5,11 @@ The token is aws-iam-authenticator's: a presigned ``GetCallerIdentity`` whose si
 
 import base64
 import time
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
+from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
@@ -22,10 +24,14 @@ NAME_HEADER = "x-k8s-aws-id"
 
 
 class EksCluster:
-    """A cluster of a region. The credential is what botocore finds: the environment, a role, a profile."""
+    """A cluster of a region. The credential is what botocore finds: the environment, a role, a profile.
 
-    def __init__(self, region: str, name: str) -> None:
+    Or that of a ``role`` of the cluster's account, taken as for its pools.
+    """
+
+    def __init__(self, region: str, name: str, environ: Mapping[str, str], role: str = "") -> None:
         self._region, self._name = region, name
+        self._role = Credentials(region, environ, role) if role else None
         self._where: tuple[str, str] | None = None
         self._token, self._ends = "", 0.0
         self._lock = Lock()
@@ -48,6 +54,8 @@ class EksCluster:
         where = f"EKS {self._region}/{self._name}"
         try:
             session: Any = botocore.session.get_session()
+            if self._role is not None:
+                session.set_credentials(*self._role.keys()[:3])
             credentials = session.get_credentials()
             if credentials is None:
                 raise Forbidden(f"{where}: there are no AWS credentials here; give a role or keys")

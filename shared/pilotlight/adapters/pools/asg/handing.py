@@ -47,7 +47,7 @@ def open_handover(where: str, account: CloudAccount) -> Handover | None:
     named = WHERE.fullmatch(where)
     if named is None:
         return None
-    credentials = Credentials(named[1], account.environ)
+    credentials = Credentials(named[1], account.environ, account.role)
     return AsgHandover(QueryApi("autoscaling", named[1], credentials, account.environ), named[2] or "", account.names)
 
 
