@@ -1,10 +1,11 @@
-"""Grafana's dashboards and the PrometheusRule of infra/grafana and infra/prometheus, written from one description.
+"""Grafana's dashboards, the PrometheusRule and Cloud Monitoring's alerts, written from one description.
 
 A panel is a title, a unit and queries over what Pilotlight exports (``pilotlight.facts.figures``) and what
 infra/prometheus/rules.yaml records of GPUs. ``python scripts/dashboards.py`` writes the files anew.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 GRAFANA, PROMETHEUS = ROOT / "infra" / "grafana", ROOT / "infra" / "prometheus"
+GOOGLE = ROOT / "infra" / "terraform" / "google"
+SECONDS = {"s": 1, "m": 60, "h": 3600}
+SEVERITY = {"critical": "CRITICAL", "warning": "WARNING", "info": "WARNING"}
+"""Cloud Monitoring's words for ours."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 OF = 'cluster=~"$cluster"'
 
@@ -199,7 +204,11 @@ def main() -> None:
 def files() -> dict[Path, str]:
     """What is written, by where it lies."""
     boards = {GRAFANA / f"{name}.json": json.dumps(_board(name), indent=2) + "\n" for name in BOARDS}
-    return {**boards, PROMETHEUS / "prometheusrule.yaml": _rule()}
+    return {
+        **boards,
+        PROMETHEUS / "prometheusrule.yaml": _rule(),
+        GOOGLE / "alerts.json": json.dumps(_cloud(), indent=2) + "\n",
+    }
 
 
 def _board(name: str) -> dict[str, Any]:
@@ -241,6 +250,25 @@ def _panel(n: int, panel: Panel) -> dict[str, Any]:
             {"refId": chr(ord("A") + m), "expr": query, "legendFormat": legend, "datasource": SOURCE}
             for m, (query, legend) in enumerate(panel.queries)
         ],
+    }
+
+
+def _cloud() -> dict[str, Any]:
+    """The alerts on our own figures as Cloud Monitoring takes them.
+
+    Google's collectors keep ``cluster`` for the cluster that they run in: ours is ``exported_cluster`` there.
+    """
+    groups = yaml.safe_load((PROMETHEUS / "rules.yaml").read_text())["groups"]
+    rules = next(group["rules"] for group in groups if group["name"] == "pilotlight-own")
+    label = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
+    return {
+        rule["alert"]: {
+            "query": rule["expr"].replace("by (cluster", "by (cluster, exported_cluster"),
+            "duration": f"{int(rule['for'][:-1]) * SECONDS[rule['for'][-1]]}s",
+            "severity": SEVERITY[rule["labels"]["severity"]],
+            "documentation": label.sub(r"${metric_or_resource.label.\1}", rule["annotations"]["description"]),
+        }
+        for rule in rules
     }
 
 

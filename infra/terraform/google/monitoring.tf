@@ -2,6 +2,8 @@
 
 locals {
   watched = local.hosted ? 1 : 0
+  # Written by scripts/dashboards.py from infra/prometheus/rules.yaml.
+  own_figures = var.alerts.figures ? jsondecode(file("${path.module}/alerts.json")) : {}
   cloud_run = join(" AND ", [
     "resource.type = \"cloud_run_revision\"", "metric.type = \"run.googleapis.com/request_count\""
   ])
@@ -14,7 +16,7 @@ locals {
 }
 
 resource "google_monitoring_notification_channel" "email" {
-  count = local.watched
+  count = local.hosted || var.alerts.figures ? 1 : 0
 
   project      = var.project
   display_name = "Pilotlight ${var.environment}"
@@ -120,6 +122,37 @@ resource "google_monitoring_alert_policy" "silent" {
     mime_type = "text/markdown"
     content   = "Nothing scales up or down now, and nodes that are lit stay lit. ${local.runbook}"
   }
+}
+
+# The same alerts as those of infra/prometheus, where Pilotlight's figures reach Cloud Monitoring.
+resource "google_monitoring_alert_policy" "figures" {
+  for_each = local.own_figures
+
+  project               = var.project
+  display_name          = "${module.plan.prefix}: ${each.key}"
+  combiner              = "OR"
+  severity              = each.value.severity
+  notification_channels = google_monitoring_notification_channel.email[*].id
+
+  conditions {
+    display_name = each.key
+
+    condition_prometheus_query_language {
+      query                     = each.value.query
+      duration                  = each.value.duration
+      evaluation_interval       = "60s"
+      alert_rule                = each.key
+      rule_group                = "pilotlight-own"
+      disable_metric_validation = true
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "${each.value.documentation} ${local.runbook}"
+  }
+
+  depends_on = [terraform_data.apis]
 }
 
 # Google counts what Pilotlight itself costs, and tells billing_tick at intervals.

@@ -86,10 +86,13 @@ variable "alerts" {
     email    who is told when Pilotlight itself fails: dead letters, failing functions, silence
     secrets  of the policy's channels: variable (url_env, token_env) to the name of the secret that holds it,
              as {SLACK_URL = "pilotlight-slack"}
+    figures  true: Pilotlight's own figures reach Cloud Monitoring (Managed Service for Prometheus scrapes the home in a
+             cluster, or a collector takes what functions push), and what infra/prometheus alerts on is told here too
   EOT
   type = object({
     email   = string
     secrets = optional(map(string), {})
+    figures = optional(bool, false)
   })
 
   validation {

@@ -33,7 +33,7 @@ variables {
     ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
     batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" } }
   }
-  alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+  alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" }, figures = true }
   functions  = { bundles = "./tests/bundles" }
   aws        = { account_id = "123456789012", region = "eu-west-1" }
   budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }

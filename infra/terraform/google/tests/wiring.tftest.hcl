@@ -169,6 +169,15 @@ run "failure_and_silence_are_told" {
   }
 }
 
+run "own_figures_are_told_where_they_arrive" {
+  command = apply
+  variables { alerts = { email = "ops@example.com", figures = true } }
+  assert {
+    condition     = google_monitoring_alert_policy.figures["PilotlightPaused"].conditions[0].condition_prometheus_query_language[0].query == "max by (cluster, exported_cluster, pool) (pilotlight_paused) > 0"
+    error_message = "the alerts of infra/prometheus are Cloud Monitoring's"
+  }
+}
+
 run "aws_events_come_over_a_bridge" {
   command = apply
   variables { aws = { account_id = "123456789012", region = "eu-west-1" } }
