@@ -176,6 +176,26 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                     (f"3600 * sum(rate(pilotlight_looks_again_total{{{OF}}}[1h]))", "again an hour"),
                 ),
             ),
+            Panel(
+                "Decisions an hour, by verdict",
+                "short",
+                (
+                    (
+                        f"3600 * sum by (cluster, verdict) (rate(pilotlight_decisions_total{{{OF}}}[1h]))",
+                        "{{cluster}} {{verdict}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Operations on the state an hour",
+                "short",
+                (
+                    (
+                        f"3600 * sum by (cluster, operation) (rate(pilotlight_state_operations_total{{{OF}}}[1h]))",
+                        "{{cluster}} {{operation}}",
+                    ),
+                ),
+            ),
             Panel("Dead letters", "short", (("max(pilotlight_dead_letters)", "kept"),)),
             Panel(
                 "Until the token ends",

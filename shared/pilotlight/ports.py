@@ -128,6 +128,15 @@ class Pools(Protocol):
 
 
 @runtime_checkable
+class CountsOperations(Protocol):
+    """A state that counts what is asked of it."""
+
+    def operations(self) -> Mapping[str, int]:
+        """How many of each kind since this was last asked."""
+        ...
+
+
+@runtime_checkable
 class KeepsLetters(Protocol):
     """An outbox that keeps the events that were refused where they can be counted."""
 

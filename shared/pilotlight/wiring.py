@@ -209,10 +209,11 @@ class App:
         """What survives between events."""
         if "state" in self._seams:
             return self._seams["state"]
+        from pilotlight.adapters.state.counted import CountedState
         from pilotlight.connections import state_at
 
         of_a_world = "clock" in self._seams or self.served_world is not None
-        return state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ)
+        return CountedState(state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ))
 
     @cached_property
     def alerts(self) -> State:

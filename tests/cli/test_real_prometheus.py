@@ -7,6 +7,7 @@ import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from stage import START, Stage
 from werkzeug.serving import make_server
 
 from fleet import free_port, until
+from pilotlight.adapters.state.counted import CountedState
 from pilotlight.cli import own_pages
 from pilotlight.doorway import gate
 from pilotlight.facts.doors import Caller
@@ -41,6 +43,7 @@ TELLS = ("PilotlightPaused", "PilotlightBudgetSpent")
 def deployment() -> App:
     """A paused cluster, and a budget of a dollar of which two are spent."""
     on = Stage(budgets=(Budget(name="day", usd=Decimal(40), period="day", hard=False),))
+    on.deps = replace(on.deps, state=CountedState(on.deps.state))
     on.event(on.submit("a", run_s=6 * HOUR, team="nlp"))
     for _ in range(12):
         on.minutes(10)

@@ -24,3 +24,10 @@ def test_calls_and_refusals_are_counted_by_name() -> None:
     """Each name has its own sum."""
     tally = Tally().called("grow", "done").called("grow", "done").called("release", "denied").refused("Budget")
     assert (tally.calls, tally.refusals) == ({"grow/done": 2, "release/denied": 1}, {"Budget": 1})
+
+
+def test_a_decision_counts_once_for_each_verdict_in_it() -> None:
+    """Ten pods that wait are one decision that lets pods wait; what was asked of the state adds up."""
+    tally = Tally().decided(["waiting"] * 10 + ["bought"], {"read": 3}).decided(["waiting"], {"read": 1, "write": 2})
+    assert tally.verdicts == {"waiting": 2, "bought": 1}
+    assert tally.operations == {"read": 4, "write": 2}

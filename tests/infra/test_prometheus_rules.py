@@ -1,5 +1,6 @@
 """The rules for Prometheus, run by promtool: each fires, and does not fire on the other side of its threshold."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -36,6 +37,21 @@ def test_promtool_agrees() -> None:
     """The rules are well formed and behave as rules_test.yaml says."""
     assert _promtool("check", "rules", RULES / "rules.yaml").returncode == 0
     run = _promtool("test", "rules", RULES / "rules_test.yaml")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@needs_promtool
+def test_cloud_monitorings_alerts_behave_as_prometheus_ones(tmp_path: Path) -> None:
+    """The queries and waits that Terraform gives Cloud Monitoring fire, and do not, where those of the rules do."""
+    cloud = json.loads((RULES.parent / "terraform" / "google" / "alerts.json").read_text())
+    rules = yaml.safe_load((RULES / "rules.yaml").read_text())
+    own = next(group["rules"] for group in rules["groups"] if group["name"] == "pilotlight-own")
+    for rule in own:
+        rule |= {"expr": cloud[rule["alert"]]["query"], "for": cloud[rule["alert"]]["duration"]}
+    assert {rule["alert"] for rule in own} == cloud.keys()
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules))
+    shutil.copy(RULES / "rules_test.yaml", tmp_path)
+    run = _promtool("test", "rules", tmp_path / "rules_test.yaml")
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -86,6 +86,19 @@ FAMILIES = (
     ),
     Family("pilotlight_refusals", ("cluster", "kind"), "purchases that a cloud or a budget refused", "counter"),
     Family(
+        "pilotlight_decisions",
+        ("cluster", "verdict"),
+        "decisions that made calls or told something, once for each verdict in them: fits, booting, bought, waiting, "
+        "refused or finding of pods, release of nodes",
+        "counter",
+    ),
+    Family(
+        "pilotlight_state_operations",
+        ("cluster", "operation"),
+        "what workers asked of the state up to their last decision: read, scan, write, conflict",
+        "counter",
+    ),
+    Family(
         "pilotlight_looks_again", ("cluster",), "looks taken again for events that found another at work", "counter"
     ),
     Family(

@@ -1,6 +1,8 @@
 """What a cluster's decisions remember of earlier ones. Small: it is one record of the state store, under the lease."""
 
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
@@ -137,13 +139,16 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True):
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """What is counted for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
-    and the like, ``refusals`` by the kind of error; ``again`` are looks that were taken again for deliveries that had
-    found the lease held.
+    and the like, ``refusals`` by the kind of error, ``verdicts`` of decisions that made calls or told something,
+    ``operations`` on the state by kind; ``again`` are looks that were taken again for deliveries that had found the
+    lease held.
     """
 
     durations: dict[Phase, Durations] = {}
     calls: dict[str, int] = {}
     refusals: dict[str, int] = {}
+    verdicts: dict[str, int] = {}
+    operations: dict[str, int] = {}
     again: int = 0
 
     def took(self, phase: Phase, seconds: Seconds) -> "Tally":
@@ -158,6 +163,14 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         """With one more call that ended so."""
         name = f"{call}/{outcome}"
         return msgspec.structs.replace(self, calls={**self.calls, name: self.calls.get(name, 0) + 1})
+
+    def decided(self, verdicts: Iterable[str], operations: Mapping[str, int]) -> "Tally":
+        """With one more decision, by its verdicts, and what was asked of the state since the one before."""
+        return msgspec.structs.replace(
+            self,
+            verdicts=dict(Counter(self.verdicts) + Counter(set(verdicts))),
+            operations=dict(Counter(self.operations) + Counter(operations)),
+        )
 
     def refused(self, kind: str) -> "Tally":
         """With one more purchase that was refused."""

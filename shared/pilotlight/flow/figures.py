@@ -112,6 +112,10 @@ def _tallied(deps: Deps) -> Iterator[Sample]:
         yield Sample("pilotlight_calls", (name, *call.split("/")), number)
     for kind, number in tally.refusals.items():
         yield Sample("pilotlight_refusals", (name, kind), number)
+    for verdict, number in tally.verdicts.items():
+        yield Sample("pilotlight_decisions", (name, verdict), number)
+    for operation, number in tally.operations.items():
+        yield Sample("pilotlight_state_operations", (name, operation), number)
     yield Sample("pilotlight_looks_again", (name,), tally.again)
 
 

@@ -17,7 +17,7 @@ from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, memory_updates
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.steps import Overtaken, Sending
-from pilotlight.ports import CALL_S
+from pilotlight.ports import CALL_S, CountsOperations
 from pilotlight.units import Seconds
 
 NOT_CALLED = "not called: an earlier call failed, or the lease was lost"
@@ -66,7 +66,11 @@ class Act:
 
     def remember(self) -> None:
         """Write what the calls left behind, once, after them."""
-        tally = self.tally.took("cycle", self.ran()) if self.ran else self.tally
+        state, plan, tally = self.deps.state, self.record.plan, self.tally
+        if self.ran:
+            asked = state.operations() if isinstance(state, CountsOperations) else {}
+            verdicts = (*(group.verdict for group in plan.pods), *(node.verdict for node in plan.releases))
+            tally = tally.took("cycle", self.ran()).decided(verdicts, asked)
         memory = msgspec.structs.replace(self.memory, tally=tally)
         ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, memory)
 

@@ -1,0 +1,58 @@
+"""A state that counts what is asked of it: for the figures, and for nothing else."""
+
+from collections import Counter
+from datetime import datetime
+from threading import Lock
+
+from pilotlight.errors import Conflict
+from pilotlight.ports import Page, State, Stored
+from pilotlight.units import Seconds
+
+
+class CountedState:
+    """The state given, with a count of ``read``, ``scan`` (a page each), ``write`` and ``conflict``."""
+
+    def __init__(self, state: State) -> None:
+        self._state, self._counts, self._lock = state, Counter[str](), Lock()
+
+    def operations(self) -> dict[str, int]:
+        """How many of each since this was last asked."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return dict(counts)
+
+    def now(self) -> datetime:
+        """The store's own time."""
+        return self._state.now()
+
+    def get(self, key: str) -> Stored | None:
+        """As the state does."""
+        self._count("read")
+        return self._state.get(key)
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """As the state does."""
+        self._count("write")
+        try:
+            return self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
+        except Conflict:
+            self._count("conflict")
+            raise
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """As the state does."""
+        self._count("write")
+        try:
+            self._state.delete(key, if_version=if_version)
+        except Conflict:
+            self._count("conflict")
+            raise
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """As the state does."""
+        self._count("scan")
+        return self._state.scan(prefix, after=after, limit=limit)
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self._counts[what] += 1
