@@ -80,11 +80,25 @@ def test_the_recorded_cluster_is_seen_as_in_its_files(server: ApiServer, cluster
 
 
 def test_a_big_cluster_with_few_gpu_nodes_is_not_read_whole(server: ApiServer, cluster: KubernetesCluster) -> None:
-    """The pods of nodes without GPUs stay unread, and who waits is chosen by the server."""
-    server.add(node("gpu-1"), node("cpu-1", gpus=0), pod("a"), pod("b", "gpu-1"))
+    """While no GPU pod waits the pods of nodes without GPUs stay unread, and who waits is chosen by the server."""
+    server.add(node("gpu-1"), node("cpu-1", gpus=0), pod("a", gpus=0), pod("b", "gpu-1"))
     server.add(*(pod(f"web-{n}", "cpu-1", gpus=0) for n in range(50)))
-    assert names(cluster.observe()) == (["a"], {"gpu-1": ["b"]})
+    assert names(cluster.observe()) == ([], {"gpu-1": ["b"]})
     assert lists(server) == ["spec.nodeName=", "spec.nodeName=gpu-1"]
+
+
+def test_while_a_gpu_pod_waits_all_that_may_keep_it_away_is_read(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A pod on a node without GPUs may keep it out of its zone: it is found, and counts."""
+    term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {}}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    keeper = pod("keeper", "cpu-1", gpus=0)
+    keeper["spec"]["affinity"] = away
+    zoned = node("cpu-1", gpus=0)
+    zoned["metadata"].setdefault("labels", {})["topology.kubernetes.io/zone"] = "a"
+    server.add(node("gpu-1"), zoned, pod("a"), keeper, pod("web", "cpu-1", gpus=0))
+    (counts,) = cluster.observe().around.values()
+    assert counts == {"a": 1}
+    assert lists(server) == ["spec.nodeName=", "spec.nodeName!="]
 
 
 def test_many_gpu_nodes_are_one_list(server: ApiServer, cluster: KubernetesCluster) -> None:

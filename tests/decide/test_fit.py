@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.fit import holds, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
+from pilotlight.facts.matching import holds, selects, untolerated
 from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration, shape
 from pilotlight.world.filters import affine, repelled, roomy
 

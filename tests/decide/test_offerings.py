@@ -60,7 +60,7 @@ def test_one_offering_for_each_zone() -> None:
 
 
 def test_labels_and_taints_of_a_node_to_come() -> None:
-    """An offering carries the well-known labels and the pool's own, which win."""
+    """An offering carries the well-known labels and the pool's own, which win; its name it has not yet."""
     pool = PoolPolicy(
         instance_type="g4dn.xlarge",
         zones=("a",),
@@ -77,6 +77,7 @@ def test_labels_and_taints_of_a_node_to_come() -> None:
         "karpenter.sh/capacity-type": "on-demand",
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": "",
         "gpu": "on-demand",
     }
     assert offering.taints == pool.taints

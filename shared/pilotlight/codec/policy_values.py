@@ -22,6 +22,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONGEST_S, MOST, LEAST = 3650 * 86_400, 10**9, Decimal("1e-9")
 """No duration and no number of a policy is larger, nor smaller if it is not 0: beyond are slips of the hand, and
 moments that no calendar has."""
+MOST_BYTES = 2**43
+"""Nor is there more of a resource on a node: of huge pages there are bytes."""
 
 
 def read_value(value: Any, kind: inspect.Type, path: str, problems: Problems) -> Any:
@@ -159,6 +161,14 @@ def _int(text: str, _: object) -> int:
     return number
 
 
+def _amount(text: str, _: object) -> int:
+    """A whole amount of a resource; a quantity ("4Gi") will do too."""
+    number = whole(text)
+    if number > MOST_BYTES:
+        raise ValueError(f"is more than {MOST_BYTES:,}")
+    return number
+
+
 def _float(text: str, _: object) -> float:
     return float(_dollars(text, _))
 
@@ -196,6 +206,7 @@ _UNITS: dict[str, Callable[[str, Any], Any]] = {
     "duration": lambda text, _: parse_duration(text),
     "dollars": _dollars,
     "GiB": _gib,
+    "amount": _amount,
 }
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.capacity.fit import holds
 from pilotlight.decide.capacity.offerings import price_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.matching import holds
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import milli, whole

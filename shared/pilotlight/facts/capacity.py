@@ -26,6 +26,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What a node offers to pods beside GPUs. ``memory`` and ``ephemeral`` are bytes.
 
     ``other`` are amounts of further resources by name: hugepages in bytes, "rdma/hca". What is not named is not there.
+    ``ports`` are the host ports that pods have taken already, as in ``Near``.
     """
 
     cpu_milli: int = 1_000_000_000
@@ -33,6 +34,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     ephemeral: int = 1 << 62
     pods: int = 1_000_000
     other: tuple[tuple[str, int], ...] = ()
+    ports: tuple[str, ...] = ()
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -247,11 +249,19 @@ class Scaler(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
 
 
+class Daemon(msgspec.Struct, frozen=True, kw_only=True):
+    """The pod of a DaemonSet, which takes its room on every new node that it selects, before any other pod."""
+
+    name: str
+    takes: PodShape
+
+
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes.
 
     ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
-    may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent.
+    may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent. ``around`` counts
+    by ``NearRule.key`` the pods that are there already, in each domain. ``daemons`` will be on new nodes too.
     """
 
     pending: tuple[PodDemand, ...] = ()
@@ -260,6 +270,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     scalers: tuple[Scaler, ...] = ()
     others: tuple[PodDemand, ...] = ()
     watched: bool = True
+    around: dict[str, dict[str, int]] = {}
+    daemons: tuple[Daemon, ...] = ()
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

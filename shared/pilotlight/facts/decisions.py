@@ -29,6 +29,7 @@ Code = Literal[
     "model",
     "gpu-memory",
     "size",
+    "neighbours",
     "class",
     "spot",
     "throughput",
@@ -50,7 +51,7 @@ Code = Literal[
 """The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
 
 The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``toleration``, ``device`` (the GPU's
-resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``.
+resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``, ``neighbours`` (other pods).
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,

@@ -43,7 +43,13 @@ GpuMemory = Annotated[
     msgspec.Meta(extra={"unit": "GiB"}, extra_json_schema={"written": ["integer", "string"], "examples": ["40Gi", 40]}),
 ]
 """Whole GiB of one device, written as "40Gi" or 40."""
-
+Amount = Annotated[
+    int,
+    msgspec.Meta(
+        extra={"unit": "amount"}, extra_json_schema={"written": ["integer", "string"], "examples": ["4Gi", 7]}
+    ),
+]
+"""A whole amount of a resource, written as a number or as a quantity."""
 
 Figure = Annotated[Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})]
 """An exact number, written as a number or as text."""
@@ -88,7 +94,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     mode: Mode | None = None
     idle_timeout: Duration | None = None
     daemonsets: dict[str, str] = {}
-    slices: dict[str, int] = {}
+    slices: dict[str, Amount] = {}
     handled_by: HandledBy = "pilotlight"
     relaunches: bool = False
     atomic: bool = False

@@ -78,6 +78,41 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True):
     effect: str = ""
 
 
+class NearRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule on the pods of ``group`` that are in one domain: on the nodes that share a value of label ``topology``.
+
+    "with": one of them is in the pod's domain, or none is anywhere and the pod is its ``own`` first. "apart": none is.
+    "spread": the domain has at most ``max_skew`` more of them than the least; with fewer than ``min_domains`` domains
+    the least is 0. Its domains are those of nodes that carry all of ``keys`` and that ``nodes`` (terms) and, where not
+    None, ``bears`` allow. ``group`` and ``key`` are digests: rules with one ``key`` count the same. ``says`` names it.
+    """
+
+    kind: Literal["with", "apart", "spread"]
+    key: str
+    group: str
+    topology: str
+    own: bool = False
+    max_skew: int = 1
+    min_domains: int = 1
+    keys: tuple[str, ...] = ()
+    nodes: tuple[tuple[Requirement, ...], ...] = ()
+    bears: tuple[Toleration, ...] | None = None
+    says: str = ""
+
+
+class Near(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod's ``rules``, the ``groups`` of other rules that it is in itself, and the host ``ports`` it takes."""
+
+    rules: tuple[NearRule, ...] = ()
+    groups: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+
+    @property
+    def picky(self) -> bool:
+        """Whether each pod of the shape has to be placed by itself."""
+        return bool(self.rules or self.ports)
+
+
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that start together or not at all. ``size`` is the number of pods it needs."""
 
@@ -111,7 +146,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
     ``other`` are amounts of further resources by name (hugepages in bytes, "rdma/hca"), sorted.
     ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
-    seconds between its checkpoints, 0 where it names none.
+    seconds between its checkpoints, 0 where it names none. ``near`` is None where no pod near by matters to it.
     ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
     """
 
@@ -132,7 +167,20 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     max_run_s: Seconds = 0
     checkpoint_s: Seconds = 0
     gang: Gang | None = None
+    near: Near | None = None
     key: str = ""
+
+
+def clash(taken: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether host ports ("TCP/8080", with an address "TCP/8080/10.0.0.1") are taken: no address is all of them."""
+    for port in wanted:
+        protocol, number, address = (*port.split("/"), "")[:3]
+        for other in taken:
+            its_protocol, its_number, its_address = (*other.split("/"), "")[:3]
+            same = (protocol, number) == (its_protocol, its_number)
+            if same and (address == its_address or not address or not its_address):
+                return True
+    return False
 
 
 def shape(**fields: object) -> PodShape:

@@ -1,11 +1,9 @@
 """What would stop a pod's eviction, by the rules that cluster autoscalers follow."""
 
-from collections.abc import Mapping
-
-from pilotlight.codec.kubernetes.companions import Selector
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.objects import Expression, Pod
+from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.pods import is_daemon, is_mirror
+from pilotlight.codec.kubernetes.selectors import covers
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -36,27 +34,6 @@ def _exhausted_budget(pod: Pod, objects: Objects) -> str:
     for budget in objects.budgets.values():
         same = budget.metadata.namespace == pod.metadata.namespace
         selector = budget.spec.selector
-        if same and selector and budget.status.disruptions_allowed < 1 and _covers(selector, pod.metadata.labels):
+        if same and selector and budget.status.disruptions_allowed < 1 and covers(selector, pod.metadata.labels):
             return budget.metadata.name
     return ""
-
-
-def _covers(selector: Selector, labels: Mapping[str, str]) -> bool:
-    return all(labels.get(k) == v for k, v in selector.match_labels.items()) and all(
-        _holds(e, labels) for e in selector.match_expressions
-    )
-
-
-def _holds(expression: Expression, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.key)
-    match expression.operator:
-        case "In":
-            return value in expression.values
-        case "NotIn":
-            return value not in expression.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False

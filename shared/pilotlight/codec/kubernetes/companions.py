@@ -2,14 +2,7 @@
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import Expression, Metadata, NodeSelector, PodSpec, ResourceLists, Wire
-
-
-class Selector(Wire, frozen=True):
-    """A label selector."""
-
-    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
-    match_expressions: tuple[Expression, ...] = ()
+from pilotlight.codec.kubernetes.objects import Metadata, NodeSelector, PodSpec, ResourceLists, Selector, Wire
 
 
 class PodTemplate(Wire, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
+    DaemonSet,
     DisruptionBudget,
     Namespace,
     PersistentVolume,
@@ -30,7 +31,8 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     """Objects beside pods and nodes, by name. Namespaced ones have "namespace/name" as key.
 
     ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
-    ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim.
+    ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim. ``shares`` are
+    the volumes of claims that compete for them, by claim; empty for one that gets none.
     """
 
     claims: dict[str, VolumeClaim] = {}
@@ -42,8 +44,10 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: dict[str, Namespace] = {}
     workloads: dict[str, Workload] = {}
     flavors: dict[str, ResourceFlavor] = {}
+    daemon_sets: dict[str, DaemonSet] = {}
     storage_known: bool = False
     holders: dict[str, str] = {}
+    shares: dict[str, str] = {}
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,6 +66,7 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "Namespace": ("namespaces", Namespace),
     "Workload": ("workloads", Workload),
     "ResourceFlavor": ("flavors", ResourceFlavor),
+    "DaemonSet": ("daemon_sets", DaemonSet),
 }
 _CLUSTER_SCOPED = ("volumes", "storage_classes", "csi_nodes", "namespaces", "flavors")
 _KUEUES = ("Workload", "ResourceFlavor")

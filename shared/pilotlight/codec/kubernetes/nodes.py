@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pilotlight.codec.kubernetes.blocks import blocks_drain
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
+from pilotlight.codec.kubernetes.near import host_ports
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
 from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_resources, read_amounts, whole_units
@@ -57,7 +58,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         devices=_free_devices(resource, devices, holding),
         resource=resource,
         slices=_free_slices(slices, holding),
-        free=_free(room, [a.request for a in onboard.live], _attachable(limits, onboard, objects)),
+        free=_free(room, onboard.live, _attachable(limits, onboard, objects)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
@@ -170,7 +171,9 @@ def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -
     return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
 
 
-def _free(room: Request, requests: Sequence[Request], attachable: tuple[tuple[str, int], ...]) -> Resources:
+def _free(room: Request, live: Sequence[Asked], attachable: tuple[tuple[str, int], ...]) -> Resources:
+    requests = [a.request for a in live]
+
     def left(name: str, scale: int = 1, default: int = 0) -> int:
         if name not in room:
             return default
@@ -183,4 +186,5 @@ def _free(room: Request, requests: Sequence[Request], attachable: tuple[tuple[st
         ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
         pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
         other=(*((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)), *attachable),
+        ports=tuple(sorted({port for a in live for port in host_ports(a.pod)})),
     )

@@ -55,6 +55,15 @@ class ResourceLists(Wire, frozen=True):
     limits: dict[str, str | int | float] = {}
 
 
+class ContainerPort(Wire, frozen=True):
+    """A port; ``host_port`` 0 is none of the host's."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
 class Container(Wire, frozen=True):
     """A container. ``restart_policy`` Always makes an init container a sidecar."""
 
@@ -64,6 +73,7 @@ class Container(Wire, frozen=True):
     args: tuple[str, ...] = ()
     resources: ResourceLists = ResourceLists()
     restart_policy: str = ""
+    ports: tuple[ContainerPort, ...] = ()
 
 
 class Expression(Wire, frozen=True):
@@ -93,10 +103,49 @@ class NodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
+class Selector(Wire, frozen=True):
+    """A label selector."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Expression, ...] = ()
+
+
+class PodTerm(Wire, frozen=True):
+    """Pods by label and namespace, and the node label whose values tell who is near."""
+
+    topology_key: str
+    label_selector: Selector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: Selector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PodAffinity(Wire, frozen=True):
+    """Only what is required at scheduling."""
+
+    required: tuple[PodTerm, ...] = msgspec.field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
 class Affinity(Wire, frozen=True):
-    """Only node affinity is read."""
+    """What is required of a pod's node, and of the pods near it."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Spread(Wire, frozen=True):
+    """A topology spread constraint."""
+
+    topology_key: str
+    max_skew: int = 1
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: Selector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
 
 
 class WireToleration(Wire, frozen=True):
@@ -121,8 +170,10 @@ class EmptyDir(Wire, frozen=True):
 
 
 class Volume(Wire, frozen=True):
-    """A pod's volume; only the kinds that matter are kept."""
+    """A pod's volume; only the kinds that matter are kept. ``ephemeral`` is a claim that is made for the pod alone."""
 
+    name: str = ""
+    ephemeral: dict[str, object] | None = None
     persistent_volume_claim: ClaimVolume | None = None
     empty_dir: EmptyDir | None = None
     host_path: dict[str, object] | None = None
@@ -145,6 +196,9 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: tuple[dict[str, str], ...] = ()
     resource_claims: tuple[dict[str, object], ...] = ()
     volumes: tuple[Volume, ...] = ()
+    topology_spread_constraints: tuple[Spread, ...] = ()
+    host_network: bool = False
+    scheduler_name: str = ""
 
 
 class Condition(Wire, frozen=True):

@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
+from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.objects import Container, Pod
+from pilotlight.codec.kubernetes.near import host_ports
+from pilotlight.codec.kubernetes.objects import Container, Pod, WireToleration
 from pilotlight.codec.kubernetes.placement import Terms, pod_terms, tolerations
 from pilotlight.codec.kubernetes.requests import (
     Request,
@@ -19,12 +23,13 @@ from pilotlight.codec.kubernetes.requests import (
 from pilotlight.codec.kubernetes.storage import attached, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.workload import (
     Classifier,
     Finding,
     Gang,
     GpuRequest,
+    Near,
     PodDemand,
     PodShape,
     PodTraits,
@@ -79,7 +84,13 @@ def is_mirror(pod: Pod) -> bool:
 
 
 def demand_of(
-    asked: Asked, objects: Objects, classify: Classifier, gang: Gang | None, *, require_label: bool
+    asked: Asked,
+    objects: Objects,
+    classify: Classifier,
+    gang: Gang | None,
+    *,
+    require_label: bool,
+    near: Near | None = None,
 ) -> PodDemand | Finding | None:
     """The demand of a waiting pod, a finding where no node would help, or None where it wants no GPU."""
     pod = asked.pod
@@ -87,7 +98,7 @@ def demand_of(
         if not _wants_gpu(asked):
             return None
         _may_be_scheduled(pod, require_label)
-        return _demand(asked, reach_of(pod, objects), objects, classify, gang)
+        return _demand(asked, reach_of(pod, objects), objects, classify, gang, near)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
 
@@ -110,6 +121,9 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("not-opted-in", f"has no label {key}={value}, which require_label asks for: add it to opt in")
     scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
     reason = scheduled.reason if scheduled is not None and scheduled.status == "False" else ""
+    if scheduled is None and pod.spec.scheduler_name not in ("", "default-scheduler"):
+        who = pod.spec.scheduler_name
+        raise Unreadable("scheduler-silent", f"is for scheduler {who}, which has said nothing of it: see that it runs")
     gates = ", ".join(gate.get("name", "?") for gate in pod.spec.scheduling_gates)
     if gates or reason == "SchedulingGated":
         raise Unreadable(
@@ -120,7 +134,12 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
 
 
 def _demand(
-    asked: Asked, reach: Sequence[Terms], objects: Objects, classify: Classifier, gang: Gang | None
+    asked: Asked,
+    reach: Sequence[Terms],
+    objects: Objects,
+    classify: Classifier,
+    gang: Gang | None,
+    near: Near | None = None,
 ) -> PodDemand:
     pod, request, meta = asked.pod, asked.request, asked.pod.metadata
     terms = pod_terms(pod, reach)
@@ -155,6 +174,7 @@ def _demand(
             max_run_s=pod.spec.active_deadline_seconds,
             checkpoint_s=_seconds(meta.annotations, labels.CHECKPOINT_S),
             gang=gang,
+            near=near,
         ),
         grace_s=pod.spec.termination_grace_period_seconds,
         checkpoint_takes_s=_seconds(meta.annotations, labels.CHECKPOINT_TAKES_S),
@@ -172,6 +192,26 @@ def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDem
         return _demand(none, reach_of(asked.pod, objects), objects, classify, None)
     except Unreadable:
         return None
+
+
+def daemon_of(daemons: DaemonSet, classify: Classifier) -> Daemon | None:
+    """What a DaemonSet's pod takes of a node; None where it cannot be read."""
+    spec = daemons.spec.template.spec
+    spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *_DAEMONS_BEAR))
+    pod = Pod(metadata=daemons.metadata, spec=spec)
+    asked = read_request(pod)
+    if asked.problem is not None:
+        return None
+    whole = asked if asked.gpu else asked._replace(gpu=GpuRequest(count=0, resource=""))
+    ports = host_ports(pod)
+    near = Near(ports=ports) if ports else None
+    return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), classify, None, near).shape)
+
+
+_DAEMONS_BEAR = tuple(
+    WireToleration(key=f"node.kubernetes.io/{name}", operator="Exists")
+    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
 
 
 def bound_pod(

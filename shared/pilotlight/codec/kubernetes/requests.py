@@ -16,7 +16,8 @@ from pilotlight.units import MILLI_PER_GPU, milli, quantity
 Request = dict[str, Decimal]
 """Amounts by resource name: cores, bytes or devices."""
 
-POD_LEVEL = ("cpu", "memory")
+POD_LEVEL, HUGE_PAGES = ("cpu", "memory"), "hugepages-"
+"""What may be asked for on a pod's own level (Kubernetes 1.34)."""
 
 
 class Unreadable(ValueError):
@@ -42,7 +43,7 @@ def effective_request(spec: PodSpec) -> Request:
         running = _sum(running, _own(container, f"spec.containers[{i}]"))
     total = _max(running, largest_init)
     pod_level = _amounts(spec.resources, "spec.resources")
-    total |= {name: pod_level[name] for name in POD_LEVEL if name in pod_level}
+    total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
     return _sum(total, _read(spec.overhead, "spec.overhead"))
 
 

@@ -1,7 +1,7 @@
 """A pod's volumes: whether the scheduler can have them, and from where they can be reached."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.placement import Terms, expression_terms, selector_terms
 from pilotlight.codec.kubernetes.requests import Unreadable
+from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import ATTACHABLE, Requirement
 from pilotlight.units import quantity
@@ -23,7 +24,11 @@ MOST = 50
 
 def claims_of(pod: Pod) -> list[str]:
     """The names of the claims that a pod's volumes are."""
-    return [v.persistent_volume_claim.claim_name for v in pod.spec.volumes if v.persistent_volume_claim]
+    return [
+        v.persistent_volume_claim.claim_name if v.persistent_volume_claim else f"{pod.metadata.name}-{v.name}"
+        for v in pod.spec.volumes
+        if v.persistent_volume_claim or v.ephemeral is not None
+    ]
 
 
 def of_one_pod(claims: Iterable[VolumeClaim]) -> set[str]:
@@ -43,6 +48,41 @@ def with_holders(objects: Objects, pods: Iterable[Pod]) -> Objects:
                 using[key].append(pod)
     first = {key: min(users, key=_first) for key, users in using.items()}
     return msgspec.structs.replace(objects, holders={key: pod.name for key, pod in first.items()})
+
+
+def with_shares(objects: Objects, waiting: Iterable[Pod]) -> Objects:
+    """The objects, with the one volume for each claim that shares the free ones of its class with other claims.
+
+    Only of classes that make no volumes; a claim gets none ("") where the older ones take all that would do.
+    """
+    rows = [(pod, name) for pod in sorted(waiting, key=_first) for name in claims_of(pod)]
+    wanted: dict[str, list[str]] = {}
+    for pod, name in rows:
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = objects.claims.get(key)
+        kind = objects.storage_classes.get((claim.spec.storage_class_name or "") if claim else "")
+        if claim is None or kind is None or kind.provisioner != NO_PROVISIONER or claim.spec.volume_name:
+            continue
+        found = [v for v in objects.volumes.values() if _would_do(v, kind.metadata.name, claim)]
+        wanted[key] = [v.metadata.name for v in sorted(found, key=lambda v: v.metadata.name)]
+    if len(wanted) < 2:
+        return objects
+    owner: dict[str, str] = {}
+    for key in wanted:
+        _given(key, wanted, owner, set())
+    shares = dict.fromkeys(wanted, "") | {key: volume for volume, key in owner.items()}
+    return msgspec.structs.replace(objects, shares=shares)
+
+
+def _given(key: str, wanted: Mapping[str, Sequence[str]], owner: dict[str, str], tried: set[str]) -> bool:
+    """Whether a claim gets a volume, others being moved to another where that helps."""
+    for volume in wanted[key]:
+        if volume not in tried:
+            tried.add(volume)
+            if volume not in owner or _given(owner[volume], wanted, owner, tried):
+                owner[volume] = key
+                return True
+    return False
 
 
 def _first(pod: Pod) -> tuple[bool, object, str]:
@@ -90,7 +130,7 @@ def reach_of(pod: Pod, objects: Objects) -> list[Terms]:
 
 def _claim_reach(pod: Pod, name: str, objects: Objects) -> Terms:
     key = f"{pod.metadata.namespace}/{name}"
-    claim = objects.claims.get(key)
+    claim = objects.claims.get(key) or _to_be_made(pod, name)
     if claim is None:
         raise Unreadable(
             "pvc-missing", f"PersistentVolumeClaim {name} does not exist in {pod.metadata.namespace}: create it"
@@ -112,6 +152,18 @@ def _claim_reach(pod: Pod, name: str, objects: Objects) -> Terms:
     return _reach_to_come(name, claim, objects)
 
 
+def _to_be_made(pod: Pod, name: str) -> VolumeClaim | None:
+    """The claim of an ephemeral volume that its controller has not made yet."""
+    found = next(
+        (v.ephemeral for v in pod.spec.volumes if v.ephemeral and f"{pod.metadata.name}-{v.name}" == name), None
+    )
+    template = found.get("volumeClaimTemplate") if found else None
+    if not isinstance(template, dict):
+        return None
+    meta = {"name": name, "namespace": pod.metadata.namespace}
+    return msgspec.convert({"metadata": meta, "spec": template.get("spec", {})}, VolumeClaim)
+
+
 def _volume_reach(volume: PersistentVolume) -> Terms:
     """By its node affinity, and by its labels of zone and region, which may name several: "a__b"."""
     affinity = volume.spec.node_affinity
@@ -130,6 +182,9 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
     if storage_class is None:
         return ()
     free = [_volume_reach(v) for v in objects.volumes.values() if _would_do(v, wanted, claim)]
+    key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    if (only := objects.shares.get(key)) is not None:
+        free = [_volume_reach(objects.volumes[only])] if only else []
     if storage_class.provisioner != NO_PROVISIONER:
         made = tuple(expression_terms(t.match_label_expressions) for t in storage_class.allowed_topologies)
         return _any_of([*free, made]) if made else ()
@@ -168,7 +223,7 @@ def _would_do(volume: PersistentVolume, wanted: str, claim: VolumeClaim) -> bool
         return False
     if spec.volume_mode != asked.volume_mode or not set(asked.access_modes) <= set(spec.access_modes):
         return False
-    if asked.selector and any(volume.metadata.labels.get(k) != v for k, v in asked.selector.match_labels.items()):
+    if asked.selector and not covers(asked.selector, volume.metadata.labels):
         return False
     try:
         return quantity(spec.capacity.get("storage", "0")) >= quantity(asked.resources.requests.get("storage", "0"))

@@ -8,16 +8,17 @@ import msgspec
 
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.near import NOBODY, Around, around
 from pilotlight.codec.kubernetes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
-from pilotlight.codec.kubernetes.pods import Asked, demand_of, read_request, waits
+from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_request, waits
 from pilotlight.codec.kubernetes.requests import Unreadable
-from pilotlight.codec.kubernetes.storage import with_holders
+from pilotlight.codec.kubernetes.storage import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.workloads import longest_run_of, longest_runs, pods_to_come
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Classifier, Finding, PodDemand
+from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
 from pilotlight.units import EPOCH, Seconds
 
 
@@ -37,13 +38,25 @@ def view_of(
     """
     pods, nodes, strange = settled(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
-    objects = with_holders(objects, pods)
+    objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
     asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
-    pending, pod_findings = _pending(asked, objects, policy, classify)
+    others = _around(asked, nodes, objects)
+    pending, pod_findings = _pending(asked, objects, policy, classify, others.near)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)
     return ClusterView(
-        pending=tuple(pending), nodes=tuple(gpu_nodes), findings=(*strange, *pod_findings, *node_findings)
+        pending=tuple(pending),
+        nodes=tuple(gpu_nodes),
+        findings=(*strange, *pod_findings, *node_findings),
+        around=others.counts,
+        daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, classify))) if pending else (),
     )
+
+
+def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects) -> Around:
+    """What waiting GPU pods have to do with the pods near by."""
+    waiting = [a.pod for a in asked if a.gpu and waits(a.pod)]
+    there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
+    return around(waiting, there, nodes, objects.namespaces) if waiting else NOBODY
 
 
 def _with_those_to_come(pods: Sequence[Pod], objects: Objects) -> Sequence[Pod]:
@@ -69,7 +82,7 @@ def _limited(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Pod:
 
 
 def _pending(
-    asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier
+    asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
     live = [a for a in asked if not a.pod.finished]
     gangs = gang_sizes(((a.pod, a.gpu is not None) for a in live), objects.pod_groups)
@@ -79,7 +92,8 @@ def _pending(
         if not waits(a.pod):
             continue
         gang = gangs.get(gang_key(a.pod))
-        outcome = demand_of(a, objects, classify, gang, require_label=policy.require_label)
+        by = near.get(a.pod.metadata.uid or a.pod.name)
+        outcome = demand_of(a, objects, classify, gang, require_label=policy.require_label, near=by)
         if isinstance(outcome, PodDemand):
             pending.append(outcome)
         elif outcome is not None:

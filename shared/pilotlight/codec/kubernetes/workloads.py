@@ -196,7 +196,7 @@ def _pod(workload: Workload, pod_set: PodSet, n: int, size: int, flavors: Iterab
             owner_references=_owners(workload),
             creation_timestamp=meta.creation_timestamp,
         ),
-        spec=replace(spec, priority=spec.priority or workload.spec.priority, scheduling_gates=()),
+        spec=replace(spec, priority=spec.priority or workload.spec.priority, scheduling_gates=(), scheduler_name=""),
         status=PodStatus(),
     )
 

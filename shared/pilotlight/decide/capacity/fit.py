@@ -1,63 +1,15 @@
 """What holds what: who may run on a node, by the rules of the Kubernetes scheduler, and the room that plans use."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
-from pilotlight.facts.labels import GPU_MODEL, ZONE
-from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration, unnamed
+from pilotlight.facts.labels import GPU_MODEL, HOSTNAME, ZONE
+from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.workload import GpuRequest, PodShape, clash, unnamed
 from pilotlight.units import MILLI_PER_GPU
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-
-
-def selects(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
-    """Whether labels meet node affinity: any of ``terms``, all of whose requirements hold. No terms: anywhere."""
-    return not terms or any(all(holds(labels, r) for r in term) for term in terms)
-
-
-def holds(labels: Mapping[str, str], requirement: Requirement) -> bool:
-    """One requirement against labels. As in Kubernetes, NotIn and DoesNotExist hold where the key is absent."""
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            have, bound = _integer(value or ""), _integer(*requirement.values[:1])
-            if have is None or bound is None:
-                return False
-            return have > bound if requirement.operator == "Gt" else have < bound
-
-
-def _integer(text: str = "") -> int | None:
-    """A number as Go's ParseInt reads it: Python's int() would take "1_0" and " 1" too."""
-    return int(text) if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63 else None
-
-
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps a pod off (NoSchedule or NoExecute), or None."""
-    for taint in taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not any(_tolerates(t, taint) for t in tolerations):
-            return taint
-    return None
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if not toleration.key:
-        return toleration.operator == "Exists"
-    if toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or toleration.value == taint.value
 
 
 def device_for(gpu: GpuRequest, devices: Sequence[int]) -> list[int] | None:
@@ -96,6 +48,8 @@ def pods_that_fit(
     if shape.other:
         have = dict(free.other)
         count = min(count, *(have.get(name, unnamed(name)) // amount for name, amount in shape.other))
+    if shape.near is not None and shape.near.ports:
+        count = 0 if free.ports and clash(free.ports, shape.near.ports) else min(count, 1)
     return max(0, min(count, free.pods))
 
 
@@ -119,6 +73,7 @@ class Bin:
     ephemeral: int
     pods: int
     other: dict[str, int]
+    ports: tuple[str, ...] = ()
     taken: list[tuple[PodShape, int]] = field(default_factory=list)
     full: bool = False
 
@@ -127,12 +82,22 @@ class Bin:
         """What is left beside GPUs."""
         other = tuple(self.other.items()) if self.other else ()
         return Resources(
-            cpu_milli=self.cpu_milli, memory=self.memory, ephemeral=self.ephemeral, pods=self.pods, other=other
+            cpu_milli=self.cpu_milli,
+            memory=self.memory,
+            ephemeral=self.ephemeral,
+            pods=self.pods,
+            other=other,
+            ports=self.ports,
         )
 
     def within(self, offering: Offering) -> bool:
         """Whether it is a node of an offering's pool, in its zone where it names one."""
         return self.pool == offering.pool and offering.zone in ("", self.labels.get(ZONE, ""))
+
+    def domain(self, topology: str) -> str | None:
+        """The value of a label that tells who is near; a node that is not there yet is a host of its own."""
+        value = self.labels.get(topology)
+        return f"#{id(self)}" if topology == HOSTNAME and not value else value
 
     def room_for(self, shape: PodShape) -> int:
         """How many more pods of a shape fit, by size alone."""
@@ -152,6 +117,8 @@ class Bin:
         self.pods -= count
         for name, amount in shape.other:
             self.other[name] = self.other.get(name, unnamed(name)) - amount * count
+        if shape.near is not None and shape.near.ports:
+            self.ports = (*self.ports, *shape.near.ports)
         if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
             return
@@ -196,13 +163,18 @@ def _bin(
         ephemeral=free.ephemeral,
         pods=free.pods,
         other=dict(free.other),
+        ports=free.ports,
     )
 
 
 class Allowed:
-    """Whether a shape may run where such labels and taints are, remembered: many nodes share theirs."""
+    """Whether a shape may run where such labels and taints are, remembered: many nodes share theirs.
 
-    def __init__(self) -> None:
+    ``neighbours`` are the pods that are there, and those that the plan has placed.
+    """
+
+    def __init__(self, neighbours: Neighbours = NOBODY) -> None:
+        self.neighbours = neighbours
         self._known: dict[tuple[str, int, int], bool] = {}
 
     def __call__(self, shape: PodShape, bin_: Bin) -> bool:
@@ -225,6 +197,8 @@ def model_allowed(shape: PodShape, model: str) -> bool:
 
 def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> list[tuple[Bin, int]]:
     """Put up to ``count`` pods of a shape into bins, in their order; what went where."""
+    if shape.near is not None and shape.near.picky:
+        return _one_by_one(shape, count, bins, allowed)
     placed: list[tuple[Bin, int]] = []
     for bin_ in bins:
         if count == 0:
@@ -234,6 +208,25 @@ def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> 
         here = min(count, bin_.room_for(shape))
         if here and allowed(shape, bin_):
             bin_.put(shape, here)
+            if shape.near is not None:
+                allowed.neighbours.put(shape.near, bin_, here)
             placed.append((bin_, here))
             count -= here
     return placed
+
+
+def _one_by_one(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> list[tuple[Bin, int]]:
+    """As ``fill`` for pods of which each one changes where the next may be: round after round, one a bin."""
+    near, neighbours = shape.near, allowed.neighbours
+    able = [b for b in bins if not b.full and b.room_for(shape) and allowed(shape, b)]
+    placed: dict[int, tuple[Bin, int]] = {}
+    before = 0
+    while near is not None and count and count != before:
+        before = count
+        for bin_ in able:
+            if count and bin_.room_for(shape) and neighbours.allow(near, bin_):
+                bin_.put(shape, 1)
+                neighbours.put(near, bin_, 1)
+                placed[id(bin_)] = bin_, placed.get(id(bin_), (bin_, 0))[1] + 1
+                count -= 1
+    return list(placed.values())

@@ -85,6 +85,7 @@ class Savepoint:
         self._demands = len(run.demands)
         self.findings = len(run.findings)
         self._headroom = run.headroom.saved()
+        self._neighbours = run.allowed.neighbours.saved()
         self._bins = [
             (
                 b,
@@ -97,6 +98,7 @@ class Savepoint:
                 dict(b.other),
                 len(b.taken),
                 b.full,
+                b.ports,
             )
             for b in (*run.ready, *run.booting, *run.bought_bins())
         ]
@@ -111,9 +113,10 @@ class Savepoint:
         del run.demands[self._demands :]
         del run.findings[self.findings :]
         run.headroom = self._headroom
-        for b, devices, slices, cpu, memory, ephemeral, pods, other, taken, full in self._bins:
+        run.allowed.neighbours.restore(self._neighbours)
+        for b, devices, slices, cpu, memory, ephemeral, pods, other, taken, full, ports in self._bins:
             b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
-            b.ephemeral, b.pods, b.other, b.full = ephemeral, pods, other, full
+            b.ephemeral, b.pods, b.other, b.full, b.ports = ephemeral, pods, other, full, ports
             del b.taken[taken:]
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]

@@ -7,10 +7,11 @@ from itertools import islice
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.labels import GPU_MODEL, ZONE
+from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import PodDemand, PodShape, unnamed
 

@@ -177,7 +177,7 @@ def _priced_at(policy: Policy, pool: PoolPolicy, machine: InstanceType) -> datet
 
 
 def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> dict[str, str]:
-    """The labels a node of a pool will carry; the policy's win over the well-known ones."""
+    """The labels a node of a pool will carry; the policy's win over the well-known ones. Its name is not known yet."""
     known = {
         labels.INSTANCE_TYPE: pool.instance_type,
         labels.ZONE: zone,
@@ -189,7 +189,7 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
         labels.GPU_MODEL: machine.gpu_model,
         labels.CAPACITY_TYPE: pool.capacity_type,
     }
-    return {key: value for key, value in known.items() if value} | pool.labels
+    return {labels.HOSTNAME: ""} | {key: value for key, value in known.items() if value} | pool.labels
 
 
 def _region(cloud: str, zone: str) -> str:

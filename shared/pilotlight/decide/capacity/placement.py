@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.decide.capacity.memo import Memo
 from pilotlight.decide.capacity.selection import Eligible, ranked
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan
 from pilotlight.facts.labels import GPU_MODEL
+from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.placement import NodeDoors, Opening
 from pilotlight.facts.policy import Policy

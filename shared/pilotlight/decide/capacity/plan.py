@@ -7,11 +7,13 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.brakes import braked
+from pilotlight.decide.capacity.daemons import with_daemons
 from pilotlight.decide.capacity.demand_rates import learned, with_demand
 from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import place_gang
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
+from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.decide.capacity.node_age import renewed
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
 from pilotlight.decide.capacity.paid import beyond, unused, with_paid
@@ -66,6 +68,7 @@ def plan_cluster(
     paid: dict[tuple[str, str], int] = {}
     if any(o.capacity_type == "reserved" for o in offerings):
         offerings, paid = with_paid(offerings, pools, policy, now)
+    offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
     failed: list[NodeVerdict] = []
@@ -75,7 +78,7 @@ def plan_cluster(
         memory = resting(memory, failed, now) if failed else memory
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone]
-    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving)
+    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving, _asked(memory, offerings))
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
         policy=policy,
@@ -88,6 +91,7 @@ def plan_cluster(
         steps=money.steps,
         steered=shut,
         closed=closed(standing) if shut else (),
+        neighbours=Neighbours(view.around, (p.shape for p in view.pending)) if _minding(view) else NOBODY,
     )
     before = headroom.usd_per_hour
     headroom.quotas = quotas
@@ -174,6 +178,10 @@ def _bought(buys: Sequence[Buy]) -> Counter[str]:
     return found
 
 
+def _minding(view: ClusterView) -> bool:
+    return any(pod.shape.near is not None and pod.shape.near.rules for pod in view.pending)
+
+
 def _with_attach_limits(offerings: Sequence[Offering], nodes: Sequence[Node]) -> Sequence[Offering]:
     """The offerings, each with as much room for volumes as the known nodes of its pool have at least."""
     least: dict[str, dict[str, int]] = {}
@@ -214,8 +222,9 @@ def _room(
     policy: Policy,
     failed: Sequence[NodeVerdict],
     leaving: Collection[str],
+    asked: Mapping[str, Sequence[Offering]],
 ) -> tuple[list[Bin], list[Bin], Headroom]:
-    """Free room of ready nodes (fullest first), room on its way, and what the caps leave.
+    """Free room of ready nodes (fullest first), room on its way, and what the caps leave. ``asked`` is what was bought.
 
     Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet.
     """
@@ -229,13 +238,17 @@ def _room(
             if node.roomy and node.schedulable and node.name not in leaving:
                 ready.append((-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node))
         elif node.schedulable and node.pool in by_pool and not node.gpu_pods:
-            booting.append(of_offering(by_pool[node.pool], "booting", node.name))
+            booting.append(of_offering(_as_it_came(by_pool[node.pool], node), "booting", node.name))
     for state in sorted(pools, key=lambda p: p.name):
         offering = by_pool.get(state.name)
         if offering is not None:
             coming = max(0, state.desired - registered[state.name])
             owed[state.name] = min(state.owed, coming)
-            booting += [of_offering(offering, "booting", offering.name) for _ in range(coming - owed[state.name])]
+            booted = coming - owed[state.name]
+            bought = asked.get(state.name, ())[-booted:] if booted else ()
+            booting += [
+                of_offering(one, "booting", one.name) for one in (*[offering] * (booted - len(bought)), *bought)
+            ]
             registered[state.name] += coming
     for name, count in registered.items():
         if name in by_pool:
@@ -243,6 +256,21 @@ def _room(
     headroom.owed = +owed
     ready.sort(key=lambda r: r[:2])
     return [of_node(node) for _, _, node in ready], booting, headroom
+
+
+def _asked(memory: Memory, offerings: Sequence[Offering]) -> dict[str, list[Offering]]:
+    """By pool what is on its way, one for each node, the newest last: they differ by zone."""
+    known = {offering.name: offering for offering in offerings if offering.zone} if memory.in_flight else {}
+    found: dict[str, list[Offering]] = {}
+    for entry in sorted(memory.in_flight, key=lambda e: (e.requested_at, e.decision, e.n, e.offering)):
+        if entry.offering in known:
+            found.setdefault(entry.pool, []).extend([known[entry.offering]] * entry.count)
+    return found
+
+
+def _as_it_came(offering: Offering, node: Node) -> Offering:
+    """What a node that is not ready yet will be: it tells its own labels."""
+    return replace(offering, labels={**offering.labels, **node.labels}) if node.labels else offering
 
 
 def _reserved(ready: Sequence[Bin]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.capacity.fit import Allowed, Bin, fill, of_offering
+from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.decide.capacity.placement import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.capacity.run_lengths import expected_run_s
@@ -18,10 +19,14 @@ from pilotlight.decide.capacity.shortage import better_waited_for
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
+from pilotlight.facts.labels import HOSTNAME
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
 from pilotlight.units import cents
+
+PLACED = ("fits", "booting", "bought")
+"""What is told of pods that have a place."""
 
 
 class Provisioner:
@@ -46,6 +51,7 @@ class Provisioner:
         steps: Sequence[StepInForce] = (),
         steered: Collection[str] = (),
         closed: Collection[str] = (),
+        neighbours: Neighbours = NOBODY,
     ) -> None:
         self.offerings = offerings
         self.policy = policy
@@ -57,13 +63,16 @@ class Provisioner:
         self.now = now
         self.steps = steps
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
-        self.allowed = Allowed()
+        self.allowed = Allowed(neighbours)
+        for bin_ in booting if neighbours else ():
+            neighbours.opened(bin_)
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
         self.only: Offering | None = None
         self.waiting: Collection[PodDemand] = ()
+        self._told_unbound: set[str] = set()
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
@@ -89,8 +98,19 @@ class Provisioner:
     def place(self, group: Group, *, buy: bool = True) -> int:
         """Free room, then room on its way, then purchases unless not to ``buy``. Returns how many pods found a place.
 
-        Where pods belong comes first, and any other room or purchase only where that is not to be had.
+        Where pods belong comes first, and any other room or purchase only where that is not to be had. Of pods that
+        mind each other one node is bought at a time: each may open room for the rest on nodes that are there.
         """
+        if not picky(group.shape):
+            return self._place(group, buy=buy)
+        placed, begun, bought, left = 0, len(self.outcomes), -1, group.pods
+        while left and bought != (bought := len(self.bought_bins())):
+            placed += self._place(Group(group.shape, left), buy=buy)
+            found = {uid for told in self.outcomes[begun:] if told.verdict in PLACED for uid in told.uids}
+            left = [pod for pod in group.pods if pod.uid not in found]
+        return placed
+
+    def _place(self, group: Group, *, buy: bool) -> int:
         shape, homes = group.shape, self.homes_of(group.shape)
         lost = {p.uid for p in group.pods if self.memory.lost.get(p.uid, 0) >= MOST_LOST} if homes else set()
         if homes and 0 < len(lost) < len(group.pods):
@@ -144,7 +164,8 @@ class Provisioner:
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
         unbound = [p for p in group.pods if p.uid in self.unbound]
-        if unbound:
+        if unbound and not self._told_unbound.issuperset(p.uid for p in unbound):
+            self._told_unbound.update(p.uid for p in unbound)
             decision = self.unbound[unbound[0].uid]
             why = f"its node, bought by decision {decision}, is ready and the pod not bound to it yet"
             self.tell("waiting", Group(group.shape, unbound), "", why, code="unbound")
@@ -175,6 +196,8 @@ class Provisioner:
     def _buy(self, group: Group, homes: PoolNames | None) -> int:
         """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
         able = self.able(self.offerings if self.only is None else (self.only,), group.shape)
+        if able.candidates and picky(group.shape):
+            able = self._near_enough(able, group)
         if not able.candidates:
             if homes is None:
                 self._cannot(group, able)
@@ -186,6 +209,8 @@ class Provisioner:
             if not count:
                 break
             done += count
+            if picky(group.shape):
+                break
         return done
 
     def _buy_best(self, group: Group, able: Eligible, homes: PoolNames | None) -> int:
@@ -214,6 +239,7 @@ class Provisioner:
                     self.tell("waiting", group, "", better, rejected, code="backoff")
                 return 0
             nodes = min(max(1, len(group.pods) // candidate.per_node), room)
+            nodes = 1 if picky(group.shape) else nodes
             pods = group.pods[: nodes * candidate.per_node]
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
@@ -247,6 +273,39 @@ class Provisioner:
         offering = candidate.offering
         return self.headroom.room(offering, self.headroom.terms(offering, shape))[0] > 0
 
+    def _near_enough(self, able: Eligible, group: Group) -> Eligible:
+        """What is able, with so many pods a node as the pods that are near allow; where they allow none, a finding."""
+        candidates: list[Candidate] = []
+        broken: list[Rejected] = []
+        for one in able.candidates:
+            counts = self.allowed.neighbours.saved()
+            fresh = self._fresh(one.offering, 1)
+            most = min(one.per_node, len(group.pods))
+            holds = sum(count for _, count in fill(group.shape, most, fresh, self.allowed))
+            near = group.shape.near
+            rule = self.allowed.neighbours.broken(near, fresh[0]) if near is not None and not holds else None
+            self.allowed.neighbours.restore(counts)
+            if holds:
+                candidates.append(Candidate(one.offering, holds, one.throughput))
+            else:
+                why = f"a new node would not be {rule.says}" if rule else "an empty node does not hold it"
+                broken.append(Rejected(offering=one.offering.name, code="neighbours", why=why))
+        rejected = (*able.rejected, *broken)
+        if _one_host(group.shape):
+            most = max((one.per_node for one in candidates), default=0)
+            candidates = [one for one in candidates if one.per_node == most]
+        if candidates or able.held:
+            return Eligible(tuple(candidates), rejected, able.held, barred=able.barred)
+        message = f"no node that could be bought would do: {'; '.join(sorted({r.why for r in broken}))}"
+        return Eligible((), rejected, finding=("neighbours", f"{message}; mend the rule, or add a pool where it holds"))
+
+    def _fresh(self, offering: Offering, nodes: int) -> list[Bin]:
+        """New nodes, which pods may spread over from now on."""
+        bins = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
+        for bin_ in bins if self.allowed.neighbours else ():
+            self.allowed.neighbours.opened(bin_)
+        return bins
+
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
         """What is no candidate, those first that would do."""
         return (*held_back(able, group.shape, len(group.pods), self.policy), *able.rejected)
@@ -256,7 +315,7 @@ class Provisioner:
         purchase = self.purchases.setdefault(offering.name, Purchase(offering))
         self.headroom.add(offering, nodes, terms)
         purchase.terms += [terms] * nodes if terms is not None else []
-        fresh = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
+        fresh = self._fresh(offering, nodes)
         purchase.bins += fresh
         fill(group.shape, len(group.pods), fresh, self.allowed)
         purchase.charge(group.shape, group.pods)
@@ -318,6 +377,17 @@ class Provisioner:
     def buys(self) -> tuple[Buy, ...]:
         """The purchases of the plan, one an offering."""
         return tuple(purchase.buy() for _, purchase in sorted(self.purchases.items()) if purchase.bins)
+
+
+def picky(shape: PodShape) -> bool:
+    """Whether pods of a shape mind who else is on or near their node."""
+    return shape.near is not None and shape.near.picky
+
+
+def _one_host(shape: PodShape) -> bool:
+    """Whether pods of a shape have to be on one node: the first decides how many find a place."""
+    rules = shape.near.rules if shape.near is not None else ()
+    return any(rule.kind == "with" and rule.own and rule.topology == HOSTNAME for rule in rules)
 
 
 def _turn(pod: PodDemand) -> tuple[int, datetime]:

@@ -195,10 +195,14 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     return units
 
 
-def in_order(group: Group) -> tuple[int, bool, int, int, int, datetime, str]:
-    """The order in which groups are planned: by priority, gangs first, the largest first, the oldest first."""
+def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, str]:
+    """The order in which groups are planned: by priority, those that must be beside others after them, gangs first,
+    the largest first, the oldest first.
+    """
     s = group.shape
-    return (-s.priority, s.gang is None, -s.gpu.total_milli, -s.memory, -s.cpu_milli, group.pods[0].created_at, s.key)
+    follows = s.near is not None and any(rule.kind == "with" and not rule.own for rule in s.near.rules)
+    size = -s.gpu.total_milli, -s.memory, -s.cpu_milli
+    return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key)
 
 
 class Asked(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit, selects, untolerated
+from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit
 from pilotlight.decide.capacity.memo import Memo
 from pilotlight.decide.capacity.offerings import too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
@@ -15,6 +15,7 @@ from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.labels import NAMES_A_GPU, ZONE
+from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, Requirement, unnamed

@@ -20,10 +20,10 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods import other_demand, read_request
 from pilotlight.decide.capacity.classify import classify
-from pilotlight.decide.capacity.fit import selects, untolerated
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
+from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 

@@ -25,9 +25,10 @@ from pilotlight.codec.kubernetes.companions import (
 )
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
-from pilotlight.codec.kubernetes.pods import read_request
+from pilotlight.codec.kubernetes.pods import read_request, waits
 from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.errors import Forbidden
@@ -109,15 +110,29 @@ class Reads:
         self._ask_kueue_at = 0.0
 
     def look(self) -> Found:
-        """Pods that wait, GPU nodes with their pods, and the objects that those refer to."""
+        """Pods that wait, GPU nodes with their pods, and the objects that those refer to.
+
+        While a GPU pod waits also the nodes and pods that may decide where it can run: those with a required
+        anti-affinity, and all where it minds other pods itself.
+        """
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
-        nodes = self.all(NODES, _NODE_LIST, lambda node: node if is_gpu_node(node, self._policy) else None)
-        bound = self._bound({node.metadata.name for node in nodes}, gangs)
+        wanting = [pod for pod in waiting if waits(pod) and read_request(pod).holds_gpu]
+        nodes = self.all(NODES, _NODE_LIST, lambda n: n if wanting or is_gpu_node(n, self._policy) else None)
+        ours = {node.metadata.name for node in nodes if not wanting or is_gpu_node(node, self._policy)}
+        bound = self._bound(ours, gangs, self._near(wanting))
         seen = {pod.metadata.uid for pod in bound}
-        pods = [*(pod for pod in waiting if pod.metadata.uid not in seen), *bound]
-        objects = self._objects(pods, gangs=bool(gangs))
+        mine = [pod for pod in bound if pod.spec.node_name in ours or gang_key(pod) in gangs] if wanting else bound
+        unbound = [pod for pod in waiting if pod.metadata.uid not in seen]
+        objects = self._objects([*unbound, *mine], gangs=bool(gangs), wanting=bool(wanting))
+        pods = [*unbound, *bound]
         return Found([*pods, *self._holders(pods, objects)], nodes, objects)
+
+    def _near(self, wanting: Sequence[Pod]) -> Callable[[Pod], bool] | None:
+        """Which pods of other nodes matter to these; None: none of them does, and they are not asked for."""
+        if not wanting:
+            return None
+        return (lambda pod: True) if any(map(uses_near, wanting)) else keeps_away
 
     def scalers(self) -> tuple[Scaler, ...]:
         """Evidence of cluster-autoscaler. Where it may not be read, or is not there, there is none."""
@@ -215,13 +230,17 @@ class Reads:
             if not after:
                 return found
 
-    def _bound(self, nodes: set[str], gangs: set[str]) -> list[Pod]:
-        """The pods on these nodes, and wherever else members of these gangs are."""
-        if not gangs and len(nodes) <= FEW_NODES:
+    def _bound(self, nodes: set[str], gangs: set[str], near: Callable[[Pod], bool] | None) -> list[Pod]:
+        """The pods on these nodes, and wherever else members of these gangs, and those that are ``near``, are."""
+        if near is None and not gangs and len(nodes) <= FEW_NODES:
             return [pod for node in sorted(nodes) for pod in self.on_node(node)]
-        return self.everywhere(lambda p: p.spec.node_name in nodes or gang_key(p) in gangs, "spec.nodeName!=")
 
-    def _objects(self, pods: Sequence[Pod], *, gangs: bool) -> Objects:
+        def wanted(pod: Pod) -> bool:
+            return pod.spec.node_name in nodes or gang_key(pod) in gangs or (near is not None and near(pod))
+
+        return self.everywhere(wanted, "spec.nodeName!=")
+
+    def _objects(self, pods: Sequence[Pod], *, gangs: bool, wanting: bool) -> Objects:
         """The objects beside them: of a kind only where something can refer to it, and the API serves it.
 
         Queued work is read after the pods: what Kueue admits in between is seen in neither, never in both.
@@ -229,7 +248,7 @@ class Reads:
         workloads, flavors = self._queued()
         specs = [pod.spec for pod in pods]
         specs += [s.template.spec for w in workloads.values() if w.wants_nodes for s in w.spec.pod_sets]
-        storage = any(volume.persistent_volume_claim for spec in specs for volume in spec.volumes)
+        storage = any(v.persistent_volume_claim or v.ephemeral for spec in specs for v in spec.volumes)
         bound = any(spec.node_name for spec in specs)
         limited = storage and any(not p.spec.node_name and claims_of(p) and read_request(p).holds_gpu for p in pods)
         return Objects(
@@ -242,8 +261,12 @@ class Reads:
             pod_groups={k: v for path in POD_GROUPS for k, v in self._named(path, PodGroup).items()} if gangs else {},
             workloads=workloads,
             flavors=flavors,
+            daemon_sets=self._daemon_sets() if wanting else {},
             storage_known=storage,
         )
+
+    def _daemon_sets(self) -> dict[str, DaemonSet]:
+        return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.daemon_sets() or ()}
 
     def _attach_limits(self) -> dict[str, CsiNode]:
         """How many volumes each node takes; none is known to an account whose role is of before this was read."""

@@ -1,0 +1,61 @@
+"""Room that DaemonSets take on every new node, before any other pod: read from the cluster, beside the policy's."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from pilotlight.facts.capacity import Daemon, Offering, Resources
+from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.workload import PodShape, is_gpu
+from pilotlight.units import quantity
+
+
+def with_daemons(offerings: Sequence[Offering], daemons: Sequence[Daemon], policy: Policy) -> list[Offering]:
+    """The offerings less what DaemonSets take of a new node. What a pool's ``daemonsets`` name is in both: the larger
+    of the two counts.
+    """
+    return [_less(one, daemons, policy.pools.get(one.pool)) for one in offerings]
+
+
+def _less(offering: Offering, daemons: Sequence[Daemon], pool: PoolPolicy | None) -> Offering:
+    ours = [one.takes for one in daemons if _selects(one.takes, offering)]
+    if not ours:
+        return offering
+    taken = _sum(ours)
+    for name, text in pool.daemonsets.items() if pool is not None else ():
+        taken[name] -= int(-(-quantity(text) * (1000 if name == "cpu" else 1) // 1))
+    free = offering.resources
+    resources = Resources(
+        cpu_milli=max(0, free.cpu_milli - max(0, taken["cpu"])),
+        memory=max(0, free.memory - max(0, taken["memory"])),
+        ephemeral=max(0, free.ephemeral - max(0, taken["ephemeral-storage"])),
+        pods=max(0, free.pods - max(0, taken["pods"])),
+        other=tuple((name, max(0, have - max(0, taken[name]))) for name, have in free.other),
+        ports=(*free.ports, *(port for one in ours if one.near for port in one.near.ports)),
+    )
+    gpus = max(0, taken[offering.resource])
+    slices = {name: max(0, have - max(0, taken[name])) for name, have in offering.slices.items()}
+    return replace(offering, resources=resources, slices=slices, whole_gpus=max(0, len(offering.devices) - gpus))
+
+
+def _selects(takes: PodShape, offering: Offering) -> bool:
+    return selects(offering.labels, takes.terms) and untolerated(offering.taints, takes.tolerations) is None
+
+
+def _sum(shapes: Sequence[PodShape]) -> dict[str, int]:
+    """Millicores, bytes and counts by resource name."""
+    total: dict[str, int] = defaultdict(int)
+    for one in shapes:
+        amounts: Mapping[str, int] = {
+            "cpu": one.cpu_milli,
+            "memory": one.memory,
+            "ephemeral-storage": one.ephemeral,
+            "pods": 1,
+            **dict(one.other),
+            **({one.gpu.resource: one.gpu.count} if is_gpu(one.gpu.resource) else {}),
+        }
+        for name, amount in amounts.items():
+            total[name] += amount
+    return total
