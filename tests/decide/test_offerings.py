@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.offerings import catalog_pools, offerings, predicted_allocatable, stale_prices, too_old
+from pilotlight.decide.capacity.offerings import (
+    catalog_pools,
+    offerings,
+    predicted_allocatable,
+    renewal,
+    stale_prices,
+    too_old,
+)
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Policy, PoolPolicy, Prices
+from pilotlight.facts.policy import CloudName, Policy, PoolPolicy, Prices
 
 GIB = 2**30
 
@@ -168,6 +175,22 @@ def test_nothing_is_bought_at_a_price_three_times_too_old() -> None:
     last = offered.priced_at + timedelta(days=3 * rules.prices.max_age_days)
     assert not too_old(rules, offered, last)
     assert too_old(rules, offered, last + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("cloud", "said"),
+    [
+        ("eks", "pilotlight prices refresh FILE --region REGION"),
+        ("civo", 'check it, then set prices.overrides: {"g4dn.xlarge/spot": YOUR-PRICE}'),
+    ],
+)
+def test_an_old_price_says_how_it_is_renewed(cloud: CloudName, said: str) -> None:
+    """A cloud that tells its prices is asked for them; of another a person knows them."""
+    rules = policy(spot=PoolPolicy(cloud=cloud, instance_type="g4dn.xlarge", capacity_type="spot"))
+    offered = offerings(rules, CATALOG)[0]
+    (finding,) = stale_prices(rules, offered, datetime(2027, 7, 2, tzinfo=UTC))
+    assert said in finding.message
+    assert said in renewal(rules, offered[0])
 
 
 def test_a_pool_for_each_type_of_a_catalogue() -> None:

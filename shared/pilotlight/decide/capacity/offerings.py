@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, PoolState, Resources
 from pilotlight.facts.catalog import Catalog, InstanceType
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
 
@@ -69,13 +69,26 @@ def stale_prices(policy: Policy, offered: Iterable[Offering], now: datetime) -> 
             code="stale-price",
             message=(
                 f"the {o.capacity_type} price of {o.instance_type} is of {o.priced_at:%Y-%m-%d}, older than "
-                f"{days} days: check it, then set prices.overrides or a newer catalogue; "
-                f"nothing is bought at {NO_BUYS} times that age"
+                f"{days} days: {renewal(policy, o)}; nothing is bought at {NO_BUYS} times that age"
             ),
         )
         for o in offered
         if o.priced_at is not None and (now - o.priced_at).days > days
     )
+
+
+TOLD_BY: Mapping[CloudName, str] = {
+    "eks": "pilotlight prices refresh FILE --region REGION writes today's into the file that prices.files names",
+}
+"""What renews the prices of a cloud that tells them."""
+
+
+def renewal(policy: Policy, offering: Offering) -> str:
+    """What a person does about an old price."""
+    pool = policy.pools.get(offering.pool)
+    own = f'prices.overrides: {{"{offering.instance_type}/{offering.capacity_type}": YOUR-PRICE}}'
+    known = TOLD_BY.get(pool.cloud) if pool is not None else None
+    return f"{known}, or set {own}" if known else f"check it, then set {own} or a newer catalogue"
 
 
 def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:

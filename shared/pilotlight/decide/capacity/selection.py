@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit
 from pilotlight.decide.capacity.memo import Memo
-from pilotlight.decide.capacity.offerings import too_old
+from pilotlight.decide.capacity.offerings import renewal, too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
 from pilotlight.decide.spot import spot_refusal
@@ -302,7 +302,7 @@ def _not_now(
     if too_old(policy, offering, now):
         return (
             "price-age",
-            f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d} (prices.max_age_days)",
+            f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d}; {renewal(policy, offering)}",
         )
     if offering.paid_until is not None:
         run_s = shape.checkpoint_s or shape.max_run_s or TYPICAL_RUN_S
