@@ -40,6 +40,7 @@ OF_COMMANDS = (
     "adapters/pools/asg/handing.py",
     "adapters/telemetry",
     "codec/lint",
+    "codec/manifests",
     "codec/whatif.py",
     "codec/availability.py",
     "decide/article_score.py",

@@ -1,4 +1,4 @@
-"""``pilotlight placement`` and ``manifests``: what keeps small work off dear nodes, made, or lifted by hand."""
+"""``pilotlight placement`` and ``manifests placement``: what keeps small work off dear nodes, lifted or made."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -18,18 +18,10 @@ def register(app: typer.Typer) -> None:
     group.callback()(_group)
     group.command("lift")(lift)
     app.add_typer(group, name="placement")
-    manifests = typer.Typer(no_args_is_help=True, help="Manifests that are made from your policy and prices.")
-    manifests.callback()(_manifests)
-    manifests.command("placement")(affinity)
-    app.add_typer(manifests, name="manifests")
 
 
 def _group() -> None:
     """Nodes that are closed to work that belongs on a cheaper type."""
-
-
-def _manifests() -> None:
-    """Manifests that are made from your policy and prices."""
 
 
 def affinity(
