@@ -49,6 +49,7 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),
     "forgetting how a half-life foretold": ((demand_rates, "FORGETTING_S", math.inf),),
+    "no spare in place of a node that comes back in time": ((warm, "hit_again_per_hour", lambda _: None),),
     "nodes that fall idle replace ones on their way": ((settle, "returned", lambda hits, *_: hits),),
 }
 """What is put in the place of each idea. Placement is an idea too: it is off in the scenario."""

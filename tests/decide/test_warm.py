@@ -13,10 +13,12 @@ from pilotlight.decide.capacity.bursts import LEVELS
 from pilotlight.decide.capacity.demand_rates import (
     ENOUGH,
     HALF_LIVES_S,
+    MEMORY_OF_SPELLS,
     MOST,
     MOST_COMING,
     Outlook,
     asked,
+    at_work,
     lead_s,
     learned,
     returned,
@@ -155,6 +157,7 @@ def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: in
     assert len(hits.rates) <= MOST
     assert len({window.size for window in hits.windows}) == len(hits.windows) <= MOST_COMING.bit_length()
     assert len(hits.followed) <= MOST_COMING.bit_length()
+    assert hits.spells <= MEMORY_OF_SPELLS
     assert all(0 <= share <= 1 for past in hits.followed for share in past.shares)
     assert all(0 <= share <= 1.0000001 for row in hits.there for share in row)
     assert sum(Outlook(hits).weights()) == pytest.approx(1)
@@ -222,6 +225,40 @@ def test_a_pod_that_takes_the_spare_on_its_way_has_another_bought() -> None:
     two = [booting, node("m", ready=False, created_at=NOW)]
     again = plan([pod("p")], nodes=two, offerings=[T4], rules=rules, memory=later)
     assert (again.buys, again.demands) == ((), ())
+
+
+def rounds(run_s: float, every_s: float = 900, at_once: int = 1) -> Hits:
+    """Demand that comes regularly, the last now; its nodes work so long and are idle again."""
+    hits: Hits | None = None
+    for step in range(40, -1, -1):
+        at_s = NOW_S - step * every_s
+        hits = asked(hits, at_once, at_once, at_s, LEAD_S)
+        if step:
+            hits = at_work(returned(hits, at_once, at_s + run_s), max(0, hits.out - at_once), at_s + run_s)
+    assert hits is not None
+    return hits
+
+
+BACK_IN_TIME = {
+    "idle before the next comes: its node is kept, none is bought": (rounds(300), 0),
+    "idle after the next has come: one is bought": (history(900), 1),
+}
+
+
+@pytest.mark.parametrize(("hits", "count"), BACK_IN_TIME.values(), ids=BACK_IN_TIME.keys())
+def test_no_spare_is_bought_in_place_of_a_node_that_comes_back_in_time(hits: Hits, count: int) -> None:
+    """Both pools have room for one spare that pays; while a node works it is bought only where that one comes late."""
+    found = spares(hits, "100")
+    assert (found.count, found.bought) == (1, count)
+    rules = policy([T4], value_of_wait=Decimal(100))
+    made = plan(offerings=[T4], rules=rules, memory=Memory(hits={"t4": hits}))
+    assert sum(buy.count for buy in made.buys) == count
+
+
+def test_where_nothing_is_at_work_a_spare_is_bought() -> None:
+    """Once the node that was to come back is gone, the spare that pays is bought after all."""
+    hits = at_work(rounds(300), 0, NOW_S + 60)
+    assert spares(hits, "100", 60).bought == 1
 
 
 def test_a_stated_idle_timeout_is_no_place_for_spares() -> None:

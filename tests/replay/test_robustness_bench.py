@@ -52,11 +52,19 @@ def test_each_idea_is_off_only_while_it_is_tried(idea: str) -> None:
 def test_without_spares_every_pod_that_comes_late_waits() -> None:
     """The ideas change runs: pods that come regularly find a spare, and find none where it is switched off."""
     scenario = Scenario(placement="affinity")
+    late = tuple(replace(job, duration_s=900.0) for job in HOURLY)
     on, off = (
-        ablation.one(idea, HOURLY, 300.0, scenario) for idea in (ablation.ALL_ON, "buying ahead: spares are only kept")
+        ablation.one(idea, late, 300.0, scenario) for idea in (ablation.ALL_ON, "buying ahead: spares are only kept")
     )
     assert on.jobs_done == off.jobs_done == len(HOURLY)
     assert on.cost_usd > off.cost_usd
+
+
+def test_a_regular_job_keeps_the_node_that_it_had() -> None:
+    """Jobs one after another, each idle before the next: a few nodes are launched while that is learned, then none."""
+    jobs = tuple(replace(HOURLY[0], job_id=f"j{at:02}", submit_s=at * 700.0) for at in range(31))
+    result = ablation.one(ablation.ALL_ON, jobs, 6.0, Scenario(placement="affinity"))
+    assert (result.jobs_done, result.launches <= 4) == (31, True)
 
 
 def test_what_an_idea_is_worth_counts_dollars_and_waits() -> None:

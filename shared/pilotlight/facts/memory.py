@@ -85,7 +85,9 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     by every half-life of ``decide.capacity.demand_rates``; ``losses`` say how badly each half-life foretold. ``count``
     is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1. ``windows`` are
     those that are open, at most one of a size, and ``followed`` what those that ended came to, by size. ``asked_at`` is
-    when nodes were last asked for, 0 where an earlier version did not write it down.
+    when nodes were last asked for, 0 where an earlier version did not write it down. ``out`` are nodes asked for that
+    have not fallen idle since. While some were out, ``again`` times more were asked for, and in ``spare_s`` those that
+    were to replace them would have been there; so it was in ``spells`` stretches.
     """
 
     at: Seconds
@@ -96,6 +98,10 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[float, ...] = ()
     count: int = 0
     worth: float = 1.0
+    out: int = 0
+    spells: int = 0
+    again: float = 0.0
+    spare_s: Seconds = 0.0
     windows: tuple[Window, ...] = ()
     followed: tuple[Followed, ...] = ()
 

@@ -37,6 +37,9 @@ RARE = 3.6e-4
 MEMORY_OF_WORTH = 20
 """What a node asked for is worth is averaged over about so many."""
 
+MEMORY_OF_SPELLS = 20
+"""What was counted in so many stretches of work counts half from then on."""
+
 REACTION_S = 10.0
 """From a pod's wait to the purchase for it."""
 
@@ -81,7 +84,7 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
             there.append(_ALWAYS)
         losses = [loss - math.log(rate + RARE) for loss, rate in zip(losses, rates[k], strict=True)]
         rates[k] = tuple(rate + per * HOUR for rate, per in zip(rates[k], _PER_S, strict=True))
-    count = old.count + 1
+    count, was_out = old.count + 1, hits is not None and hits.out > 0
     worth = old.worth + (jobs / nodes - old.worth) / min(count, MEMORY_OF_WORTH)
     return replace(
         old,
@@ -92,6 +95,10 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
         losses=_relative(losses),
         count=count,
         worth=worth,
+        out=old.out + nodes,
+        spells=old.spells if was_out else min(old.spells + 1, MEMORY_OF_SPELLS),
+        again=old.again + was_out,
+        spare_s=old.spare_s - lead_s,
         windows=counted(old.windows, nodes, now_s + lead_s, len(coming)),
     )
 
@@ -103,11 +110,35 @@ def returned(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
     return replace(old, coming=old.coming[nodes:], windows=windows)
 
 
+def at_work(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
+    """The history with no more than so many nodes at work, or on their way to it."""
+    if hits.out <= nodes:
+        return hits
+    old = replace(aged(hits, now_s), out=nodes)
+    if nodes or old.spells < MEMORY_OF_SPELLS:
+        return old
+    return replace(old, spells=old.spells // 2, again=old.again / 2, spare_s=old.spare_s / 2)
+
+
 def aged(hits: Hits, now_s: Seconds) -> Hits:
     """The history as of now. What was coming has come in between, one after the other."""
+    if hits.out and now_s > hits.at:
+        hits = replace(hits, spare_s=hits.spare_s + now_s - hits.at)
     while hits.coming and hits.coming[0] <= now_s:
         hits = replace(_faded(hits, hits.coming[0]), coming=hits.coming[1:])
     return ended(_faded(hits, now_s))
+
+
+def hit_again_per_hour(hits: Hits) -> float | None:
+    """How often an hour a node that replaces one at work is taken before that one falls idle, while it is there.
+
+    None where nothing is at work, or too little is known.
+    """
+    if not hits.out or hits.spells < ENOUGH:
+        return None
+    if not hits.again:
+        return 0.0
+    return hits.again * HOUR / hits.spare_s if hits.spare_s > 0 else math.inf
 
 
 class Outlook:

@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.capacity.bursts import chance_of, likely_to_follow, smaller_at_s
-from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s, learned
+from pilotlight.decide.capacity.demand_rates import Outlook, aged, hit_again_per_hour, lead_s, learned
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.money.economics import break_even_s
@@ -45,6 +45,9 @@ class Spares:
     One bought while demand comes saves half a lead time's wait on average, and costs nothing more where it is asked for
     before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing.
 
+    To reach it ``bought`` are paid for: none while nodes are at work that by experience are idle again before another
+    is asked for.
+
     Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for.
     """
 
@@ -63,6 +66,8 @@ class Spares:
         least = max(LIKELY, float(self._boot / (self._boot + saved))) if saved else 1.0
         more = likely_to_follow(self.hits, least)
         self.count = max(self.steady, more)
+        again = hit_again_per_hour(self.hits)
+        self.bought = 0 if again is not None and again <= self._least and more <= self.steady else self.count
 
     def _count(self) -> int:
         """The largest k that pays with all before it, but those that are hardly ever there."""
@@ -194,7 +199,7 @@ def spare_buys(
         if run.steps and barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
         own = spares.get(name)
-        pay = own.count if own is not None and not memory.backing_off(offering.name, run.now) else 0
+        pay = own.bought if own is not None and not memory.backing_off(offering.name, run.now) else 0
         short = max(pool.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
         if short <= 0:
             continue

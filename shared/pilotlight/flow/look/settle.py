@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, returned
+from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
 from pilotlight.decide.capacity.run_lengths import with_runs
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
@@ -140,6 +140,9 @@ def _idle(memory: Memory, snapshot: Snapshot, deps: Deps) -> Memory:
         hits[pool] = asked(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
     for pool in sorted(back.keys() & hits.keys()):
         hits[pool] = returned(hits[pool], back[pool], now_s)
+    lit = Counter({pool.name: pool.desired for pool in snapshot.pools})
+    lit.subtract(node.pool for node in snapshot.view.nodes if node.name in idle)
+    hits = {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}
     return msgspec.structs.replace(memory, idle_since=idle, hits=hits)
 
 
