@@ -113,7 +113,7 @@ def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
 
 
 def test_pods_that_fit_together_share(prometheus: str) -> None:
-    """Six pods of 10.6 GB each on devices of 40: three on each, as many as leave a tenth of it."""
+    """Six pods of 10.6 GB each on devices of 40: three on each, as many as leave some of it."""
     chat = _figures(prometheus, "--device-gib", "40")["owners"][0]
     assert sorted(len(device["pods"]) for device in chat["devices"]) == [3, 3]
     assert Decimal(chat["sharing_usd_per_hour"]) == 2 * (REPLICAS - 2)

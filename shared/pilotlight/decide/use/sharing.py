@@ -1,6 +1,6 @@
 """Which pods could share a device: their peaks of memory at once, and what they did together, never their means.
 
-Pods fit on a device when their own peaks of memory, all at once, leave a tenth of it: that two did not peak together in
+Pods fit on a device when their own peaks of memory, all at once, leave some of it: that two did not peak together in
 the past says little of tomorrow, and memory that runs out ends them both. Activity may pass the device in hardly any
 sample, for then they only wait for each other: there the joint past counts. Pods are taken by size, each to the device
 that it fills most (best fit).
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pilotlight.facts.telemetry import GpuSeries
 
-MEMORY, ACTIVITY = 0.90, 0.95
+MEMORY, ACTIVITY = 0.93, 0.95
 MOST_OVER = 0.0005
 """In so small a share of samples may joint activity pass ``ACTIVITY``."""
 MOST_PODS = 7
