@@ -3,11 +3,11 @@
 from math import nan
 from pathlib import Path
 
-import held_gpus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import held_gpus
 from pilotlight.decide.use.idle_pods import idle_pods
 from pilotlight.decide.use.replicas import replicas
 from pilotlight.decide.use.sharing import MEMORY, shared
