@@ -68,8 +68,8 @@ BUGS = {
     ),
     "in flight is compared with <=": Bug(
         "flow.memory.ledger:still_booting",
-        "left[index] < entry.count",
-        "left[index] <= entry.count",
+        "left[own[0]] >= entries",
+        "left[own[0]] > entries",
         test="tests/flow/test_still_booting.py",
     ),
     "recovery takes a pool's size as what came": Bug(

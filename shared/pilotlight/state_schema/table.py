@@ -84,8 +84,9 @@ class Table(Generic[T]):
 
     def scan(self, state: State, within: str = "", *, after: str = "") -> Iterator[Entry[T]]:
         """Every entry whose name begins with ``within``, in order, from the first name greater than ``after``."""
+        read, cut = self.format.read, len(self.prefix) + 1
         for key, stored in pages(state, self.key(within), self.key(after) if after else ""):
-            yield self._entry(key, stored)
+            yield Entry(key[cut:], stored.version, read(key, stored.value))
 
     def _entry(self, key: str, stored: Stored) -> Entry[T]:
         return Entry(key[len(self.prefix) + 1 :], stored.version, self.format.read(key, stored.value))

@@ -7,6 +7,7 @@ from before a decision's first call until after its last is known, then ``decisi
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -182,12 +183,15 @@ def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Seq
     left = [0] * len(entries)
     newest = sorted(range(len(entries)), key=lambda i: entries[i].requested_at, reverse=True)
     for pool in {e.pool: None for e in entries}:
+        own = deque(index for index in newest if entries[index].pool == pool)
         for begun in _begun(pool, nodes, pools):
-            for index in newest:
-                entry = entries[index]
-                if entry.pool == pool and left[index] < entry.count and entry.requested_at <= begun + CLOUD_SKEW:
-                    left[index] += 1
-                    break
+            latest = begun + CLOUD_SKEW
+            # What is full, or was written later, is nobody's that was begun before either.
+            while own and (left[own[0]] >= entries[own[0]].count or entries[own[0]].requested_at > latest):
+                own.popleft()
+            if not own:
+                break
+            left[own[0]] += 1
     return left
 
 
