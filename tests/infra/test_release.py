@@ -56,6 +56,13 @@ def test_a_job_may_do_what_it_does_and_no_more() -> None:
     }  # fmt: skip
 
 
+def test_actions_are_named_by_commit() -> None:
+    """A tag can be moved; beside each commit stands the version that it was."""
+    uses = re.findall(r"uses: (.*)", WORKFLOW.read_text())
+    assert len(uses) > 8
+    assert [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
 def test_nothing_that_a_pusher_names_is_run() -> None:
     """No expression of GitHub's stands in a command: what a tag or an owner is called comes by the environment."""
     commands = [step["run"] for job in jobs().values() for step in job["steps"] if "run" in step]
