@@ -119,6 +119,25 @@ PARTS = {
         ),
     ),
     "watchman": Part("placement/watchman.yaml", when='include "pilotlight.placement" .'),
+    "handback-lease": Part(
+        "handback/watchman.yaml",
+        of=slice(0, 1),
+        when='and (include "pilotlight.handback" .) (not (include "pilotlight.placement" .))',
+    ),
+    "handback": Part(
+        "handback/watchman.yaml",
+        of=slice(1, None),
+        when='include "pilotlight.handback" .',
+        changes=(
+            (
+                "\n  annotations:\n"
+                "    eks.amazonaws.com/role-arn: arn:aws:iam::123456789012:role/pilotlight-handback\n",
+                "\n  {{- with .Values.handback.serviceAccount.annotations }}\n"
+                "  annotations: {{ toJson . }}\n  {{- end }}\n",
+            ),
+            ("--if-silent, 10m]", "--if-silent, {{ .Values.handback.ifSilent | quote }}]"),
+        ),
+    ),
 }
 """Each template by its name."""
 
@@ -135,6 +154,7 @@ def _template(part: Part) -> str:
     documents = text.removeprefix(comment).split("\n---\n")
     body = "\n---\n".join(documents[part.of])
     body = body[body.index("\n", body.index("---")) + 1 :] if body.startswith("---") else body
+    body = f"{body.rstrip()}\n"
     for old, new in part.changes:
         if body.count(old) != 1:
             raise ValueError(f"{part.source}: {old!r} stands there {body.count(old)} times")

@@ -41,6 +41,7 @@ WITH_ALL: Json = {
     "secret": {"existing": "mine", "more": ["channels"]},
     "storage": {"className": "fast", "state": "2Gi", "outbox": "512Mi"},
     "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/p"}},
+    "handback": {"ifSilent": "15m", "serviceAccount": {"annotations": {"a.example/who": "handback"}}},
     "pod": {
         "annotations": {"a.example/b": "true"},
         "nodeSelector": {"pool": "system"},
@@ -168,6 +169,25 @@ def test_what_cannot_work_is_refused_in_words(values: Json, namespace: str, said
     """Nothing is installed, and Helm's error says what to write."""
     [answer] = rendered(values, namespace=namespace)
     assert said in answer.get("error", "")
+
+
+GIVES_BACK = "pools: {a: {instance_type: g4dn.xlarge, on_silence: hand-back}, b: {instance_type: p3.2xlarge}}\n"
+
+
+@pytest.mark.parametrize("placement", ["", "placement: taint\n"], ids=["alone", "beside placement's"])
+def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(placement: str) -> None:
+    """All that its manifest says, with one Lease whoever else needs it; its role at the cloud is a value."""
+    role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/pilotlight-handback"}
+    values = {**ADVISES, "handback": {"ifSilent": "30m", "serviceAccount": {"annotations": role}}}
+    with_it, without = rendered(*({**values, "policy": f"version: 1\n{placement}{p}"} for p in (GIVES_BACK, "")))
+    ours = [(each["kind"], each["metadata"]["name"], each) for each in objects_of(with_it)]
+    for said in objects(HERE / "handback" / "watchman.yaml"):
+        (mine,) = [each for kind, name, each in ours if (kind, name) == (said["kind"], said["metadata"]["name"])]
+        text = json.dumps(_plain(mine)).replace('"30m"', '"10m"')
+        assert json.loads(text) == _plain(said)
+    assert ("CronJob", "pilotlight-handback") not in {
+        (each["kind"], each["metadata"]["name"]) for each in objects_of(without)
+    }
 
 
 def test_rights_follow_the_mode() -> None:

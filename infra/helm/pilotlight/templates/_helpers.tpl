@@ -56,6 +56,13 @@ tolerations: {{ toJson . }}
 {{- if eq ((include "pilotlight.policy" . | fromJson).placement | default "none") "taint" }}yes{{ end }}
 {{- end }}
 
+{{/* Not empty where a pool goes back to whoever kept it before when nothing is heard of Pilotlight. */}}
+{{- define "pilotlight.handback" -}}
+{{- range $name, $pool := (include "pilotlight.policy" . | fromJson).pools -}}
+{{- if eq ($pool.on_silence | default "keep") "hand-back" }}yes{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The Secret with who may post. */}}
 {{- define "pilotlight.secret" -}}
 {{ .Values.secret.existing | default "pilotlight" }}

@@ -1,12 +1,27 @@
-# What infra/kubernetes/placement/watchman.yaml says, object by object, with an image of your own.
+# What the watchman.yaml of infra/kubernetes/placement and handback say, object by object, with an image and a role of your own.
 
 locals {
-  said    = file("${path.module}/../../../kubernetes/placement/watchman.yaml")
-  objects = [for text in split("\n---\n", replace(local.said, "registry.example.com/pilotlight:0.1.0", var.image)) : yamldecode(text)]
+  kubernetes = "${path.module}/../../../kubernetes"
+  files = concat(
+    var.placement ? ["placement"] : [],
+    var.handback_role_arn != "" ? ["handback"] : [],
+  )
+  said = {
+    for name in local.files : name => replace(
+      replace(file("${local.kubernetes}/${name}/watchman.yaml"), "registry.example.com/pilotlight:0.1.0", var.image),
+      "arn:aws:iam::123456789012:role/pilotlight-handback", var.handback_role_arn,
+    )
+  }
+  # Both have the Lease: it is one.
+  objects = merge([
+    for name, text in local.said : {
+      for object in [for part in split("\n---\n", text) : yamldecode(part)] : "${object.kind}/${object.metadata.name}" => object
+    }
+  ]...)
 }
 
 resource "kubernetes_manifest" "this" {
-  for_each = { for object in local.objects : "${object.kind}/${object.metadata.name}" => object }
+  for_each = local.objects
 
   manifest = each.value
   # Pilotlight renews the Lease at every look: what is in it is not Terraform's.
