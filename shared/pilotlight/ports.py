@@ -306,7 +306,7 @@ class Outbox(Protocol):
         ...
 
 
-class Channel(Protocol):
+class AlertChannel(Protocol):
     """A place where people read alerts."""
 
     def deliver(self, alert: Alert) -> str:

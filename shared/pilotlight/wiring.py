@@ -17,7 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
-from pilotlight.ports import Channel, Clock, Cluster, Outbox, Pools, State
+from pilotlight.ports import AlertChannel, Clock, Cluster, Outbox, Pools, State
 from pilotlight.settings import Settings, beside, default_file, deployed, read
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Seams(TypedDict, total=False):
     state: State
     alerts: State
     outbox: Outbox
-    channels: Mapping[str, Channel]
+    channels: Mapping[str, AlertChannel]
     clock: Clock
     policy: Policy
     catalog: Catalog
@@ -237,7 +237,7 @@ class App:
         return outbox_at(self.settings.outbox, self.settings.environ)
 
     @cached_property
-    def channels(self) -> Mapping[str, Channel]:
+    def channels(self) -> Mapping[str, AlertChannel]:
         """Where alerts go, by the policy's names."""
         if "channels" in self._seams:
             return self._seams["channels"]

@@ -23,7 +23,7 @@ from pilotlight.adapters.post import LONGEST_WAIT_S, refuse_private
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Channel
+from pilotlight.ports import AlertChannel
 from pilotlight.world.clock import VirtualClock
 
 ALERT = Alert(
@@ -96,21 +96,21 @@ def receiver() -> Iterator[Receiver]:
     server.server_close()
 
 
-def _hook(receiver: Receiver, clock: VirtualClock) -> Channel:
+def _hook(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
     return WebhookChannel(receiver.url, clock, allow_private=True)
 
 
-def _slack(receiver: Receiver, clock: VirtualClock) -> Channel:
+def _slack(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
     return SlackChannel(receiver.url, clock, allow_private=True)
 
 
-def _telegram(receiver: Receiver, clock: VirtualClock) -> Channel:
+def _telegram(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
     server = f"http://127.0.0.1:{receiver.server_port}"
     return TelegramChannel(SECRET, "-100", clock, MemoryState(clock), server=server, allow_private=True)
 
 
 EVERY = pytest.mark.parametrize("made", [_hook, _slack, _telegram], ids=["a web hook", "Slack", "Telegram"])
-Made = Callable[[Receiver, VirtualClock], Channel]
+Made = Callable[[Receiver, VirtualClock], AlertChannel]
 
 
 def test_the_console_shows_what_cost_why_and_next() -> None:
@@ -194,7 +194,7 @@ def test_a_chat_that_moved_is_remembered(receiver: Receiver, clock: VirtualClock
     assert [body["chat_id"] for body in receiver.bodies] == [-100, -1001234567890, -1001234567890]
 
 
-def _outcome(channel: Channel) -> str:
+def _outcome(channel: AlertChannel) -> str:
     try:
         return channel.deliver(ALERT)
     except Throttled as error:
@@ -311,10 +311,10 @@ def test_the_address_that_was_looked_at_is_the_one_connected_to(
     asked: list[str] = []
     real = socket.getaddrinfo
 
-    def rebinding(host: str, port: int, *rest: Any, **more: Any) -> list[Any]:
-        if host == "127.0.0.1":
+    def rebinding(host: bytes, port: int, *rest: Any, **more: Any) -> list[Any]:
+        if host == b"127.0.0.1":
             return real(host, port, *rest, **more)
-        asked.append(host)
+        asked.append(host.decode())
         return [(2, 1, 6, "", ("127.0.0.1" if len(asked) == 1 else "10.0.0.1", port))]
 
     monkeypatch.setattr("socket.getaddrinfo", rebinding)
@@ -339,7 +339,7 @@ def test_the_address_that_was_looked_at_is_the_one_connected_to(
 )
 @pytest.mark.parametrize("kind", [WebhookChannel, SlackChannel])
 def test_a_url_that_is_none_is_refused_without_showing_it(
-    clock: VirtualClock, kind: Callable[[str, VirtualClock], Channel], url: str
+    clock: VirtualClock, kind: Callable[[str, VirtualClock], AlertChannel], url: str
 ) -> None:
     """What is no URL is bad input; the text may be a secret and is not repeated."""
     with pytest.raises(BadInput, match="https://") as caught:

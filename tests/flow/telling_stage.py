@@ -8,7 +8,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
 from pilotlight.flow.delivery.desk import Desk
-from pilotlight.ports import Channel, State
+from pilotlight.ports import AlertChannel, State
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock
 
@@ -45,7 +45,9 @@ class Wall:
         return f"receipt-{len(self.told)}"
 
 
-def desk_of(clock: VirtualClock, channels: dict[str, Channel], *, state: State | None = None, **rules: Any) -> Desk:
+def desk_of(
+    clock: VirtualClock, channels: dict[str, AlertChannel], *, state: State | None = None, **rules: Any
+) -> Desk:
     """A desk whose channels have the rules given by their names; other rules are those of all alerts."""
     named = {name: rules.pop(name, {}) for name in channels}
     return Desk(

@@ -15,7 +15,7 @@ from pilotlight.facts.telling import Telling
 from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk, claim, deliver, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
-from pilotlight.ports import Channel
+from pilotlight.ports import AlertChannel
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.world.clock import VirtualClock
 
@@ -33,7 +33,7 @@ def test_each_channel_gets_what_is_severe_enough(clock: VirtualClock) -> None:
     """A warning goes to channels that want infos or warnings, not to those that want only the critical."""
     walls = {"all": Wall(), "warnings": Wall(), "nights": Wall()}
     desk = desk_of(
-        clock, dict[str, Channel](walls), warnings={"min_severity": "warning"}, nights={"min_severity": "critical"}
+        clock, dict[str, AlertChannel](walls), warnings={"min_severity": "warning"}, nights={"min_severity": "critical"}
     )
     answer = fan_out(desk, ALERT)
     assert {name: len(wall.told) for name, wall in walls.items()} == {"all": 1, "warnings": 1, "nights": 0}

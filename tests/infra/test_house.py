@@ -39,3 +39,22 @@ def test_there_is_no_drawer_for_odds_and_ends() -> None:
     """No file or package is named for having no subject."""
     drawers = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
     assert [_name(path) for path in SOURCES if drawers & {path.stem, path.parent.name}] == []
+
+
+def test_one_name_has_one_meaning() -> None:
+    """In the rooms that decide and act no two files give a public class or type the same name."""
+    package = ROOT / "shared" / "pilotlight"
+    rooms = [package / name for name in ("facts", "decide", "flow", "state_schema")]
+    named: dict[str, list[str]] = {}
+    for path in (package / "ports.py", *(path for room in rooms for path in sorted(room.rglob("*.py")))):
+        for name in _types(path):
+            named.setdefault(name, []).append(_name(path))
+    assert {name: paths for name, paths in named.items() if len(paths) > 1} == {}
+
+
+def _types(path: Path) -> set[str]:
+    """The public classes and type aliases of a file, which begin with a capital and have small letters."""
+    body = ast.parse(path.read_text("utf-8")).body
+    assigned = {t.id for node in body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)}
+    names = {node.name for node in body if isinstance(node, ast.ClassDef)} | assigned
+    return {name for name in names if name[0].isupper() and not name.isupper()}

@@ -20,7 +20,7 @@ from pilotlight.facts.messages import (
 )
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.ports import Channel, Clock, Outbox, State
+from pilotlight.ports import AlertChannel, Clock, Outbox, State
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class House(Protocol):
         ...
 
     @property
-    def channels(self) -> Mapping[str, Channel]:
+    def channels(self) -> Mapping[str, AlertChannel]:
         """Where alerts go, by the policy's names."""
         ...
 

@@ -51,7 +51,9 @@ Amount = Annotated[
 ]
 """A whole amount of a resource, written as a number or as a quantity."""
 
-Figure = Annotated[Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})]
+ExactNumber = Annotated[
+    Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})
+]
 """An exact number, written as a number or as text."""
 
 
@@ -126,7 +128,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     hold: Duration = 4 * 3600
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0
-    wait_scale: Figure = Decimal(1)
+    wait_scale: ExactNumber = Decimal(1)
     require_checkpoint_over: Duration | None = None
 
     @property
@@ -182,7 +184,7 @@ StepDoes = Literal["notify", "spot-only", "no-new-buys"]
 class LadderStep(_Keys, frozen=True, kw_only=True):
     """What is done once a share ``at`` of a budget is spent (1 is all of it)."""
 
-    at: Figure
+    at: ExactNumber
     do: StepDoes
 
 
@@ -199,7 +201,7 @@ class Budget(_Keys, frozen=True, kw_only=True):
     name: str
     scope: BudgetScope | Literal["all"] = "all"
     usd: Dollars | None = None
-    gpu_hours: Figure | None = None
+    gpu_hours: ExactNumber | None = None
     usd_per_hour: Dollars | None = None
     period: Literal["day", "week", "month"] = "month"
     timezone: str = "UTC"
@@ -243,7 +245,7 @@ class BillScope(_Keys, frozen=True, kw_only=True):
     accounts: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     tags: dict[str, str] = {}
-    shared: Figure = Decimal(0)
+    shared: ExactNumber = Decimal(0)
 
 
 class CurrencyRate(_Keys, frozen=True, kw_only=True):

@@ -1,12 +1,12 @@
-"""The Channel port: where people read alerts. Each kind is imported when a policy names it."""
+"""The AlertChannel port: where people read alerts. Each kind is imported when a policy names it."""
 
 from collections.abc import Callable
 
 from pilotlight.facts.policy import Channel as Rules
-from pilotlight.ports import Channel, Clock, State
+from pilotlight.ports import AlertChannel, Clock, State
 
 
-def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> Channel:
+def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> AlertChannel:
     """The channel that a policy's rules describe. ``secret`` reads what they name. Raises ``BadInput``."""
     match rules.kind:
         case "webhook":

@@ -205,7 +205,7 @@ def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, st
     return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key)
 
 
-class Asked(NamedTuple):
+class AskedFor(NamedTuple):
     """Waiting pods of one shape that capacity was asked for, and the nodes of that request."""
 
     entry: InFlight
@@ -215,7 +215,7 @@ class Asked(NamedTuple):
 
 def asked_for(
     pending: Sequence[PodDemand], in_flight: Sequence[InFlight], booting: Sequence[Bin]
-) -> tuple[list[Asked], list[Bin]]:
+) -> tuple[list[AskedFor], list[Bin]]:
     """The pods that were asked for, in the order of requests and in a plan's; and ``booting``, the newest last.
 
     So who was told of room on its way finds it in a later look too: what was asked for since is taken last.
@@ -228,7 +228,7 @@ def asked_for(
             groups.setdefault((index, pod.shape.key), Group(pod.shape, [])).pods.append(pod)
     own = _by_entry(entries, booting)
     order = sorted(groups.items(), key=lambda item: (item[0][0], in_order(item[1])))
-    asked = [Asked(entries[index], group, own[index]) for (index, _), group in order]
+    asked = [AskedFor(entries[index], group, own[index]) for (index, _), group in order]
     newest = [bin_ for bins in own for bin_ in bins]
     owned = set(map(id, newest))
     return asked, [*(bin_ for bin_ in booting if id(bin_) not in owned), *newest]

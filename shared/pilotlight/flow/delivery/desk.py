@@ -27,7 +27,7 @@ from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
 from pilotlight.facts.telling import Rest, Telling
-from pilotlight.ports import ABSENT, Channel, Outbox, State
+from pilotlight.ports import ABSENT, AlertChannel, Outbox, State
 from pilotlight.state_schema.alerts import PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds
@@ -48,7 +48,7 @@ KEEP_RESTS_S: Seconds = HOUR
 class Desk:
     """What alerts are told with: the channels by the policy's names, and the ports."""
 
-    channels: Mapping[str, Channel]
+    channels: Mapping[str, AlertChannel]
     policy: Alerts
     state: State
     outbox: Outbox
