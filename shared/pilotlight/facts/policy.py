@@ -43,7 +43,7 @@ GpuMemory = Annotated[
     msgspec.Meta(extra={"unit": "GiB"}, extra_json_schema={"written": ["integer", "string"], "examples": ["40Gi", 40]}),
 ]
 """Whole GiB of one device, written as "40Gi" or 40."""
-Amount = Annotated[
+WholeAmount = Annotated[
     int,
     msgspec.Meta(
         extra={"unit": "amount"}, extra_json_schema={"written": ["integer", "string"], "examples": ["4Gi", 7]}
@@ -96,7 +96,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     mode: Mode | None = None
     idle_timeout: Duration | None = None
     daemonsets: dict[str, str] = {}
-    slices: dict[str, Amount] = {}
+    slices: dict[str, WholeAmount] = {}
     handled_by: HandledBy = "pilotlight"
     relaunches: bool = False
     atomic: bool = False
