@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import count
 
-from pilotlight.decide.capacity.memo import MOST, Memo
+from pilotlight.decide.capacity.selection import REMEMBERED, Memo
 
 
 def counting() -> Callable[[], int]:
@@ -32,5 +32,5 @@ def test_none_is_an_answer_too() -> None:
 def test_so_many_answers_are_kept_and_no_more() -> None:
     """Then it begins again, so that a process that lives long does not grow."""
     memo, work_out, about = Memo[int](), counting(), (["a"],)
-    first = [memo(about, key, work_out) for key in range(MOST + 1)]
-    assert (first[-1], memo(about, 0, work_out)) == (MOST, MOST + 1)
+    first = [memo(about, key, work_out) for key in range(REMEMBERED + 1)]
+    assert (first[-1], memo(about, 0, work_out)) == (REMEMBERED, REMEMBERED + 1)

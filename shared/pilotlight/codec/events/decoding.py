@@ -1,25 +1,30 @@
-"""The door for bodies: finds the events in a body, through all that is wrapped around them, and has each read."""
+"""The door for bodies: finds the events in a body, through all that is wrapped around them, and has each read.
 
-import base64
-import binascii
-from collections.abc import Iterator, Mapping
+Each source has one reader, found by what only that source's events have. It is imported when one of its events comes:
+a function's start pays for no other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from importlib import import_module
 from itertools import islice
+from typing import Any
 
-import msgspec
-
-from pilotlight.codec.events import aws_envelopes, pubsub, scheduler
+from pilotlight.codec.events import aws_envelopes, ours, pubsub, scheduler
 from pilotlight.codec.events.envelope import (
     Delivery,
     Envelope,
+    Found,
     Ignored,
     Refused,
+    Text,
+    counted,
     from_cloudevent,
     join,
     parse,
+    structured,
     written,
 )
-from pilotlight.codec.events.readers import reader_of
 from pilotlight.errors import BadEvent, TooMuch
 from pilotlight.facts.messages import Message
 
@@ -28,6 +33,17 @@ MAX_WRAPPERS = 8
 
 MAX_EVENTS = 500
 """How many events a body may hold."""
+
+Reader = Callable[[Envelope], Found]
+
+BY_TYPE = {
+    "google.cloud.audit.log.v1.written": "cloud_logging.read_audit",
+    "google.cloud.storage.object.v1.finalized": "storage.read_google",
+    "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted": "azure.read_grid",
+}
+"""CloudEvents of others, beside Knative's; a reader is a file here and a function in it."""
+
+KNATIVE = ("dev.knative.sources.ping", "dev.knative.apiserver.")
 
 FIRST_YEAR, LAST_YEAR = 1970, 2200
 """A time outside of these is no time of a cloud's."""
@@ -111,7 +127,7 @@ def _opened(event: Envelope) -> Envelope | None:
         return None
     match event.data:
         case {"specversion": _}:
-            return _structured(event)
+            return structured(event)
         case {"message": dict()} if pubsub.is_push(event):
             return pubsub.pushed(event)
         case {"context": {"eventType": pubsub.BACKGROUND}}:
@@ -125,21 +141,9 @@ def _opened(event: Envelope) -> Envelope | None:
     return None
 
 
-def _structured(event: Envelope) -> Envelope:
-    attributes = {key: value for key, value in event.data.items() if key not in ("data", "data_base64")}
-    if (encoded := event.data.get("data_base64")) is None:
-        return from_cloudevent(event, attributes, event.data.get("data"))
-    path = join(event.path, "data_base64")
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError, TypeError):
-        raise BadEvent("not base64", path) from None
-    return from_cloudevent(event, attributes, parse(data, path))
-
-
 def _delivered(event: Envelope) -> list[Delivery | Refused]:
     dryrun = event.attributes.get("dryrun") or (event.data.get("dryrun") if isinstance(event.data, dict) else None)
-    reader = reader_of(event)
+    reader = _reader_of(event)
     try:
         found = reader(event)
     except OverflowError:
@@ -149,7 +153,7 @@ def _delivered(event: Envelope) -> list[Delivery | Refused]:
     file = reader.__module__.rpartition(".")[2]
     return [
         Delivery(
-            message=_counted(event, one, file) if isinstance(one, Ignored) else one,
+            message=counted(event, one, file) if isinstance(one, Ignored) else one,
             id=event.id,
             dryrun=dryrun in (True, "true", "1"),
         )
@@ -165,12 +169,84 @@ def _check_times(event: Envelope, message: Message | Ignored) -> None:
             raise BadEvent(f"the year {value.year} is not from {FIRST_YEAR} to {LAST_YEAR}", join(event.path, name))
 
 
-def _counted(event: Envelope, ignored: Ignored, file: str) -> Ignored:
-    """An ignored event under what such events are counted by: its own source and type, or the file that reads it."""
-    source, kind = event.attributes.get("source"), event.type
-    match event.data:
-        case {"source": str(), "detail-type": str(kind)}:
-            source = event.data["source"]
-        case {"kind": str(kind)} | {"eventType": str(kind)} if not event.type:
-            pass
-    return msgspec.structs.replace(ignored, source=str(source or file), type=kind)
+def _reader_of(event: Envelope) -> Reader:
+    """Who reads it: by CloudEvent type where there is one, else by what only that source's JSON has."""
+    if event.type in ours.TYPES:
+        return ours.read
+    if event.type.startswith(KNATIVE):
+        return _named("knative.read")
+    if event.type:
+        return _named(BY_TYPE[event.type]) if event.type in BY_TYPE else _unknown_type
+    name = _of_event(event.data) or _of_notice(event.data)
+    if name:
+        return _named(name)
+    words = isinstance(event.data, Text)
+    if event.attributes and (words or event.data is None):
+        return _named("pubsub.read_attributes")
+    return _read_text if words else _unknown_shape
+
+
+def _named(name: str) -> Reader:
+    file, _, function = name.partition(".")
+    reader: Reader = getattr(import_module(f"pilotlight.codec.events.{file}"), function)
+    return reader
+
+
+def _of_event(data: Any) -> str:
+    """The reader of a JSON object that is an event of one of the sources, or nothing."""
+    match data:
+        case {"tick": _}:
+            return "scheduler.read"
+        case {"detail-type": _}:
+            return "eventbridge.read"
+        case {"involvedObject": _} | {"regarding": _} | {"kind": "Event"}:
+            return "kubernetes.read_event"
+        case {"kind": "Pod"}:
+            return "kubernetes.read_pod"
+        case {"kind": "compute#operation", "operationType": _}:
+            return "compute.read_operation"
+        case {"logName": _} | {"jsonPayload": _} | {"textPayload": _} | {"protoPayload": _}:
+            return "cloud_logging.read"
+        case {"budgetDisplayName": _}:
+            return "budget.read"
+        case {"labels": dict(), "fingerprint": _}:
+            return "alertmanager.read"
+        case {"EventId": _, "EventType": _}:
+            return "azure.read"
+        case {"eventType": _, "subject": _}:
+            return "azure.read_grid"
+        case {"s3": _}:
+            return "storage.read_record"
+        case {"LifecycleTransition": _} | {"Event": str(), "AutoScalingGroupName": _}:
+            return "autoscaling.read"
+    return ""
+
+
+def _of_notice(data: Any) -> str:
+    """The reader of what a source sends beside its events, or nothing."""
+    match data:
+        case {"DocumentIncarnation": _}:
+            return "azure.read_empty"
+        case {"Event": "s3:TestEvent"}:
+            return "storage.read_test"
+        case {"Type": "SubscriptionConfirmation" | "UnsubscribeConfirmation"}:
+            return "aws_envelopes.read_confirmation"
+    return ""
+
+
+def _read_text(event: Envelope) -> Ignored:
+    return Ignored(reason=f"words, no event: {event.data.begins!r}")
+
+
+def _unknown_type(event: Envelope) -> Ignored:
+    return Ignored(reason=f"no function takes a CloudEvent of type {event.type:.80}")
+
+
+def _unknown_shape(event: Envelope) -> Ignored:
+    kind: Any = event.data.get("kind") if isinstance(event.data, dict) else None
+    if isinstance(kind, str) and "apiVersion" in event.data:
+        return Ignored(reason=f"a Kubernetes {kind} asks for nothing here")
+    raise BadEvent(
+        "no known source sends this; expected a CloudEvent, or what one of the sources in events/README.md sends",
+        event.path,
+    )

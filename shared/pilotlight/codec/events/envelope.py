@@ -1,5 +1,7 @@
 """What is around an event: JSON, CloudEvents and typed shapes, read so that only ``BadEvent`` can come out."""
 
+import base64
+import binascii
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -155,3 +157,27 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[str, msgspec.Meta(min_length=1)]
     cluster: str = ""
     time: Moment | None = None
+
+
+def structured(event: Envelope) -> Envelope:
+    """What is in a CloudEvent in structured mode."""
+    attributes = {key: value for key, value in event.data.items() if key not in ("data", "data_base64")}
+    if (encoded := event.data.get("data_base64")) is None:
+        return from_cloudevent(event, attributes, event.data.get("data"))
+    path = join(event.path, "data_base64")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise BadEvent("not base64", path) from None
+    return from_cloudevent(event, attributes, parse(data, path))
+
+
+def counted(event: Envelope, ignored: Ignored, file: str) -> Ignored:
+    """An ignored event under what such events are counted by: its own source and type, or the file that reads it."""
+    source, kind = event.attributes.get("source"), event.type
+    match event.data:
+        case {"source": str(), "detail-type": str(kind)}:
+            source = event.data["source"]
+        case {"kind": str(kind)} | {"eventType": str(kind)} if not event.type:
+            pass
+    return msgspec.structs.replace(ignored, source=str(source or file), type=kind)

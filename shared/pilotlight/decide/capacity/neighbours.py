@@ -34,9 +34,6 @@ class Neighbours:
             self._of_group.setdefault(rule.group, []).append(rule)
         self._spreads = [rule for rule in rules.values() if rule.kind == "spread"]
 
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
     def opened(self, place: Place) -> None:
         """Another node is there, or will be: a domain to spread over, perhaps a new one."""
         for rule in self._spreads:

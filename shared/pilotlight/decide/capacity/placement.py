@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit
-from pilotlight.decide.capacity.memo import Memo
-from pilotlight.decide.capacity.selection import Eligible, ranked
+from pilotlight.decide.capacity.selection import Eligible, Memo, ranked
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan

@@ -64,7 +64,7 @@ class Provisioner:
         self.steps = steps
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed(neighbours)
-        for bin_ in booting if neighbours else ():
+        for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.opened(bin_)
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
@@ -302,7 +302,7 @@ class Provisioner:
     def _fresh(self, offering: Offering, nodes: int) -> list[Bin]:
         """New nodes, which pods may spread over from now on."""
         bins = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
-        for bin_ in bins if self.allowed.neighbours else ():
+        for bin_ in bins if self.allowed.neighbours is not NOBODY else ():
             self.allowed.neighbours.opened(bin_)
         return bins
 

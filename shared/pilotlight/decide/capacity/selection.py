@@ -1,12 +1,13 @@
 """Which offering for which pod: who may run where, and what it costs by the one objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Generic, TypeVar
 
 from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit
-from pilotlight.decide.capacity.memo import Memo
+from pilotlight.decide.capacity.no_pool import beyond_reach, missing, no_pool, offered
 from pilotlight.decide.capacity.offerings import renewal, too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
@@ -14,15 +15,17 @@ from pilotlight.decide.spot import spot_refusal
 from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.decisions import Code, Rejected
-from pilotlight.facts.labels import NAMES_A_GPU, ZONE
+from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape, Requirement, unnamed
+from pilotlight.facts.workload import PodShape, unnamed
 from pilotlight.units import MILLI_PER_GPU, cents, human
 
-MOST = 4
-"""So many values of a label, and so many alternatives, are said at most."""
+T = TypeVar("T")
+
+REMEMBERED = 4096
+"""So many answers a ``Memo`` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,36 @@ class Eligible:
     barred: str = ""
 
 
+class Memo(Generic[T]):
+    """What a pure function answered before about the very same objects.
+
+    It holds on to them, so no other object has their id.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], Hashable], tuple[tuple[object, ...], T]] = {}
+
+    def __call__(self, about: tuple[object, ...], key: Hashable, work_out: Callable[[], T]) -> T:
+        """The answer about these objects under a key."""
+        asked = (tuple(map(id, about)), key)
+        found = self._known.get(asked)
+        if found is not None:
+            return found[1]
+        answer = work_out()
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[asked] = about, answer
+        return answer
+
+
 _ELIGIBLE: Memo[Eligible] = Memo()
 
 
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
-        return "device", f"its nodes offer {_offered(offering)}, the pod asks for {shape.gpu.resource}"
-    beyond = _beyond_reach(shape, offering)
-    if beyond:
+        return "device", f"its nodes offer {offered(offering)}, the pod asks for {shape.gpu.resource}"
+    if shape.reach and (beyond := beyond_reach(shape, offering)):
         return "volume", beyond
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
@@ -73,34 +97,11 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
         return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
     if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
         return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
-    missing = _missing(shape, offering)
-    if missing:
-        return "resource", f"its nodes offer no {' and no '.join(missing)} (pools.{offering.pool}.slices)"
+    if shape.other and (lacks := missing(shape, offering)):
+        return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
     if not per_node(shape, offering):
         return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
     return None
-
-
-def _beyond_reach(shape: PodShape, offering: Offering) -> str:
-    """Why a volume of the pod cannot be had on an offering's nodes, or empty."""
-    wrong = next((terms for terms in shape.reach if not selects(offering.labels, terms)), None)
-    if wrong is None:
-        return ""
-    keys = {r.key for term in wrong for r in term}
-    unknown = ZONE in keys and ZONE not in offering.labels
-    fix = f"; the pool's zone is not known: set pools.{offering.pool}.zones" if unknown else ""
-    return f"a volume of the pod can be had only where {_said(wrong)}{fix}"
-
-
-def _said(terms: Sequence[Sequence[Requirement]]) -> str:
-    """Terms as people read them, at most a few: "topology.kubernetes.io/zone is us-east-1a or us-east-1b"."""
-    words = [
-        " and ".join(
-            f"{r.key} is {' or '.join(r.values[:MOST])}" if r.operator == "In" else f"{r.key} {r.operator}" for r in t
-        )
-        for t in terms[:MOST]
-    ]
-    return ", or ".join(words)
 
 
 def per_node(shape: PodShape, offering: Offering) -> int:
@@ -110,19 +111,6 @@ def per_node(shape: PodShape, offering: Offering) -> int:
 
 def _offers(offering: Offering, resource: str) -> bool:
     return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
-
-
-def _offered(offering: Offering) -> str:
-    own = [offering.resource] if offering.devices else []
-    return " and ".join([*own, *sorted(offering.slices)]) or "no GPU to pods"
-
-
-def _missing(shape: PodShape, offering: Offering) -> list[str]:
-    """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
-    if not shape.other:
-        return []
-    have = dict(offering.resources.other)
-    return [name for name, _ in shape.other if name not in have and not unnamed(name)]
 
 
 def _lack(shape: PodShape, offering: Offering) -> str:
@@ -183,7 +171,7 @@ def _eligible(
         else:
             able.append(offering)
     if not able:
-        return Eligible((), tuple(rejected), finding=_no_pool(shape, codes, offerings))
+        return Eligible((), tuple(rejected), finding=no_pool(shape, codes, offerings))
     if _model_unsaid(shape, rules, able):
         message = (
             f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
@@ -232,40 +220,6 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
     if offering.gpu_memory_gib < rules.min_gpu_memory:
         return "class", f"class {shape.workload_class} needs {rules.min_gpu_memory} GiB a GPU"
     return None
-
-
-def _no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
-    if codes == {"device"}:
-        have = " and ".join(sorted({_offered(o) for o in offerings}))
-        return "device", (
-            f"asks for {shape.gpu.resource}, which no pool offers (they offer {have}): add a pool of such a type, or "
-            "list it in pools.<pool>.slices where its nodes have it"
-        )
-    codes = codes - {"device"}
-    if "volume" in codes and codes <= {"volume", "selector", "toleration"}:
-        return "volume", _no_volume(shape, offerings)
-    if "resource" in codes:
-        names = sorted({name for o in offerings for name in _missing(shape, o)})
-        return "resource", (
-            f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer: take it out of the "
-            "pod, or list it in pools.<pool>.slices where a pool's nodes have it"
-        )
-    if codes <= {"selector"}:
-        return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
-    if codes <= {"selector", "toleration"}:
-        return "toleration", (
-            "label/toleration mismatch: the pod does not tolerate the taint of any pool it selects; add the toleration"
-        )
-    if codes & {"class", "spot"}:
-        return "class", f"the rules of class {shape.workload_class} leave no pool for it"
-    return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
-
-
-def _no_volume(shape: PodShape, offerings: Sequence[Offering]) -> str:
-    found = next(words for o in offerings if (words := _beyond_reach(shape, o)))
-    where, _, fix = found.partition("; ")
-    mend = fix or "add a pool there, or give the pod a volume that the pools' nodes can have"
-    return f"no pool has nodes for it: {where}; {mend}"
 
 
 def _model_unsaid(shape: PodShape, rules: ClassPolicy, able: Sequence[Offering]) -> bool:

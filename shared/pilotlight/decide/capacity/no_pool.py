@@ -1,0 +1,81 @@
+"""Why a pod can never run on an offering, or on none of them, and the way out."""
+
+from collections.abc import Sequence
+
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Code
+from pilotlight.facts.labels import ZONE
+from pilotlight.facts.matching import selects
+from pilotlight.facts.workload import PodShape, Requirement, unnamed
+
+MOST = 4
+"""So many values of a label, and so many alternatives, are said at most."""
+
+
+def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
+    """Why no offering at all can hold a shape, as (code, message), from the codes of what is wrong with each."""
+    if codes == {"device"}:
+        have = " and ".join(sorted({offered(o) for o in offerings}))
+        return "device", (
+            f"asks for {shape.gpu.resource}, which no pool offers (they offer {have}): add a pool of such a type, or "
+            "list it in pools.<pool>.slices where its nodes have it"
+        )
+    codes = codes - {"device"}
+    if "volume" in codes and codes <= {"volume", "selector", "toleration"}:
+        return "volume", _no_volume(shape, offerings)
+    if "resource" in codes:
+        names = sorted({name for o in offerings for name in missing(shape, o)})
+        return "resource", (
+            f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer: take it out of the "
+            "pod, or list it in pools.<pool>.slices where a pool's nodes have it"
+        )
+    if codes <= {"selector"}:
+        return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
+    if codes <= {"selector", "toleration"}:
+        return "toleration", (
+            "label/toleration mismatch: the pod does not tolerate the taint of any pool it selects; add the toleration"
+        )
+    if codes & {"class", "spot"}:
+        return "class", f"the rules of class {shape.workload_class} leave no pool for it"
+    return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
+
+
+def _no_volume(shape: PodShape, offerings: Sequence[Offering]) -> str:
+    found = next(words for o in offerings if (words := beyond_reach(shape, o)))
+    where, _, fix = found.partition("; ")
+    mend = fix or "add a pool there, or give the pod a volume that the pools' nodes can have"
+    return f"no pool has nodes for it: {where}; {mend}"
+
+
+def beyond_reach(shape: PodShape, offering: Offering) -> str:
+    """Why a volume of the pod cannot be had on an offering's nodes, or empty."""
+    wrong = next((terms for terms in shape.reach if not selects(offering.labels, terms)), None)
+    if wrong is None:
+        return ""
+    keys = {r.key for term in wrong for r in term}
+    unknown = ZONE in keys and ZONE not in offering.labels
+    fix = f"; the pool's zone is not known: set pools.{offering.pool}.zones" if unknown else ""
+    return f"a volume of the pod can be had only where {_said(wrong)}{fix}"
+
+
+def _said(terms: Sequence[Sequence[Requirement]]) -> str:
+    """Terms as people read them, at most a few: "topology.kubernetes.io/zone is us-east-1a or us-east-1b"."""
+    words = [
+        " and ".join(
+            f"{r.key} is {' or '.join(r.values[:MOST])}" if r.operator == "In" else f"{r.key} {r.operator}" for r in t
+        )
+        for t in terms[:MOST]
+    ]
+    return ", or ".join(words)
+
+
+def offered(offering: Offering) -> str:
+    """The GPU resources of an offering's nodes, in words."""
+    own = [offering.resource] if offering.devices else []
+    return " and ".join([*own, *sorted(offering.slices)]) or "no GPU to pods"
+
+
+def missing(shape: PodShape, offering: Offering) -> list[str]:
+    """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
+    have = dict(offering.resources.other)
+    return [name for name, _ in shape.other if name not in have and not unnamed(name)]
