@@ -1,11 +1,6 @@
 """A real Prometheus reads the figures: dashboards find data, and alerts fire for what was done."""
 
-import json
-import shutil
-import subprocess
 import threading
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -15,11 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
+from prometheus import Prometheus, needs_prometheus, panels, reading
 from stage import START, Stage
 from werkzeug.serving import make_server
 
-from fleet import free_port, until
+from fleet import until
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.cli import own_pages
 from pilotlight.doorway import gate
@@ -32,9 +27,8 @@ from pilotlight.settings import Settings
 from pilotlight.units import HOUR
 from pilotlight.wiring import App, app
 
-pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus (apt-get install prometheus)")
+pytestmark = needs_prometheus
 
-ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-that-only-reads"
 PHASES = ("detect", "decide", "boot", "bind")
 TELLS = ("PilotlightPaused", "PilotlightBudgetSpent")
@@ -58,63 +52,25 @@ def deployment() -> App:
 
 
 @pytest.fixture
-def prometheus(tmp_path: Path) -> Iterator[str]:
-    """The URL of a Prometheus that reads the figures every second, by our rules without their waits."""
+def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
+    """A Prometheus that reads the figures of the deployment."""
     callers = {"prometheus": Caller(token=TOKEN, roles=("read",))}
     server = make_server("127.0.0.1", 0, gate.guarded(own_pages.pages(deployment()), callers), threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    port = free_port()
-    rules = yaml.safe_load((ROOT / "infra" / "prometheus" / "rules.yaml").read_text())
-    for group in rules["groups"]:
-        group["interval"] = "1s"
-        group["rules"] = [{**rule, "for": "0s"} if "alert" in rule else rule for rule in group["rules"]]
-    scrape = {
-        "job_name": "pilotlight",
-        "authorization": {"credentials": TOKEN},
-        "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}],
-    }
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules))
-    told = {"global": {"scrape_interval": "1s"}, "rule_files": ["rules.yaml"], "scrape_configs": [scrape]}
-    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(told))
-    words = [f"--config.file={tmp_path}/prometheus.yaml", f"--storage.tsdb.path={tmp_path}/data"]
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(
-        ["prometheus", *words, f"--web.listen-address=127.0.0.1:{port}"], cwd=tmp_path, stdout=quiet, stderr=quiet
-    )
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait()
+    with reading(server.server_port, tmp_path, TOKEN) as found:
+        yield found
     server.shutdown()
 
 
-def _ask(url: str, **fields: str) -> Any:
-    try:
-        with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(fields)}") as answer:
-            return json.loads(answer.read())["data"]
-    except OSError:
-        return {}
-
-
-def test_dashboards_find_data_and_alerts_fire(prometheus: str) -> None:
+def test_dashboards_find_data_and_alerts_fire(prometheus: Prometheus) -> None:
     """Each query over what this cluster has returns data, and a paused cluster and a spent budget are told."""
-
-    def firing() -> set[str]:
-        alerts = _ask(f"{prometheus}/api/v1/alerts").get("alerts", [])
-        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-
-    def answers(query: str) -> Any:
-        return _ask(f"{prometheus}/api/v1/query", query=query).get("result")
-
-    until(lambda: firing() >= set(TELLS))
-    assert firing() == {*TELLS, "PilotlightBudgetRunsOut"}
-    waits = answers("pilotlight_wait_seconds_count")
+    until(lambda: prometheus.firing >= set(TELLS))
+    assert prometheus.firing == {*TELLS, "PilotlightBudgetRunsOut"}
+    waits = prometheus.answers("pilotlight_wait_seconds_count")
     assert {each["metric"]["phase"]: each["value"][1] for each in waits} == dict.fromkeys(PHASES, "1")
-    for name in ("pilotlight-money", "pilotlight-health"):
-        board = json.loads((ROOT / "infra" / "grafana" / f"{name}.json").read_text())
-        for panel in board["panels"]:
-            empty = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
-            query = panel["targets"][0]["expr"].replace("$cluster", "c")
-            if panel["title"] in empty:
-                assert not answers(query), panel["title"]
-            else:  # A rate is there with the second reading.
-                until(partial(answers, query))
+    empty = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
+    for title, query in panels("pilotlight-money", "pilotlight-health").items():
+        if title in empty:
+            assert not prometheus.answers(query), title
+        else:  # A rate is there with the second reading.
+            until(partial(prometheus.answers, query))

@@ -7,13 +7,16 @@ the state's proofs of delivery, the report from a second reading of the state.
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
 from math import ceil
@@ -22,8 +25,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from prometheus import needs_prometheus, panels, reading
 
 from pilotlight.cli.workers import CLI
+from pilotlight.flow.memory import brakes
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
 
 pytestmark = pytest.mark.slow
 
@@ -50,11 +57,14 @@ STEPS = (
 
 
 class Played(NamedTuple):
-    """What the demo printed, where its files are, and the world's own log."""
+    """What the demo printed, where its files are, and the world's own log; ``shown`` is what a Prometheus saw of it:
+    the ``alerts`` that fired, and the ``panels`` that had data.
+    """
 
     said: dict[str, Any]
     home: Path
     log: list[dict[str, Any]]
+    shown: dict[str, set[str]]
 
     def records(self, event: str, **fields: str) -> list[dict[str, Any]]:
         """The log's records of one event."""
@@ -73,15 +83,42 @@ class Played(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def played() -> Iterator[Played]:
-    """One run of the whole story."""
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """One run of the whole story, beside a Prometheus where there is one."""
     command = [sys.executable, "-c", CLI, "demo", "--json", "--keep"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(done.stdout)
+    temporary, folder = tmp_path_factory.mktemp("demo"), tmp_path_factory.mktemp("prometheus")
+    environ = {**os.environ, "TMPDIR": str(temporary)}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    demo = subprocess.Popen(command, env=environ, **pipes)
+    shown: dict[str, set[str]] = {"alerts": set(), "panels": set()}
+    if shutil.which("prometheus"):
+        _shown(demo, temporary, folder, shown)
+    out, err = demo.communicate()
+    assert demo.returncode == 0, out + err
+    said = json.loads(out)
     home = Path(said["home"])
-    yield Played(said, home, [json.loads(line) for line in (home / "world.jsonl").read_text().splitlines()])
+    yield Played(said, home, [json.loads(line) for line in (home / "world.jsonl").read_text().splitlines()], shown)
     shutil.rmtree(home)
+
+
+def _shown(demo: subprocess.Popen[str], temporary: Path, folder: Path, shown: dict[str, set[str]]) -> None:
+    """Gather what a Prometheus sees until the demo ends. A pool that the story does not use is paused meanwhile."""
+    port = ""
+    while not port and demo.poll() is None:
+        logs = [path.read_text(errors="replace") for path in temporary.glob("*/serve.log")]
+        port = next((found[1] for text in logs if (found := re.search(r"127\.0\.0\.1:(\d+)/pod_pending", text))), "")
+        time.sleep(0.1)
+    if not port:
+        return
+    [home] = temporary.iterdir()
+    deps = App(Settings.of({"PILOTLIGHT_HOME": str(home)}))
+    brakes.pause(deps.state, "local", "spare", "trying", datetime.now(UTC))
+    queries = panels("pilotlight-money", "pilotlight-health")
+    with reading(int(port), folder) as prometheus:
+        while demo.poll() is None:
+            shown["alerts"] |= prometheus.firing
+            shown["panels"] |= {title for title, query in queries.items() if prometheus.answers(query)}
+            time.sleep(0.5)
 
 
 def _cost(played: Played) -> Decimal:
@@ -186,3 +223,12 @@ def _pids(file: Path) -> list[int]:
     with suppress(FileNotFoundError):
         return [int(pid) for pid in file.read_text().split()]
     return []
+
+
+@needs_prometheus
+def test_a_prometheus_sees_the_story(played: Played) -> None:
+    """While it plays, the alerts on a pause and on the spent budget fire, and dashboards have data."""
+    assert {"PilotlightPaused", "PilotlightBudgetSpent"} <= played.shown["alerts"]
+    assert not {"PilotlightClusterSilent", "PilotlightAlertsGivenUp"} & played.shown["alerts"]
+    without = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
+    assert panels("pilotlight-money", "pilotlight-health").keys() - without <= played.shown["panels"]
