@@ -1,8 +1,10 @@
 """What tests of every floor share: where data beside the checkout lies, and a clock that stands still."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,9 @@ from hypothesis import settings
 import pilotlight.adapters.state.calls
 from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
 from pilotlight.world.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from terraform_runs import Runs
 
 __all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
 
@@ -32,6 +37,15 @@ def shelf() -> Path:
     if not (path / "contracts").is_dir():
         pytest.skip(f"no data at {path}: set PILOTLIGHT_SHELF")
     return path
+
+
+@pytest.fixture(scope="session")
+def runs(shelf: Path) -> Iterator["Runs"]:
+    """Terraform with the shelf's stand-in providers."""
+    from terraform_runs import terraform
+
+    with terraform(shelf) as found:
+        yield found
 
 
 @pytest.fixture

@@ -71,7 +71,8 @@ def _kind(address: str) -> str:
     return address.split(".")[-2]
 
 
-def _of(state: State, kind: str, mode: str = "managed") -> list[Made]:
+def of_type(state: State, kind: str, mode: str = "managed") -> list[Made]:
+    """The instances of a type."""
     return [made for made in state if made.type == kind and made.mode == mode]
 
 
@@ -89,7 +90,7 @@ def comes_after_its_api(graph: Graph) -> Iterator[str]:
 
 def has_its_api(state: State) -> Iterator[str]:
     """The API of everything that is made is enabled."""
-    enabled = {made.values["service"] for made in _of(state, "google_project_service")}
+    enabled = {made.values["service"] for made in of_type(state, "google_project_service")}
     for made in state:
         beginnings = [begins for begins in APIS if made.type.startswith(begins)]
         if made.type.startswith("google_"):
@@ -100,15 +101,15 @@ def has_its_api(state: State) -> Iterator[str]:
 
 def builds_read_their_sources(state: State) -> Iterator[str]:
     """Whoever builds a function may read Google's copy of its source, and only that and our bucket."""
-    region = _of(state, "google_storage_bucket")[0].values["location"]
-    number = _of(state, "google_project", "data")[0].values["number"]
+    region = of_type(state, "google_storage_bucket")[0].values["location"]
+    number = of_type(state, "google_project", "data")[0].values["number"]
     copies = f"projects/_/buckets/gcf-v2-sources-{number}-{region}"
-    for made in _of(state, "google_cloudfunctions2_function"):
+    for made in of_type(state, "google_cloudfunctions2_function"):
         account = made.values["build_config"][0]["service_account"]
-        emails = {a.values["email"] for a in _of(state, "google_service_account") if a.values["name"] == account}
+        emails = {a.values["email"] for a in of_type(state, "google_service_account") if a.values["name"] == account}
         rights = [
             right.values
-            for right in _of(state, "google_project_iam_member")
+            for right in of_type(state, "google_project_iam_member")
             if right.values["member"] in {f"serviceAccount:{email}" for email in emails}
             and right.values["role"] == "roles/storage.objectViewer"
         ]
@@ -131,7 +132,7 @@ def builds_wait_for_rights(graph: Graph) -> Iterator[str]:
 
 def agents_are_asked_for(state: State, graph: Graph) -> Iterator[str]:
     """An agent of Google's gets rights after it was asked for: before, it may not exist."""
-    agents = {made.values["member"] for made in _of(state, "google_project_service_identity")}
+    agents = {made.values["member"] for made in of_type(state, "google_project_service_identity")}
     if not agents:
         yield "no agent is asked for"
     for made in state:
@@ -144,9 +145,11 @@ def agents_are_asked_for(state: State, graph: Graph) -> Iterator[str]:
 def no_bucket_outlives_its_objects(state: State) -> Iterator[str]:
     """A bucket whose objects stay behind can be taken away with them."""
     kept = {
-        made.values["bucket"] for made in _of(state, "google_storage_bucket_object") if made.values["deletion_policy"]
+        made.values["bucket"]
+        for made in of_type(state, "google_storage_bucket_object")
+        if made.values["deletion_policy"]
     }
-    for made in _of(state, "google_storage_bucket"):
+    for made in of_type(state, "google_storage_bucket"):
         if made.values["name"] in kept and not made.values["force_destroy"]:
             yield f"{made.address} keeps objects and cannot be destroyed with them"
 
@@ -178,20 +181,20 @@ def budgets_are_asked_in_a_projects_name(tree: Path) -> Iterator[str]:
 
 def clusters_are_in_their_projects(state: State) -> Iterator[str]:
     """A GKE cluster in another project is reached, listened to and asked for there."""
-    for made in _of(state, "google_cloudfunctions2_function"):
+    for made in of_type(state, "google_cloudfunctions2_function"):
         given = made.values["service_config"][0]["environment_variables"]
         if "gke:projects/acme-clusters/" not in given["PILOTLIGHT_CLUSTERS"]:
             yield f"{made.address} looks for the cluster in another project"
-    if {m.values["project"] for m in _of(state, "google_logging_project_sink")} != {"acme-clusters"}:
+    if {m.values["project"] for m in of_type(state, "google_logging_project_sink")} != {"acme-clusters"}:
         yield "log sinks are not in the cluster's project"
 
 
 def instances_have_addresses(state: State) -> Iterator[str]:
     """A subnetwork has four addresses for each instance that may run, beside Google's own four."""
     most = sum(
-        f.values["service_config"][0]["max_instance_count"] for f in _of(state, "google_cloudfunctions2_function")
+        f.values["service_config"][0]["max_instance_count"] for f in of_type(state, "google_cloudfunctions2_function")
     )
-    for made in _of(state, "google_compute_subnetwork"):
+    for made in of_type(state, "google_compute_subnetwork"):
         bits = int(made.values["ip_cidr_range"].partition("/")[2])
         if 2 ** (32 - bits) - 4 < 4 * most:
             yield f"{made.address} has {2 ** (32 - bits)} addresses for {most} instances"
@@ -199,13 +202,13 @@ def instances_have_addresses(state: State) -> Iterator[str]:
 
 def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
     """An alert on silence asks absent(), for a condition on a series that never was cannot hold."""
-    for made in _of(state, "google_monitoring_alert_policy"):
+    for made in of_type(state, "google_monitoring_alert_policy"):
         for condition in made.values["conditions"]:
             if condition["condition_absent"]:
                 yield f"{made.address} tells nothing of what was never alive"
     queries = [
         query["query"]
-        for made in _of(state, "google_monitoring_alert_policy")
+        for made in of_type(state, "google_monitoring_alert_policy")
         for condition in made.values["conditions"]
         for query in condition["condition_prometheus_query_language"]
     ]
@@ -216,7 +219,7 @@ def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
 def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
     """No account reads a secret that its function does not name; what reads holds nothing that acts."""
     named: dict[str, set[str]] = {}
-    for made in _of(state, "google_cloudfunctions2_function"):
+    for made in of_type(state, "google_cloudfunctions2_function"):
         config = made.values["service_config"][0]
         secrets = {one["secret"] for one in config["secret_environment_variables"]}
         named[f"serviceAccount:{config['service_account_email']}"] = secrets
@@ -225,7 +228,7 @@ def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
             yield f"{made.address} faces outward and holds {', '.join(sorted(clusters))}"
         if "billing_tick" in made.address and (acting := {one for one in clusters if not one.endswith("-read")}):
             yield f"{made.address} only reads and holds {', '.join(sorted(acting))}"
-    for made in _of(state, "google_secret_manager_secret_iam_member"):
+    for made in of_type(state, "google_secret_manager_secret_iam_member"):
         if made.values["secret_id"] not in named.get(made.values["member"], ()):
             yield f"{made.address}: {made.values['member']} reads {made.values['secret_id']} and does not name it"
 
@@ -234,10 +237,10 @@ def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
     """alert_fanout has rights in the alerts' database alone, and every right in a database names one."""
     facing = {
         f"serviceAccount:{made.values['service_config'][0]['service_account_email']}"
-        for made in _of(state, "google_cloudfunctions2_function")
+        for made in of_type(state, "google_cloudfunctions2_function")
         if "alert_fanout" in made.address
     }
-    for made in _of(state, "google_project_iam_member"):
+    for made in of_type(state, "google_project_iam_member"):
         if made.values["role"].startswith("roles/datastore."):
             conditions = [one["expression"] for one in made.values["condition"]]
             if not conditions:
@@ -248,7 +251,7 @@ def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
 
 def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
     """Where a bill is named, billing_tick reads it, and nobody else."""
-    for made in _of(state, "google_cloudfunctions2_function"):
+    for made in of_type(state, "google_cloudfunctions2_function"):
         knows = "PILOTLIGHT_BILLS" in made.values["service_config"][0]["environment_variables"]
         if knows != ("billing_tick" in made.address):
             yield f"{made.address} {'knows' if knows else 'does not know'} the bill"
@@ -290,14 +293,14 @@ def the_runtime_is_the_bundles(tree: Path) -> Iterator[str]:
 
 def pushes_come_with_tokens(state: State) -> Iterator[str]:
     """Whoever pushes may make the token that it pushes with: an agent that was asked for has no role by itself."""
-    agents = {made.values["member"] for made in _of(state, "google_project_service_identity")}
+    agents = {made.values["member"] for made in of_type(state, "google_project_service_identity")}
     may = {
         right.values["service_account_id"]
-        for right in _of(state, "google_service_account_iam_member")
+        for right in of_type(state, "google_service_account_iam_member")
         if right.values["member"] in agents
     }
-    names = {made.values["email"]: made.values["name"] for made in _of(state, "google_service_account")}
-    for made in _of(state, "google_pubsub_subscription"):
+    names = {made.values["email"]: made.values["name"] for made in of_type(state, "google_service_account")}
+    for made in of_type(state, "google_pubsub_subscription"):
         for push in made.values["push_config"]:
             if names[push["oidc_token"][0]["service_account_email"]] not in may:
                 yield f"{made.address} pushes with a token that Pub/Sub may not make"

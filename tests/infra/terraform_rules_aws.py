@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from terraform_rules import Graph, Made, State
+from terraform_rules import Graph, Made, State, of_type
 
 from pilotlight import on_lambda
 from pilotlight.codec.events import eventbridge
@@ -41,10 +41,6 @@ READS = ("Describe", "ListServiceQuotas")
 Statement = Mapping[str, Any]
 
 
-def _of(state: State, kind: str, mode: str = "managed") -> list[Made]:
-    return [made for made in state if made.type == kind and made.mode == mode]
-
-
 def _key(made: Made) -> str:
     """The key of an instance: ``pod_pending`` of ``aws_lambda_function.this["pod_pending"]``."""
     return made.address.partition('["')[2].rstrip('"]')
@@ -57,7 +53,9 @@ def _listed(value: Any) -> list[str]:
 def _statements(state: State) -> dict[str, list[Statement]]:
     """Per function, what its role may do."""
     rights = [
-        made for made in _of(state, "aws_iam_role_policy") if made.address.startswith("aws_iam_role_policy.function")
+        made
+        for made in of_type(state, "aws_iam_role_policy")
+        if made.address.startswith("aws_iam_role_policy.function")
     ]
     return {_key(made): json.loads(made.values["policy"])["Statement"] for made in rights}
 
@@ -113,7 +111,7 @@ def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
             for value in made.values["environment"][0]["variables"].values()
             if value.startswith("secretsmanager:")
         }
-        for made in _of(state, "aws_lambda_function")
+        for made in of_type(state, "aws_lambda_function")
     }
     for function, statements in _statements(state).items():
         rights = [s for s in statements if "secretsmanager:GetSecretValue" in _listed(s["Action"])]
@@ -130,7 +128,7 @@ def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
 
 def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
     """alert_fanout writes the table of alerts and no other; nobody else does, but for how it is laid out."""
-    alerts = next(made.values["arn"] for made in _of(state, "aws_dynamodb_table") if _key(made) == "alerts")
+    alerts = next(made.values["arn"] for made in of_type(state, "aws_dynamodb_table") if _key(made) == "alerts")
     for function, statements in _statements(state).items():
         for statement in statements:
             writes = {"dynamodb:PutItem", "dynamodb:DeleteItem"} & set(_listed(statement["Action"]))
@@ -141,9 +139,9 @@ def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
 
 def what_cannot_be_taken_is_kept(state: State) -> Iterator[str]:
     """Every queue of a function has dead letters of its kind, which outlive it; what is for later goes back alone."""
-    queues = {made.values["arn"]: made for made in _of(state, "aws_sqs_queue")}
-    longest = max(made.values["timeout"] for made in _of(state, "aws_lambda_function"))
-    for mapping in _of(state, "aws_lambda_event_source_mapping"):
+    queues = {made.values["arn"]: made for made in of_type(state, "aws_sqs_queue")}
+    longest = max(made.values["timeout"] for made in of_type(state, "aws_lambda_function"))
+    for mapping in of_type(state, "aws_lambda_event_source_mapping"):
         queue = queues[mapping.values["event_source_arn"]]
         redrive = json.loads(queue.values["redrive_policy"] or "{}")
         dead = queues.get(redrive.get("deadLetterTargetArn", ""))
@@ -161,7 +159,7 @@ def what_cannot_be_taken_is_kept(state: State) -> Iterator[str]:
 
 def only_its_senders_write_to_a_queue(state: State) -> Iterator[str]:
     """A queue's policy names a service and what it sends for, never everybody."""
-    policies = _of(state, "aws_sqs_queue_policy")
+    policies = of_type(state, "aws_sqs_queue_policy")
     for made in policies:
         for statement in json.loads(made.values["policy"])["Statement"]:
             sources = statement.get("Condition", {}).get("ArnEquals", {}).get("aws:SourceArn")
@@ -173,11 +171,11 @@ def no_dead_letter_is_silent(state: State) -> Iterator[str]:
     """Whatever queue nobody takes from has an alarm that tells a person."""
     told = {
         made.values["dimensions"]["QueueName"]
-        for made in _of(state, "aws_cloudwatch_metric_alarm")
+        for made in of_type(state, "aws_cloudwatch_metric_alarm")
         if made.values["metric_name"] == "ApproximateNumberOfMessagesVisible" and made.values["alarm_actions"]
     }
-    taken = {made.values["event_source_arn"] for made in _of(state, "aws_lambda_event_source_mapping")}
-    for queue in _of(state, "aws_sqs_queue"):
+    taken = {made.values["event_source_arn"] for made in of_type(state, "aws_lambda_event_source_mapping")}
+    for queue in of_type(state, "aws_sqs_queue"):
         if queue.values["arn"] not in taken and queue.values["name"] not in told:
             yield f"{queue.address} keeps dead letters that nobody is told of"
 
@@ -186,12 +184,12 @@ def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
     """An alarm on answered ticks takes a figure that is not there for silence."""
     alarms = [
         made
-        for made in _of(state, "aws_cloudwatch_metric_alarm")
+        for made in of_type(state, "aws_cloudwatch_metric_alarm")
         if made.values["metric_name"] == "NumberOfMessagesDeleted"
         and made.values["comparison_operator"] == "LessThanThreshold"
     ]
     queue = next(
-        made for made in _of(state, "aws_sqs_queue") if made.address == 'aws_sqs_queue.this["ticks-reconcile"]'
+        made for made in of_type(state, "aws_sqs_queue") if made.address == 'aws_sqs_queue.this["ticks-reconcile"]'
     )
     for made in alarms:
         right = made.values["dimensions"]["QueueName"] == queue.values["name"] and made.values["alarm_actions"]
@@ -202,7 +200,7 @@ def silence_is_told_of_what_never_spoke(state: State) -> Iterator[str]:
 
 def handlers_are_there(state: State) -> Iterator[str]:
     """Each Lambda runs the bundles' Python, by a handler that the package has and that is the function's own."""
-    for made in _of(state, "aws_lambda_function"):
+    for made in of_type(state, "aws_lambda_function"):
         module, _, name = made.values["handler"].rpartition(".")
         if made.values["runtime"] != "python3.11":
             yield f"{made.address} does not run Python 3.11, which bundles and layers are compiled for"
@@ -212,7 +210,7 @@ def handlers_are_there(state: State) -> Iterator[str]:
 
 def rules_send_what_is_read(state: State) -> Iterator[str]:
     """Every event that is sent on has a reader, and every reader but the schedule's an event that is sent on."""
-    patterns = [json.loads(made.values["event_pattern"]) for made in _of(state, "aws_cloudwatch_event_rule")]
+    patterns = [json.loads(made.values["event_pattern"]) for made in of_type(state, "aws_cloudwatch_event_rule")]
     sent = {kind for pattern in patterns for kind in pattern["detail-type"]}
     # Our hook waits for instances that end, and the Scheduler's ticks are not EventBridge's.
     read = set(eventbridge._READERS) - {"Scheduled Event", "EC2 Instance-launch Lifecycle Action"}
@@ -224,7 +222,7 @@ def rules_send_what_is_read(state: State) -> Iterator[str]:
 
 def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
     """billing_tick alone knows where the bill lies."""
-    for made in _of(state, "aws_lambda_function"):
+    for made in of_type(state, "aws_lambda_function"):
         knows = "PILOTLIGHT_BILLS" in made.values["environment"][0]["variables"]
         if knows != (_key(made) == "billing_tick"):
             yield f"{_key(made)} {'knows' if knows else 'does not know'} the bill"
@@ -232,10 +230,10 @@ def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
 
 def state_outlives_a_mistake(state: State) -> Iterator[str]:
     """Tables are protected and can be set back; the bucket goes with what is in it."""
-    for made in _of(state, "aws_dynamodb_table"):
+    for made in of_type(state, "aws_dynamodb_table"):
         if not made.values["deletion_protection_enabled"] or not made.values["point_in_time_recovery"][0]["enabled"]:
             yield f"{made.address} is lost by one mistake"
-    for made in _of(state, "aws_s3_bucket"):
+    for made in of_type(state, "aws_s3_bucket"):
         if not made.values["force_destroy"]:
             yield f"{made.address} is kept by what is in it"
 

@@ -5,15 +5,20 @@ The stand-ins refuse to plan, so that values come from ``terraform test -verbose
 
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from terraform_rules import Graph, Made
+import pytest
+from terraform_rules import Graph, Made, State
+
+needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="needs terraform 1.11 or newer")
+Rule = Callable[..., Iterator[str]]
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra" / "terraform"
@@ -58,6 +63,35 @@ class Runs:
             assert status == 0, said
         _status, out, _ = self._providers.run(module, *words)
         return str(out)
+
+
+class Tree:
+    """One tree of a module, looked at as far as a rule asks."""
+
+    def __init__(self, runs: Runs, path: Path, module: str = "google") -> None:
+        self.runs, self.path, self._module, self._found = runs, path, module, dict[str, Any]()
+
+    def broken(self, rule: Rule) -> list[str]:
+        """What a rule finds: its parameters say what it reads."""
+        return list(rule(*(self._part(name) for name in inspect.signature(rule).parameters)))
+
+    @property
+    def state(self) -> State:
+        """Every instance of it."""
+        return list(self._part("state"))
+
+    def _part(self, name: str) -> Any:
+        if name == "tree":
+            return self.path
+        if name not in self._found:
+            ask = {"graph": self.runs.graph, "state": self.runs.state}[name]
+            self._found[name] = ask(self.path, self._module)
+        return self._found[name]
+
+
+def rule_name(rule: Rule) -> str:
+    """A rule in words."""
+    return rule.__name__.replace("_", " ")
 
 
 def _made(module: dict[str, Any]) -> Iterator[Made]:

@@ -1,58 +1,27 @@
 """The home on AWS: its rules hold, each goes red when the fault it is for is there, and a newcomer is asked little."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import terraform_rules_aws as rules
-from terraform_runs import TERRAFORM, Runs, terraform
+from terraform_runs import TERRAFORM, Rule, Runs, Tree, needs_terraform, rule_name
 
 from pilotlight import settings
 
-needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="needs terraform 1.11 or newer")
-Rule = Callable[..., Iterator[str]]
 RULES: list[Rule] = [*rules.STATE, *rules.GRAPH, *rules.TEXT]
 AWS = TERRAFORM / "aws"
 
 
 @pytest.fixture(scope="module")
-def runs(shelf: Path) -> Iterator[Runs]:
-    """Terraform with the shelf's stand-in providers."""
-    with terraform(shelf) as found:
-        yield found
-
-
-class Tree:
-    """One tree, looked at as far as a rule asks."""
-
-    def __init__(self, runs: Runs, path: Path) -> None:
-        self._runs, self._path, self._found = runs, path, dict[Any, Any]()
-
-    def broken(self, rule: Rule) -> list[str]:
-        """What a rule finds."""
-        if rule in rules.TEXT:
-            return list(rule(self._path))
-        ask = self._runs.graph if rule in rules.GRAPH else self._runs.state
-        if ask not in self._found:
-            self._found[ask] = ask(self._path, "aws")
-        return list(rule(self._found[ask]))
-
-
-@pytest.fixture(scope="module")
 def shipped(runs: Runs) -> Tree:
     """What is in the repository."""
-    return Tree(runs, runs.tree())
-
-
-def _name(rule: Rule) -> str:
-    return rule.__name__.replace("_", " ")
+    return Tree(runs, runs.tree(), "aws")
 
 
 @needs_terraform
-@pytest.mark.parametrize("rule", RULES, ids=_name)
+@pytest.mark.parametrize("rule", RULES, ids=rule_name)
 def test_it_holds(shipped: Tree, rule: Rule) -> None:
     """The deployment keeps the rule."""
     assert shipped.broken(rule) == []
@@ -204,7 +173,7 @@ def broken(runs: Runs) -> Tree:
         text = (path / "aws" / name).read_text()
         assert now in text, f"{name} has no {now}"
         (path / "aws" / name).write_text(text.replace(now, before, 1))
-    return Tree(runs, path)
+    return Tree(runs, path, "aws")
 
 
 @needs_terraform

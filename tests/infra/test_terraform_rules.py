@@ -1,20 +1,17 @@
 """The rules of terraform_rules.py hold, and each goes red when the fault it is for is put back."""
 
-import inspect
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import terraform_rules as rules
-from terraform_runs import TERRAFORM, Runs, terraform
+from terraform_runs import TERRAFORM, Rule, Runs, Tree, needs_terraform, rule_name
 
-needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="needs terraform 1.11 or newer")
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (apt-get install prometheus)")
 
-Rule = Callable[..., Iterator[str]]
 RULES: list[Rule] = [
     *rules.GRAPH,
     *rules.STATE,
@@ -25,52 +22,13 @@ RULES: list[Rule] = [
 
 
 @pytest.fixture(scope="module")
-def runs(shelf: Path) -> Iterator[Runs]:
-    """Terraform with the shelf's stand-in providers."""
-    with terraform(shelf) as found:
-        yield found
-
-
-class Tree:
-    """One tree, looked at as far as a rule asks."""
-
-    def __init__(self, runs: Runs, path: Path) -> None:
-        self.runs, self.path, self._found = runs, path, dict[str, Any]()
-
-    def broken(self, rule: Rule) -> list[str]:
-        """What a rule finds: its parameters say what it reads."""
-        return list(rule(*(self._part(name) for name in inspect.signature(rule).parameters)))
-
-    @property
-    def state(self) -> rules.State:
-        """Every instance of it."""
-        return list(self._part("state"))
-
-    def _part(self, name: str) -> Any:
-        if name not in self._found:
-            made = {"tree": lambda: self.path, "graph": self._graph, "state": self._state}
-            self._found[name] = made[name]()
-        return self._found[name]
-
-    def _graph(self) -> rules.Graph:
-        return self.runs.graph(self.path)
-
-    def _state(self) -> rules.State:
-        return self.runs.state(self.path)
-
-
-@pytest.fixture(scope="module")
 def shipped(runs: Runs) -> Tree:
     """What is in the repository."""
     return Tree(runs, runs.tree())
 
 
-def _name(rule: Rule) -> str:
-    return rule.__name__.replace("_", " ")
-
-
 @needs_terraform
-@pytest.mark.parametrize("rule", RULES, ids=_name)
+@pytest.mark.parametrize("rule", RULES, ids=rule_name)
 def test_it_holds(shipped: Tree, rule: Rule) -> None:
     """The deployment keeps the rule."""
     assert shipped.broken(rule) == []
