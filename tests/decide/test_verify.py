@@ -135,7 +135,7 @@ def _cell(kind: NoticeKind, cloud: NoticeCloud) -> str:
 def test_the_guide_prints_the_table() -> None:
     """Every kind, every cloud, what can get it and what it is called there; and where each cloud says so."""
     rows = [f"| {kind} | {' | '.join(_cell(kind, cloud) for cloud in CLOUDS)} |" for kind in REAL]
-    table = "\n".join(["| notice | AWS | Google NoticeCloud | Azure |", "|---|---|---|---|", *rows])
+    table = "\n".join(["| notice | AWS | Google Cloud | Azure |", "|---|---|---|---|", *rows])
     assert table in GUIDE.read_text(), f"print this in {GUIDE.name}:\n{table}"
     links = [link for cloud in CLOUDS for link in SOURCES[cloud]]
     assert [link for link in links if link not in GUIDE.read_text()] == []
