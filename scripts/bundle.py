@@ -33,6 +33,7 @@ OF_COMMANDS = (
     "adapters/cluster/kubernetes/accounts.py",
     "adapters/cluster/kubernetes/admission.py",
     "adapters/cluster/kubernetes/connecting.py",
+    "adapters/cluster/kubernetes/kueue_checks.py",
     "adapters/cluster/kubernetes/proving.py",
     "adapters/cluster/kubernetes/removing.py",
     "adapters/cluster/kubernetes/survey.py",

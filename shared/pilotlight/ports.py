@@ -14,6 +14,7 @@ from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
 from pilotlight.facts.shop import Assortment, Size
+from pilotlight.facts.workload import CheckAnswer
 from pilotlight.units import Seconds
 
 
@@ -84,6 +85,15 @@ class Cluster(Protocol):
         ``change`` is what it is about: the same reason and change make no second Event on one pod or node. Empty, it
         is the message.
         """
+        ...
+
+
+@runtime_checkable
+class AdmittingCluster(Cluster, Protocol):
+    """A cluster where queued work is let in by an answer of ours."""
+
+    def answer_check(self, answer: CheckAnswer) -> None:
+        """Write an answer, where the work is still as it was read. Raises ``Conflict`` where it is not."""
         ...
 
 

@@ -307,7 +307,9 @@ class ApiServer:
             case ("serviceaccounts", "token"):
                 return 201, self._token(key, body)
             case (_, "status") if asked.method == "PATCH":
-                return 200, self.store.patch(resource, key, {"status": body.get("status", {})})
+                over = {"resourceVersion": body.get("metadata", {}).get("resourceVersion", "")}
+                meta = {"metadata": over} if over["resourceVersion"] else {}
+                return 200, self.store.patch(resource, key, {"status": body.get("status", {}), **meta})
             case (_, "status"):
                 return 200, self.store.read(resource, key)
         raise Refused(404, "NotFound", "the server could not find the requested resource")

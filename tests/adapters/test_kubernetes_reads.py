@@ -150,7 +150,11 @@ def workload(version: str, *, reserved: bool) -> Json:
         "spec": {"active": True, "podSets": [pod_set], "queueName": "research"},
         "status": {
             "conditions": [condition],
-            **({"admission": assigned, "admissionChecks": [{"name": "lit", "state": "Pending"}]} if reserved else {}),
+            **(
+                {"admission": assigned, "admissionChecks": [{"name": "pilotlight", "state": "Pending"}]}
+                if reserved
+                else {}
+            ),
         },
     }
 

@@ -32,7 +32,7 @@ QUEUED = {
     "spec": {"podSets": []},
     "status": {
         "conditions": [{"type": "QuotaReserved", "status": "True"}],
-        "admissionChecks": [{"name": "lit", "state": "Pending"}],
+        "admissionChecks": [{"name": "pilotlight", "state": "Pending"}],
     },
 }
 

@@ -149,7 +149,9 @@ NO_DEMAND = {
     "it was evicted": workload(2, status=_status(QuotaReserved="True", Evicted="True")),
     "it is not active": workload(2, active=False),
     "no check is pending": workload(2, status={"admissionChecks": [{"name": "pilotlight", "state": "Ready"}]}),
-    "a check failed": workload(2, status={"admissionChecks": [{"name": "a"}, {"name": "b", "state": "Retry"}]}),
+    "a check failed": workload(
+        2, status={"admissionChecks": [{"name": "pilotlight"}, {"name": "b", "state": "Retry"}]}
+    ),
     "it is another API's": {**workload(2), "apiVersion": "scheduling.k8s.io/v1alpha1"},
 }
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "uninstall_command": ("uninstall",),
     "placement_commands": ("placement",),
     "manifests_commands": ("manifests",),
+    "kueue_commands": ("kueue",),
     "why_command": ("why",),
     "report_command": ("report",),
     "pools_command": ("pools",),
@@ -65,7 +66,7 @@ COMMANDS = {
 PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
-    "Whose pools": "takeover handback uninstall",
+    "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "pools why report budget alerts state",
     "Reckoning": "waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.paid import Paid
-from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape
+from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
@@ -262,6 +262,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
     may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent. ``around`` counts
     by ``NearRule.key`` the pods that are there already, in each domain. ``daemons`` will be on new nodes too.
+    ``queued`` is work whose pods are among those that wait, and that our answer lets in.
     """
 
     pending: tuple[PodDemand, ...] = ()
@@ -272,6 +273,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     watched: bool = True
     around: dict[str, dict[str, int]] = {}
     daemons: tuple[Daemon, ...] = ()
+    queued: tuple[Queued, ...] = ()
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

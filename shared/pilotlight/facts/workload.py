@@ -217,6 +217,34 @@ LAUNCH_OWED = "launch-owed"
 """The code of a finding: a pool's cloud could not launch what its size asks for, and may still."""
 
 
+class QueuedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods alike of queued work: their uids as demands name them, and the keys of labels that they select by."""
+
+    name: str
+    uids: tuple[str, ...]
+    selects: tuple[str, ...] = ()
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that has its quota and waits for our ``check``. ``version`` is that of its object, as it was read."""
+
+    namespace: str
+    name: str
+    version: str
+    check: str
+    sets: tuple[QueuedSet, ...]
+
+
+class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check comes to. ``selectors`` are labels of nodes by pod set; ``retry_s`` is for Retry alone."""
+
+    of: Queued
+    state: Literal["Ready", "Retry"]
+    message: str
+    selectors: dict[str, dict[str, str]] = {}
+    retry_s: Seconds = 0.0
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something a person must mend: no node would help. ``code`` is stable, ``message`` says what to do."""
 

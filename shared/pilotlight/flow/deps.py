@@ -81,7 +81,7 @@ class Deps:
         """An Event as the policy has them, where any pool may be acted on. One that cannot be written fails nothing:
         False, and a line in the log."""
         quiet = self.policy.events == "none" or (self.policy.events == "warnings" and reason not in WARNINGS)
-        if quiet or not any(self.mode_of(pool) in ("scale-up", "act") for pool in self.policy.pools):
+        if quiet or not self.acts:
             return True
         try:
             self.cluster.tell(namespace, name, reason, message, change)
@@ -89,6 +89,11 @@ class Deps:
             _log.warning("no Event", extra={"data": {"about": f"{namespace}/{name}", "why": str(error)}})
             return False
         return True
+
+    @property
+    def acts(self) -> bool:
+        """Whether any pool may be acted on."""
+        return any(self.mode_of(pool) in ("scale-up", "act") for pool in self.policy.pools)
 
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""

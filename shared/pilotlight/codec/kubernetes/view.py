@@ -15,7 +15,13 @@ from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_r
 from pilotlight.codec.kubernetes.requests import Unreadable
 from pilotlight.codec.kubernetes.storage import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settled
-from pilotlight.codec.kubernetes.workloads import longest_run_of, longest_runs, pods_to_come
+from pilotlight.codec.kubernetes.workloads import (
+    longest_run_of,
+    longest_runs,
+    pods_to_come,
+    queue_findings,
+    waiting_for_us,
+)
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
@@ -46,7 +52,8 @@ def view_of(
     return ClusterView(
         pending=tuple(pending),
         nodes=tuple(gpu_nodes),
-        findings=(*strange, *pod_findings, *node_findings),
+        findings=(*strange, *pod_findings, *node_findings, *queue_findings(objects.workloads.values())),
+        queued=waiting_for_us(objects.workloads.values()),
         around=others.counts,
         daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, classify))) if pending else (),
     )

@@ -1,10 +1,11 @@
 """Kueue Workloads: the pods of work that has its quota and no pods yet, and how long admitted work may run.
 
-A Workload that waits for quota is not helped by a node. One that has its quota while an admission check is pending is
+A Workload that waits for quota is not helped by a node. One that has its quota while our admission check is pending is
 demand: its job is suspended, so that no pod tells of it. Sources: the Workload CRD of Kueue v0.20, v1beta1 and v1beta2;
 https://kueue.sigs.k8s.io/docs/concepts/workload/ for the label of a job's longest run.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -20,10 +21,13 @@ from pilotlight.codec.kubernetes.objects import (
     WireToleration,
 )
 from pilotlight.facts.labels import GANG, GANG_SIZE
+from pilotlight.facts.workload import Finding, Queued, QueuedSet
 from pilotlight.units import Seconds
 
 GROUP = "kueue.x-k8s.io/"
 """Of what API group a Workload is Kueue's: Kubernetes has a kind of that name too."""
+CHECK = "pilotlight"
+"""The name of our AdmissionCheck; several have names that begin with it and a dash."""
 
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
 _OWN_WORKLOAD = "kueue.x-k8s.io/workload"
@@ -57,6 +61,7 @@ class WorkloadSpec(Wire, frozen=True):
     """What is queued."""
 
     pod_sets: tuple[PodSet, ...] = ()
+    queue_name: str = ""
     active: bool = True
     priority: int = 0
     maximum_execution_time_seconds: float = 0
@@ -93,25 +98,52 @@ class WorkloadStatus(Wire, frozen=True):
     accumulated_past_execution_time_seconds: float = 0
 
 
+class WorkloadMetadata(Metadata, frozen=True):
+    """With the version of the object, over which an answer is written."""
+
+    resource_version: str = ""
+
+
 class Workload(Wire, frozen=True):
     """A Workload of Kueue."""
 
-    metadata: Metadata
+    metadata: WorkloadMetadata
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 
     @property
     def wants_nodes(self) -> bool:
-        """Whether it has its quota and waits for nothing but its admission checks."""
-        true = {c.type for c in self.status.conditions if c.status == "True"}
+        """Whether it has its quota and waits for our admission check."""
         states = [check.state for check in self.status.admission_checks]
         return (
             self.spec.active
-            and "QuotaReserved" in true
-            and true.isdisjoint(("Admitted", "Finished", "Evicted"))
-            and "Pending" in states
+            and "QuotaReserved" in self._true
+            and self._true.isdisjoint(("Admitted", "Finished", "Evicted"))
+            and bool(self.our_check)
             and not {"Retry", "Rejected"}.intersection(states)
         )
+
+    @property
+    def our_check(self) -> str:
+        """The name of the check that waits for our answer; empty where none does."""
+        checks = (check for check in self.status.admission_checks if check.state == "Pending")
+        return next((c.name for c in checks if c.name == CHECK or c.name.startswith(f"{CHECK}-")), "")
+
+    @property
+    def waits_for_quota(self) -> bool:
+        """Whether it is queued and has no quota yet: no node helps it."""
+        return self.spec.active and self._true.isdisjoint(("QuotaReserved", "Admitted", "Finished"))
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Whether any pod of it asks for a GPU, or a part of one."""
+        specs = (pod_set.template.spec for pod_set in self.spec.pod_sets)
+        lists = (c.resources for spec in specs for c in spec.containers)
+        return any("gpu" in name or "/mig-" in name for r in lists for name in (*r.limits, *r.requests))
+
+    @property
+    def _true(self) -> set[str]:
+        return {condition.type for condition in self.status.conditions if condition.status == "True"}
 
     @property
     def max_run_s(self) -> Seconds:
@@ -138,6 +170,45 @@ class ResourceFlavor(Wire, frozen=True):
 def pods_to_come(workloads: Iterable[Workload], flavors: Mapping[str, ResourceFlavor]) -> tuple[Pod, ...]:
     """The pods of Workloads that want nodes: each set's template so many times, as one gang."""
     return tuple(pod for workload in workloads if workload.wants_nodes for pod in _pods(workload, flavors))
+
+
+def waiting_for_us(workloads: Iterable[Workload]) -> tuple[Queued, ...]:
+    """The Workloads whose admission we answer."""
+    return tuple(_queued(workload) for workload in workloads if workload.wants_nodes)
+
+
+def _queued(workload: Workload) -> Queued:
+    meta, admission = workload.metadata, workload.status.admission
+    given = {a.name: a.count for a in admission.pod_set_assignments} if admission else {}
+    sets = []
+    for each in workload.spec.pod_sets:
+        count = each.count if given.get(each.name) is None else given[each.name] or 0
+        uids = tuple(_uid(workload, each, n) for n in range(count))
+        sets.append(QueuedSet(name=each.name, uids=uids, selects=tuple(each.template.spec.node_selector)))
+    return Queued(
+        namespace=meta.namespace,
+        name=meta.name,
+        version=meta.resource_version,
+        check=workload.our_check,
+        sets=tuple(sets),
+    )
+
+
+def queue_findings(workloads: Iterable[Workload]) -> Iterator[Finding]:
+    """One a queue whose work waits for quota: a node would not help it."""
+    waiting = Counter(
+        f"{w.metadata.namespace}/{w.spec.queue_name}"
+        for w in workloads
+        if w.waits_for_quota and w.spec.queue_name and w.asks_for_gpus
+    )
+    for queue, count in sorted(waiting.items()):
+        name = queue.rpartition("/")[2]
+        what = f"{count} Workload{'s wait' if count > 1 else ' waits'} for quota of {name}, not for nodes"
+        yield Finding(subject=f"queue {queue}", code="waits-for-quota", message=f"{what}: raise it, or wait its turn")
+
+
+def _uid(workload: Workload, pod_set: PodSet, n: int) -> str:
+    return f"{workload.metadata.uid or workload.metadata.name}/{pod_set.name}/{n}"
 
 
 def longest_runs(workloads: Iterable[Workload]) -> dict[str, Seconds]:
@@ -190,7 +261,7 @@ def _pod(workload: Workload, pod_set: PodSet, n: int, size: int, flavors: Iterab
         metadata=Metadata(
             name=f"{meta.name}-{pod_set.name}-{n}",
             namespace=meta.namespace,
-            uid=f"{meta.uid or meta.name}/{pod_set.name}/{n}",
+            uid=_uid(workload, pod_set, n),
             labels=template.metadata.labels,
             annotations={**template.metadata.annotations, **gang, _OWN_WORKLOAD: meta.name},
             owner_references=_owners(workload),

@@ -136,6 +136,7 @@ _TITLES = {
     "node-without-instance": "shows nodes without an instance",
     "unknown-instance-type": "has an unknown instance type",
     "unknown-price": "has no price",
+    "waits-for-quota": "has work that waits for quota",
     "stale-price": "has an old price",
     "quota-full": "has used up its account's quota",
 }

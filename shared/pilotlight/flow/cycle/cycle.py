@@ -121,6 +121,10 @@ class Cycle:
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         snapshot = replace(snapshot, memory=memory)
         record = self.record(snapshot, plan)
+        if snapshot.view.queued:
+            from pilotlight.flow.cycle.admission import admit
+
+            again = (*again, *admit(self.deps, snapshot.view, plan, snapshot.now))
         if record is None:
             if plan.demands:
                 ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)

@@ -18,6 +18,7 @@ from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import CheckAnswer
 from pilotlight.ports import Clock
 from pilotlight.units import Seconds
 
@@ -117,6 +118,11 @@ class KubernetesCluster:
         writes.tell(self._api, about, reason, message, self._clock.now(), change or message, node=not namespace)
         if namespace:
             writes.annotate(self._api, about, reason, message)
+
+    def answer_check(self, answer: CheckAnswer) -> None:
+        from pilotlight.adapters.cluster.kubernetes import kueue
+
+        kueue.answer(self._api, self._reads.kueue, answer, self._clock.now())
 
     def _live(self, node: str) -> list[Asked]:
         return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]

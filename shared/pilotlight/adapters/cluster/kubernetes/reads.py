@@ -109,6 +109,11 @@ class Reads:
         self._kueues: Sequence[str] = KUEUES
         self._ask_kueue_at = 0.0
 
+    @property
+    def kueue(self) -> str:
+        """The path of Kueue's interface, in the version that the last look found."""
+        return self._kueues[0]
+
     def look(self) -> Found:
         """Pods that wait, GPU nodes with their pods, and the objects that those refer to.
 

@@ -1,0 +1,97 @@
+"""Our admission check on Kueue's ClusterQueues: put there by a person, and taken out again, for good or for a while.
+
+A queue whose check nobody answers admits nothing: taking it out is what hands the queue back. Kueue's own fields of a
+queue stay as they are; a queue that lists its checks in the older way is left alone.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.kueue import APPLY_PATCH
+from pilotlight.adapters.cluster.kubernetes.reads import KUEUES
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.codec.kubernetes.workloads import CHECK
+from pilotlight.errors import BadInput
+
+CONTROLLER = "pilotlight.dev/admission"
+_ANY = msgspec.json.Decoder(dict[str, Any])
+
+
+class Queue(NamedTuple):
+    """A ClusterQueue, and whether our check stands on it after what was done."""
+
+    name: str
+    ours: bool
+    changed: bool
+
+
+def take(api: Api, names: Iterable[str], now: datetime, *, dry_run: bool) -> Iterator[Queue]:
+    """Make our check, say that it is answered, and put it on these queues. Raises ``BadInput``."""
+    kueue, queues = _queues(api)
+    names = list(names)
+    if missing := sorted(set(names) - queues.keys()):
+        raise BadInput(f"there is no ClusterQueue {missing[0]}: this cluster has {', '.join(sorted(queues)) or 'none'}")
+    if older := [name for name in names if queues[name]["spec"].get("admissionChecks")]:
+        raise BadInput(
+            f"ClusterQueue {older[0]} lists spec.admissionChecks: move them to admissionChecksStrategy first"
+        )
+    if not dry_run:
+        _make(api, kueue, now)
+    for name in names:
+        rules = _rules(queues[name])
+        there = any(rule.get("name") == CHECK for rule in rules)
+        if not there and not dry_run:
+            _put(api, kueue, queues[name], [*rules, {"name": CHECK}])
+        yield Queue(name, True, not there)
+
+
+def hand_back(api: Api, *, dry_run: bool) -> Iterator[Queue]:
+    """Take our check off every queue; its other checks stay. Raises ``BadInput`` where there is no Kueue."""
+    kueue, queues = _queues(api)
+    for name, queue in sorted(queues.items()):
+        rules = _rules(queue)
+        left = [rule for rule in rules if rule.get("name") != CHECK]
+        if len(left) < len(rules):
+            if not dry_run:
+                _put(api, kueue, queue, left)
+            yield Queue(name, False, True)
+
+
+def _queues(api: Api) -> tuple[str, dict[str, dict[str, Any]]]:
+    for kueue in KUEUES:
+        try:
+            found = api.get(f"{kueue}/clusterqueues", _ANY)
+        except Missing:
+            continue
+        return kueue, {queue["metadata"]["name"]: queue for queue in found.get("items") or ()}
+    raise BadInput("this cluster serves no Kueue of kueue.x-k8s.io: install it first")
+
+
+def _rules(queue: dict[str, Any]) -> list[dict[str, Any]]:
+    return list((queue["spec"].get("admissionChecksStrategy") or {}).get("admissionChecks") or ())
+
+
+def _put(api: Api, kueue: str, queue: dict[str, Any], rules: list[dict[str, Any]]) -> None:
+    """Over the version that was read: a queue that others change at that moment is not overwritten."""
+    meta = {"resourceVersion": queue["metadata"].get("resourceVersion")}
+    strategy = {"admissionChecks": rules} if rules else None
+    patch = {"metadata": meta, "spec": {"admissionChecksStrategy": strategy}}
+    api.ask("PATCH", f"{kueue}/clusterqueues/{queue['metadata']['name']}", NOTHING, patch, MERGE_PATCH)
+
+
+def _make(api: Api, kueue: str, now: datetime) -> None:
+    """The check, and its condition Active: without it Kueue stops the queues that name it."""
+    base = {"apiVersion": kueue.removeprefix("/apis/"), "kind": "AdmissionCheck", "metadata": {"name": CHECK}}
+    path, query = f"{kueue}/admissionchecks/{CHECK}", "?fieldManager=pilotlight-admission&force=true"
+    api.ask("PATCH", f"{path}{query}", NOTHING, {**base, "spec": {"controllerName": CONTROLLER}}, APPLY_PATCH)
+    active = {
+        "type": "Active",
+        "status": "True",
+        "reason": "Active",
+        "message": "Pilotlight answers at every look",
+        "lastTransitionTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    api.ask("PATCH", f"{path}/status{query}", NOTHING, {**base, "status": {"conditions": [active]}}, APPLY_PATCH)
