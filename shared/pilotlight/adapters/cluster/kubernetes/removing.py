@@ -29,7 +29,7 @@ T = TypeVar("T")
 SETTLE_S: Seconds = 10.0
 """An API server follows a changed policy within about a second; a parameter goes so long after who read it."""
 
-_ROLES = ("annotate", "act", "observe")
+_ROLES = ("annotate", "kueue", "act", "observe")
 _BINDINGS = (ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
 _WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
 """Who lifts our placement taints, and who gives pools back, in our silence."""
