@@ -1,13 +1,15 @@
-"""No peer may be cheaper at equal or lower mean wait: prices of waiting from 3 to 1000 on a slice, against every peer.
+"""No peer may be cheaper at equal or lower mean wait: on each slice, prices of waiting from 3 to 1000 and every peer.
 
-Usage: .venv/bin/python bench/pareto.py TRACE [--placement affinity] [--values 3,10,30] [--against keda ...] [--json]
+Usage: .venv/bin/python bench/pareto.py TRACE... [--placement affinity] [--values 3,10,30] [--against keda ...] [--json]
 A peer is red whose dollars are below 1/1.01 of ours at its mean wait: linear between our points; beyond our last point
-that point counts. Dollars, waits and over-full devices are worked out anew from each run's log, the trace and the
-catalogue (bench/judge.py). Exit code 1 where a peer is red or a run and its log disagree.
+that point counts. Slices come one after the other, each told when it is done, with the CPU seconds it took. Dollars,
+waits and over-full devices are worked out anew from each run's log, the trace and the catalogue (bench/judge.py).
+Exit code 1 where a peer is red or a run and its log disagree.
 """
 
 import argparse
 import json
+import resource
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -42,10 +44,10 @@ NEAR = 1e-3
 def asked(words: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trace", type=Path)
+    parser.add_argument("traces", nargs="+", type=Path, metavar="trace")
     parser.add_argument("--values", default=",".join(map(str, VALUES)))
     parser.add_argument("--against", nargs="*", default=list(RIVALS))
-    parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="affinity")
+    parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="taint")
     parser.add_argument("--boot-seconds", type=float, default=None)
     parser.add_argument("--standby-boot-seconds", type=float, default=None)
     parser.add_argument("--detect-seconds", type=float, default=10.0)
@@ -54,9 +56,9 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def swept(options: argparse.Namespace, logs: Path) -> Sweep:
-    """All runs, with a bar of those that are done."""
-    jobs, catalog = read_trace(options.trace), load_catalog(None)
+def swept(trace: Path, options: argparse.Namespace, logs: Path) -> Sweep:
+    """All runs of a slice, with a bar of those that are done."""
+    jobs, catalog = read_trace(trace), load_catalog(None)
     values = [Decimal(text) for text in options.values.split(",")]
     scenario = Scenario(
         placement=options.placement,
@@ -72,7 +74,7 @@ def swept(options: argparse.Namespace, logs: Path) -> Sweep:
             catalog,
             load_policy(None),
             scenario,
-            trace=options.trace.name,
+            trace=trace.name,
             bound=bounds(jobs, catalog),
             on_done=on_done,
             processes=options.processes,
@@ -110,28 +112,45 @@ def table(trace: str, rows: Sequence[dict[str, Any]]) -> Sheet:
     return shown
 
 
-def main(words: Sequence[str]) -> int:
-    """Run, judge, print."""
-    options = asked(words)
+def spent_s() -> float:
+    """CPU seconds of this process and of those that it has waited for."""
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def slice_told(trace: Path, options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Run a slice, judge, print the table; what JSON says of it, and whether it holds."""
+    before_s = spent_s()
     with tempfile.TemporaryDirectory(prefix="pareto-") as folder:
-        done = swept(options, Path(folder))
+        done = swept(trace, options, Path(folder))
         ours = [(ours_name(s.value_of_wait), s.result) for s in done.ours]
         theirs = [(peer.policy, peer) for peer in done.peers]
         logged = [(n, r) for n, r in (*ours, *theirs) if n != ALWAYS_ON]
-        wrong = [what for name, result in logged for what in checked(name, result, Path(folder), options.trace)]
+        wrong = [what for name, result in logged for what in checked(name, result, Path(folder), trace)]
     curve = undominated(Run(result.wait_s.mean, float(result.cost_usd)) for _, result in ours)
     rows = [row(n, r, curve, rival=False) for n, r in ours]
     rows += [row(n, r, curve, rival=n != ALWAYS_ON) for n, r in theirs]
     red = [r["policy"] for r in rows if r.get("red")]
-    if options.json:
-        print(json.dumps({"trace": options.trace.name, "runs": rows, "red": red, "wrong": wrong}, indent=1))
-    else:
-        console().print(table(options.trace.name, rows))
+    cpu_s = round(spent_s() - before_s)
+    if not options.json:
+        console().print(table(trace.name, rows))
         told = f"red: {', '.join(red)}" if red else "no peer is cheaper at equal or lower mean wait"
         console().print(f"{told}; every run agrees with its log" if not wrong else "\n".join([told, *wrong]))
+        console().print(f"{cpu_s} CPU seconds")
     for what in wrong if options.json else ():
         Console(stderr=True).print(what)
-    return int(bool(red or wrong))
+    said = {"trace": trace.name, "runs": rows, "red": red, "wrong": wrong, "cpu_s": cpu_s}
+    return said, not (red or wrong)
+
+
+def main(words: Sequence[str]) -> int:
+    """Every slice in turn."""
+    options = asked(words)
+    told = [slice_told(trace, options) for trace in options.traces]
+    if options.json:
+        said = [what for what, _ in told]
+        print(json.dumps(said if len(said) > 1 else said[0], indent=1))
+    return int(not all(holds for _, holds in told))
 
 
 if __name__ == "__main__":
