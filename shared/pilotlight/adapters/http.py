@@ -13,18 +13,19 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Lock, Thread
 from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.deadline import Deadline, cut
-from pilotlight.adapters.http_wire import Malformed, Reply, written
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
 
 LARGEST = 8 * 1024 * 1024
+CHUNK = 64 * 1024
 CONNECT_S: Seconds = 5
-OK = 200
 KEPT = 8
 """So many idle connections to one server."""
 
@@ -108,7 +109,7 @@ class Site:
         return self._exchange(connection, deadline, wire, wants)
 
     def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> HttpAnswer:
-        answer, body = Reply(connection, wants.method), list[bytes]()
+        answer, body = HTTPResponse(connection, method=wants.method), list[bytes]()
         try:
             deadline.watch(connection)
             connection.settimeout(min(wants.piece_s, deadline.left()))
@@ -119,10 +120,10 @@ class Site:
         except BaseException as error:
             part = None if answer.headers is None else _taken(answer, body)
             _drop(connection, answer)
-            if not isinstance(error, OSError | Malformed):
+            if not isinstance(error, OSError | HTTPException):
                 raise
             raise Broken("timed out" if deadline.over else error, sent=True, part=part) from None
-        taken, stays = _taken(answer, body), not answer.closes
+        taken, stays = _taken(answer, body), not answer.will_close
         deadline.watch(None)
         answer.close()
         self._keep(connection, stays)
@@ -142,15 +143,13 @@ class Site:
             raise Broken(error, sent=False) from None
 
     def _opened(self, address: str, deadline: Deadline) -> socket.socket:
-        made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        made = socket.create_connection((address, self._port), min(self._connect_s, deadline.left()))
         try:
-            made.settimeout(min(self._connect_s, deadline.left()))
-            made.connect((address, self._port))
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self._secure:
                 return made
             made = secured = (self._context or _tls()).wrap_socket(
-                made, server_hostname=_in_bytes(self._server_name), do_handshake_on_connect=False
+                made, server_hostname=self._server_name, do_handshake_on_connect=False
             )
             deadline.watch(secured)
             secured.do_handshake()
@@ -206,7 +205,7 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> Sequence[str]:
 
     def look() -> None:
         try:
-            entries = socket.getaddrinfo(_in_bytes(host), port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             found.extend(dict.fromkeys(str(entry[4][0]) for entry in entries))
         except (OSError, UnicodeError) as error:
             failed.append(error)
@@ -221,15 +220,8 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> Sequence[str]:
     return found
 
 
-def _in_bytes(host: str) -> str | bytes:
-    """A host as it goes over the wire: of text Python makes IDNA, and imports tables for that."""
-    return host.encode() if host.isascii() else host
-
-
 def reason(error: Exception) -> str:
     """What broke, in words that cannot hold any of the request."""
-    if isinstance(error, Malformed):
-        return str(error)
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -241,11 +233,26 @@ def reason(error: Exception) -> str:
     return type(error).__name__
 
 
+class _Paper(HTTPConnection):
+    """Takes down what http.client would send: its checks of names and values, in one piece."""
+
+    def __init__(self) -> None:
+        super().__init__("host")
+        self.written = bytearray()
+
+    def send(self, data: object) -> None:
+        """Take it down."""
+        assert isinstance(data, bytes | bytearray)
+        self.written += data
+
+
 def _written(method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    paper = _Paper()
     try:
-        return written(method, target, body, headers)
-    except Malformed as error:
-        raise Broken(error, sent=False) from None
+        paper.request(method, target, body, dict(headers))
+    except (ValueError, HTTPException):  # It quotes what it refuses, which may be a secret.
+        raise Broken("the request holds what HTTP cannot carry", sent=False) from None
+    return bytes(paper.written)
 
 
 def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
@@ -273,11 +280,11 @@ class _Wants(NamedTuple):
     into: BinaryIO | None
 
 
-def _read(answer: Reply, body: list[bytes], wants: _Wants) -> None:
+def _read(answer: HTTPResponse, body: list[bytes], wants: _Wants) -> None:
     """Add to ``body``, or write to a file, what comes."""
-    into = wants.into if answer.status == OK else None
+    into = wants.into if answer.status == HTTPStatus.OK else None
     size = 0
-    for piece in answer.pieces():
+    while piece := answer.read1(CHUNK):
         if into is not None:
             into.write(piece)
             continue
@@ -285,15 +292,15 @@ def _read(answer: Reply, body: list[bytes], wants: _Wants) -> None:
         size += len(piece)
         if size > wants.largest:
             raise OSError("the answer does not end")
-    if answer.left:
+    if answer.length:
         raise OSError("half an answer")
 
 
-def _taken(answer: Reply, body: Sequence[bytes]) -> HttpAnswer:
-    return HttpAnswer(answer.status, answer.headers or {}, b"".join(body))
+def _taken(answer: HTTPResponse, body: Sequence[bytes]) -> HttpAnswer:
+    return HttpAnswer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, b"".join(body))
 
 
-def _drop(connection: socket.socket, answer: Reply) -> None:
+def _drop(connection: socket.socket, answer: HTTPResponse) -> None:
     """Close at once: what is not sent yet never leaves."""
     cut(connection)
     with suppress(OSError):

@@ -7,11 +7,11 @@ elsewhere; TLS checks the name. Redirects are not followed. Errors name the host
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, addresses_of, target_of
-from pilotlight.adapters.http_wire import moment_of
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 
@@ -107,7 +107,7 @@ def retry_after(text: str, now: datetime) -> Seconds | None:
     if text.isascii() and text.isdigit():
         return float(min(int(text[:9]), LONGEST_WAIT_S))
     try:
-        moment = moment_of(text)
+        moment = parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

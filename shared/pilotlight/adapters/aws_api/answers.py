@@ -1,7 +1,7 @@
 """What AWS's query interfaces answer: XML as typed values, and errors as ours."""
 
 from typing import Any, TypeVar
-from xml.parsers import expat
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 import msgspec
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unavailable]) -> T:
     """What an answer says. Raises ``lost`` where it cannot be read."""
     try:
-        root = _parsed(answer.body)[0]
-        if root.name != f"{action}Response":
-            raise ValueError(f"it is a {root.name[:40]}")
-        result = next((child for child in root.children if child.name == f"{action}Result"), root)
+        root = fromstring(answer.body)
+        if _named(root) != f"{action}Response":
+            raise ValueError(f"it is a {_named(root)[:40]}")
+        result = next((child for child in root if _named(child) == f"{action}Result"), root)
         found = _tree(result)
         return msgspec.convert({} if found == "" else found, shape, strict=False)
-    except (expat.ExpatError, ValueError, RecursionError) as error:
+    except (ParseError, ValueError, RecursionError) as error:
         raise lost(f"AWS's answer to {action} cannot be read: {error}"[:300]) from None
 
 
@@ -44,52 +44,23 @@ def problem(action: str, answer: HttpAnswer, keys: Keys, lost: type[Unavailable]
 
 def _error(body: bytes) -> tuple[str, str]:
     try:
-        found = {each.name: each.text for each in _parsed(body)}
-    except expat.ExpatError:
+        root = fromstring(body)
+    except ParseError:
         return "", ""
+    found = {_named(each): (each.text or "") for each in root.iter()}
     return found.get("Code", ""), found.get("Message", "")
 
 
-class _Element:
-    """One of XML: its name without its namespace, the text before its first child, and its children.
-
-    ElementTree's own would do; its import costs a cold start more than reading what AWS answers.
-    """
-
-    __slots__ = ("children", "name", "text")
-
-    def __init__(self, name: str) -> None:
-        self.name, self.text = name.rpartition("}")[2], ""
-        self.children: list[_Element] = []
+def _named(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
 
 
-def _parsed(body: bytes) -> list[_Element]:
-    """Every element of a document in the order they begin: the root first. Raises ``ExpatError``."""
-    found: list[_Element] = []
-    open_ = [_Element("")]
-
-    def start(name: str, _: object) -> None:
-        made = _Element(name)
-        open_[-1].children.append(made)
-        found.append(made)
-        open_.append(made)
-
-    def text(words: str) -> None:
-        if not open_[-1].children:
-            open_[-1].text += words
-
-    parser = expat.ParserCreate(namespace_separator="}")
-    parser.StartElementHandler, parser.CharacterDataHandler = start, text
-    parser.EndElementHandler = lambda _: open_.pop()
-    parser.Parse(body, True)
-    return found
-
-
-def _tree(element: _Element) -> Any:
+def _tree(element: Element) -> Any:
     """A structure as a mapping, a list as a list, all else as text. What is empty is left out of a structure."""
-    if not element.children:
-        return element.text.strip()
-    if all(child.name in ("member", "item") for child in element.children):
-        return [_tree(child) for child in element.children]
-    found = {child.name: _tree(child) for child in element.children}
+    children = list(element)
+    if not children:
+        return (element.text or "").strip()
+    if all(_named(child) in ("member", "item") for child in children):
+        return [_tree(child) for child in children]
+    found = {_named(child): _tree(child) for child in children}
     return {name: value for name, value in found.items() if value != ""}

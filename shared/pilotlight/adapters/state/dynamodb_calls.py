@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,6 @@ from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
-from pilotlight.adapters.http_wire import moment_of
 from pilotlight.adapters.state.store_time import since_boot_s
 from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 
@@ -58,7 +58,7 @@ class Calls:
         except Broken as error:
             raise (lost if error.sent else Unavailable)(f"{where}: {error}") from None
         if said := answer.headers.get("date"):
-            self._told(moment_of(said), sent_s)
+            self._told(parsedate_to_datetime(said), sent_s)
         if answer.status != 200:
             raise _refused(answer, where, keys.hidden, lost)
         try:
