@@ -61,13 +61,13 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = [(n, s) for n, s in enumerate(every()) if asked.only in f"{s.family}: {s.name}"]
     found: dict[int, Result | None] = {}
     with ProcessPoolExecutor(ABREAST, mp_context=get_context("spawn")) as crowd:
-        running = {crowd.submit(_tried, n, kubeconfig): n for n, shape in chosen if not shape.alone}
+        running = {crowd.submit(tried, n, kubeconfig): n for n, shape in chosen if not shape.alone}
         for future in as_completed(running):
             found[running[future]] = future.result()
             _progress(len(found), len(chosen))
     for n, shape in chosen:
         if shape.alone:
-            found[n] = _tried(n, kubeconfig)
+            found[n] = tried(n, kubeconfig)
             _progress(len(found), len(chosen))
     results = [result for n, _ in chosen if (result := found[n]) is not None]
     costly = [r for r in results if r.costs]
@@ -83,7 +83,8 @@ def _progress(done: int, of: int) -> None:
     print(f"\r\033[K{done} of {of} shapes tried" if done < of else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def _tried(n: int, kubeconfig: str) -> Result | None:
+def tried(n: int, kubeconfig: str) -> Result | None:
+    """What comes of the shape of this number; None where it could not be made."""
     shape = every()[n]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "catalog.yaml").write_text(CATALOG)

@@ -120,7 +120,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
     that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
     ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
-    select it and have no pod on it yet. ``ready_since`` is when it last became Ready.
+    select it and have no pod on it yet. ``ready_since`` is when it last became Ready. ``room`` is its whole allocatable
+    beside GPUs, where it is known.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     closed: bool = False
     unserved: tuple[str, ...] = ()
     ready_since: datetime | None = None
+    room: Resources | None = None
 
     @property
     def gpus(self) -> int:

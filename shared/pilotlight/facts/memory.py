@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.capacity import InFlight, Resources
 from pilotlight.facts.placement import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
@@ -183,6 +183,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, refusals={**self.refusals, kind: self.refusals.get(kind, 0) + 1})
 
 
+class Learnt(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes of a pool and type really had, however well it was predicted: the least room, and common labels."""
+
+    room: Resources
+    labels: dict[str, str] = {}
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
@@ -196,6 +203,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
     they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
+    ``learnt`` is by "pool/type", of nodes that joined.
     No decision reads ``tally``: it is for the figures.
     """
 
@@ -221,6 +229,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     openings: dict[str, Opening] = {}
     lost: dict[str, int] = {}
     strays: dict[str, datetime] = {}
+    learnt: dict[str, Learnt] = {}
     tally: Tally = Tally()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:

@@ -74,6 +74,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
         ready_since=ready_since,
+        room=_free(room, (), tuple(sorted(limits.items()))),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
         conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
     )

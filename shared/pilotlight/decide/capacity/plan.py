@@ -13,6 +13,7 @@ from pilotlight.decide.capacity.failed import failed_capacity, resting
 from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import place_gang
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
+from pilotlight.decide.capacity.learnt import as_learnt
 from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.decide.capacity.node_age import renewed
 from pilotlight.decide.capacity.offerings import relighting, stale_prices
@@ -68,6 +69,7 @@ def plan_cluster(
     paid: dict[tuple[str, str], int] = {}
     if any(o.capacity_type == "reserved" for o in offerings):
         offerings, paid = with_paid(offerings, pools, policy, now)
+    offerings = as_learnt(offerings, memory, policy) if memory.learnt else offerings
     offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]

@@ -19,10 +19,10 @@ from pilotlight.decide.capacity.shortage import better_waited_for
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
-from pilotlight.facts.labels import HOSTNAME
+from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Finding, PodDemand, PodShape
+from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
 from pilotlight.units import cents
 
 PLACED = ("fits", "booting", "bought")
@@ -288,7 +288,7 @@ class Provisioner:
             if holds:
                 candidates.append(Candidate(one.offering, holds, one.throughput))
             else:
-                why = f"a new node would not be {rule.says}" if rule else "an empty node does not hold it"
+                why = _not_near(rule, fresh[0]) if rule else "an empty node does not hold it"
                 broken.append(Rejected(offering=one.offering.name, code="neighbours", why=why))
         rejected = (*able.rejected, *broken)
         if _one_host(group.shape):
@@ -382,6 +382,14 @@ class Provisioner:
 def picky(shape: PodShape) -> bool:
     """Whether pods of a shape mind who else is on or near their node."""
     return shape.near is not None and shape.near.picky
+
+
+def _not_near(rule: NearRule, bin_: Bin) -> str:
+    """Why a new node does not meet a rule."""
+    if bin_.domain(rule.topology) is None:
+        fix = f"set pools.{bin_.pool}.{'zones' if rule.topology == ZONE else 'labels'} where its nodes have it"
+        return f"to be {rule.says} a node needs that label, and pool {bin_.pool} is not known to have it: {fix}"
+    return f"a new node would not be {rule.says}"
 
 
 def _one_host(shape: PodShape) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
+from pilotlight.decide.capacity.learnt import with_learnt
 from pilotlight.decide.capacity.run_lengths import with_runs
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
@@ -29,6 +30,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
     memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps)
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
+    memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
     unresolved = snapshot.unresolved
     live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
     pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}

@@ -1,0 +1,104 @@
+"""``pilotlight plan`` on a real API server with 5,000 pods and 500 nodes: CPU seconds of the plan, and its calls.
+
+``KUBECONFIG=... python bench/plan_at_scale.py`` makes a tenth of the nodes with four GPUs and the rest without, binds
+all pods but a hundred, which want GPUs (half of them apart by host, half spread by zone), takes the plan three times,
+counts what the API server was asked, and takes away what it made. An otherwise empty cluster, please.
+"""
+
+import argparse
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from agreement_bed import CATALOG, POOLS, Bed, api_of
+from agreement_shapes import HOST, ZONE, near, pod, spread
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+WAITING, ABREAST = 100, 16
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Make the cluster, plan, and say what it took."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--pods", type=int, default=5000)
+    options.add_argument("--nodes", type=int, default=500)
+    asked = options.parse_args(words)
+    kubeconfig = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    if not kubeconfig:
+        print("plan_at_scale: KUBECONFIG names no API server", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "catalog.yaml").write_text(CATALOG)
+        made = Bed(api_of(kubeconfig), kubeconfig, f"scale-{os.getpid()}", Path(folder))
+        made.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.space}})
+        try:
+            _make(made, asked.pods, asked.nodes)
+            _measure(made)
+        finally:
+            made.clear()
+    return 0
+
+
+def _make(made: Bed, pods: int, nodes: int) -> None:
+    def node(n: int) -> None:
+        gpus = {"nvidia.com/gpu": "4"} if n % 10 == 0 else {}
+        made.node(f"{made.space}-{n}", {ZONE: f"zone-{'abc'[n % 3]}"}, {"cpu": "64", "memory": "256Gi", **gpus}, ())
+
+    def one(n: int) -> None:
+        if n < WAITING:
+            app: Any = {"labels": {"app": f"train-{n % 2}"}}
+            selector = {"matchLabels": app["labels"]}
+            apart = {"affinity": near("podAntiAffinity", HOST, selector)}
+            rules = apart if n % 2 else {"topologySpreadConstraints": [spread(ZONE, selector)]}
+            made.make(pod(f"p{n}", 4, **app, **rules))
+        else:
+            where = f"{made.space}-{n % nodes}"
+            holds: Any = 4 if n % nodes % 10 == 0 and n < WAITING + nodes else None
+            made.make(pod(f"p{n}", holds, labels={"app": f"web-{n % 50}"}, node=where))
+
+    with ThreadPoolExecutor(ABREAST) as crowd:
+        for work, count in ((node, nodes), (one, pods)):
+            for done, _ in enumerate(crowd.map(work, range(count)), 1):
+                if done % 100 == 0:
+                    print(f"\r\033[K{done} of {count} made", end="", file=sys.stderr, flush=True)
+    print("\r\033[K", end="", file=sys.stderr)
+    time.sleep(5)
+
+
+def _measure(made: Bed) -> None:
+    path, _ = made.policy({name: {**pool, "max": 200} for name, pool in POOLS.items()})
+    calls: Counter[str] = Counter()
+    ask = Api.ask
+
+    def counted(self: Api, method: str, where: str, *rest: Any, **more: Any) -> Any:
+        calls[f"{method} {where.partition('?')[0]}"] += 1
+        return ask(self, method, where, *rest, **more)
+
+    Api.ask = counted  # type: ignore[method-assign, assignment]
+    took = []
+    for _ in range(3):
+        calls.clear()
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        plan = made.plan(path)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    Api.ask = ask  # type: ignore[method-assign]
+    verdicts = Counter(group["verdict"] for group in plan["pods"] for _ in group["pods"])
+    bought = sum(buy["count"] for buy in plan["buys"])
+    print(f"CPU s of a plan: {', '.join(f'{s:.2f}' for s in took)}; {sum(calls.values())} calls of the API server")
+    print(f"{dict(verdicts)} pods, {bought} nodes to buy")
+    for name, count in sorted(calls.items()):
+        print(f"  {count:3} {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
