@@ -196,11 +196,11 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
 
 
 def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, str]:
-    """The order in which groups are planned: by priority, those that must be beside others after them, gangs first,
-    the largest first, the oldest first.
+    """The order in which groups are planned: by priority, those that mind other pods than their own kind last,
+    gangs first, the largest first, the oldest first.
     """
     s = group.shape
-    follows = s.near is not None and any(rule.kind == "with" and not rule.own for rule in s.near.rules)
+    follows = s.near is not None and any(rule.group not in s.near.groups for rule in s.near.rules)
     size = -s.gpu.total_milli, -s.memory, -s.cpu_milli
     return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key)
 
