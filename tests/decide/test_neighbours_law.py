@@ -71,7 +71,7 @@ def even(one: Object, rule: Object, host: Host, hosts: Sequence[Host], placed: P
     for other, at in placed:
         domains[at.labels[rule["topologyKey"]]] += meets(rule, other)
     least = min(domains.values()) if len(domains) >= rule.get("minDomains", 1) else 0
-    return domains[host.labels[rule["topologyKey"]]] + meets(rule, one) - least <= rule["maxSkew"]
+    return bool(domains[host.labels[rule["topologyKey"]]] + meets(rule, one) - least <= rule["maxSkew"])
 
 
 def rules(draw: Random) -> Object:
