@@ -57,6 +57,8 @@ OF_COMMANDS = (
     "decide/frontier.py",
     "decide/handover.py",
     "decide/money/month.py",
+    "decide/needs.py",
+    "facts/glance.py",
     "decide/money/own_cost.py",
     "decide/pool_rows.py",
     "decide/use",

@@ -1,5 +1,6 @@
 """``pilotlight pause``, ``resume`` and ``approve``: the brakes in a person's hand."""
 
+import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -36,8 +37,16 @@ def pause(
         raise BadInput("--reason is empty: say why, it is shown wherever an effect is stopped")
     wired = _wired()
     _known(wired, pool)
-    brakes.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now())
+    brakes.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now(), person())
     _say({"paused": pool or "all pools", "reason": reason}, as_json)
+
+
+def person() -> str:
+    """Who runs this command, as the machine knows them: it is no proof."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def resume(pool: Pool = "", as_json: AsJson = False) -> None:

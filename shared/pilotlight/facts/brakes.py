@@ -17,10 +17,11 @@ ALL = "*"
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why and since when every effect of a pool, or of all, is stopped."""
+    """Why, since when and by whom every effect of a pool, or of all, is stopped; ``by`` is empty where nobody said."""
 
     reason: str
     at: datetime
+    by: str = ""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,9 +27,10 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fence(msgspec.Struct, frozen=True, kw_only=True):
-    """The last fence that a holder had."""
+    """The last fence that a holder had, and when it began to look."""
 
     fence: int
+    at: datetime | None = None
 
 
 LEASE_S = 60.0

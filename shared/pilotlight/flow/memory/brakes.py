@@ -18,9 +18,9 @@ from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.cluster import APPROVED, PAUSE
 
 
-def pause(state: State, cluster: str, pool: str, reason: str, now: datetime) -> None:
+def pause(state: State, cluster: str, pool: str, reason: str, now: datetime, by: str = "") -> None:
     """Stop every effect from the next call on."""
-    PAUSE.put(state, f"{cluster}/{pool or ALL}", Pause(reason=reason, at=now))
+    PAUSE.put(state, f"{cluster}/{pool or ALL}", Pause(reason=reason, at=now, by=by))
 
 
 def resume(state: State, cluster: str, pool: str) -> bool:

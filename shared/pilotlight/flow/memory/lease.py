@@ -90,4 +90,5 @@ def asked_again(state: State, cluster: str) -> bool:
 
 
 def _next_fence(state: State, cluster: str) -> int:
-    return FENCE.change(state, cluster, lambda last: Fence(fence=last.fence + 1 if last else 1)).fence
+    now = state.now()
+    return FENCE.change(state, cluster, lambda last: Fence(fence=last.fence + 1 if last else 1, at=now)).fence

@@ -1,0 +1,129 @@
+"""One cluster at a glance: its state, and one look at cluster and cloud that changes nothing."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotlight.decide.money.budget import meters
+from pilotlight.decide.needs import needs
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.glance import Glance, Left, LitNode, Paused, Resting, Ticked, ToApprove, Waiting
+from pilotlight.flow.billing.tick import standing
+from pilotlight.flow.books import accounts, ladder
+from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import ledger
+from pilotlight.ports import KeepsLetters, State
+from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.billing import METERED
+from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.cluster import FENCE, PAUSE
+from pilotlight.units import HOUR
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+
+def glance(site: "App") -> Glance:
+    """What there is to see of a cluster. Raises what the store raises; a cluster that does not answer is said."""
+    deps = site.deps
+    now = deps.state.now()
+    plan, unseen = _look(deps)
+    age_s = _prices_age_s(deps, now)
+    seen = Glance(
+        cluster=deps.name,
+        at=now,
+        mode=deps.mode,
+        advice=deps.advice,
+        paused=tuple(_pauses(deps.state, deps.name)),
+        ticks=tuple(_ticks(deps, now)),
+        unseen=unseen,
+        nodes=tuple(
+            LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
+            for n in plan.nodes
+        ),
+        usd_per_hour=plan.usd_per_hour_before,
+        waiting=tuple(_waiting(plan)),
+        findings=tuple(one for one in plan.findings if not one.uid),
+        budgets=tuple(_left(deps, now)),
+        held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
+        approvals=tuple(_approvals(deps, plan)),
+        resting=tuple(
+            Resting(offering=rest.offering, until=rest.until, why=rest.why)
+            for rest in ledger.recall(deps.state, deps.name).memory.backoffs
+            if rest.until > now
+        ),
+        letters=deps.outbox.letters() if isinstance(deps.outbox, KeepsLetters) else None,
+        alerts_waiting=sum(1 for _ in WAITING.scan(site.alerts, f"{deps.name}/")),
+        alerts_given_up=sum(e.value.status == "gave up" for e in PROOF.scan(site.alerts, f"{deps.name}/")),
+        prices_age_s=age_s,
+        prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
+    )
+    return msgspec.structs.replace(seen, needs=tuple(needs(seen)))
+
+
+def _look(deps: Deps) -> tuple[Plan, str]:
+    """What a look would do now; or why there can be none."""
+    try:
+        return dry_run(deps, releases=True).plan or Plan(), ""
+    except PilotlightError as error:
+        return Plan(), str(error)
+
+
+def _pauses(state: State, cluster: str) -> Iterator[Paused]:
+    for found in PAUSE.scan(state, f"{cluster}/"):
+        pause = found.value
+        yield Paused(pool=found.name.removeprefix(f"{cluster}/"), reason=pause.reason, by=pause.by, at=pause.at)
+
+
+def _ticks(deps: Deps, now: datetime) -> Iterator[Ticked]:
+    """The two that tick every minute; the others work when something comes."""
+    looked, counted = FENCE.get(deps.state, deps.name), METERED.get(deps.state, deps.name)
+    last = {
+        "capacity_reconcile": looked.value.at if looked else None,
+        "billing_tick": counted.value.seen if counted else None,
+    }
+    for function, at in last.items():
+        age_s = max(0.0, (now - at).total_seconds()) if at else None
+        yield Ticked(function=function, at=at, age_s=age_s)
+
+
+def _waiting(plan: Plan) -> Iterator[Waiting]:
+    for group in plan.pods:
+        if group.verdict != "fits":
+            pods = len(group.pods) + group.unnamed
+            yield Waiting(pods=pods, first=group.pods[0], verdict=group.verdict, where=group.where, why=group.why)
+
+
+def _left(deps: Deps, now: datetime) -> Iterator[Left]:
+    spent = {one.meter.key: one for one in standing(deps, now)}
+    rungs = ladder.read(deps.state, deps.name).rungs
+    for meter in meters(deps.policy.budgets, now):
+        held, so_far = accounts.total(deps, meter), spent.get(meter.key)
+        rung = rungs.get(meter.budget.name)
+        in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
+        left = meter.limit - max(held, so_far.total if so_far else held)
+        yield Left(budget=meter.budget.name, measure=meter.measure, limit=meter.limit, left=left, step=in_force)
+
+
+def _approvals(deps: Deps, plan: Plan) -> Iterator[ToApprove]:
+    """What waits for a person now, with the last decision that said so."""
+    held = [one for one in plan.held if one.code == "approval" and one.buy is not None]
+    if not held:
+        return
+    records = ledger.filed_records(deps.state, deps.name)[::-1]
+    for one in held:
+        asked = (
+            record.id
+            for record in records
+            if any(was.code == "approval" and was.of.pool == one.of.pool for was in record.plan.held)
+        )
+        yield ToApprove(pool=one.of.pool, nodes=one.count, why=one.why, decision=next(asked, ""))
+
+
+def _prices_age_s(deps: Deps, now: datetime) -> float | None:
+    dated = [offering.priced_at for offering in deps.offerings if offering.priced_at is not None]
+    return (now - min(dated)).total_seconds() if dated else None
