@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
@@ -16,7 +17,8 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.state_schema.billing import BILL, METER
+from pilotlight.facts.paid import UnusedMonth, UnusedPool
+from pilotlight.state_schema.billing import BILL, METER, PAID_IDLE
 from pilotlight.units import EPOCH
 
 DAY = date(2026, 10, 5)
@@ -55,6 +57,19 @@ def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
     assert "2026-10-01 to 2026-10-31: $18.02" in shown
     assert "teams $15.02 + idle $2.00 + shared $1.00 = $18.02" in shown
     assert "billed $20.00 for 1 whole days on which the meter counted $18.02: $1.98 is unexplained" in shown
+
+
+def test_what_was_paid_for_and_ran_nowhere_is_told_beside_the_lines() -> None:
+    """Its GPU-hours and what they cost on demand, in no line and no total; a team's report has none of it."""
+    state = SqliteState(Path(os.environ["PILOTLIGHT_HOME"]) / "state.db", SystemClock())
+    unused = UnusedPool(gpu_hours=Decimal(96), usd=Decimal("412.8"))
+    until = datetime(2026, 10, 7, tzinfo=EPOCH.tzinfo)
+    PAID_IDLE.put(state, "local/2026-10", UnusedMonth(until=until, pools={"h100": unused}))
+    said = "paid for and unused, in no line: 96.0 GPU-hours of pool h100, $412.80 on demand"
+    shown = " ".join(run(*OCTOBER).stdout.split())
+    assert (said in shown, "$18.02 for 18.0 GPU-hours" in shown) == (True, True)
+    assert json.loads(run(*OCTOBER, "--json").stdout)["paid_idle"][0]["gpu_hours"].startswith("96")
+    assert said not in " ".join(run(*OCTOBER, "--team", "research").stdout.split())
 
 
 def test_json_has_every_figure_unrounded() -> None:

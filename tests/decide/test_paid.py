@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, pods, policy
 
+from pilotlight.decide.capacity.paid import counted
 from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Node, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.paid import Paid, PaidIdle, UnusedPool
 from pilotlight.facts.policy import Caps, ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 
@@ -134,3 +136,14 @@ def test_what_runs_beyond_what_is_paid_for_is_said_with_its_price() -> None:
     (over,) = planned((), reserved(3, 0, ends=NOW), size=3, nodes=here).findings
     assert "$3.00/h on demand" in over.message
     assert planned((), reserved(3, 0), size=3, nodes=here).findings == ()
+
+
+def test_what_was_unused_is_counted_each_hour_once() -> None:
+    """What a look finds goes on until the next; the same look twice adds nothing, and an unknown price is no $0."""
+    idle = PaidIdle(pool="paid", instance_type="T4x1", nodes=2, count=4, gpus=2, worth=Decimal(3))
+    first = counted(None, (idle,), NOW)
+    later = counted(first, (), NOW + timedelta(hours=2))
+    assert counted(later, (), NOW + timedelta(hours=2)) == later
+    end = counted(later, (replace(idle, worth=None),), NOW + timedelta(hours=3))
+    assert end.pools["paid"] == UnusedPool(gpus=2, worth=None, gpu_hours=Decimal(4), usd=Decimal(6), priced=True)
+    assert not counted(end, (), NOW + timedelta(hours=4)).pools["paid"].priced

@@ -14,9 +14,9 @@ from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import Bill, BilledDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PoolPolicy
+from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import bill
+from pilotlight.flow.billing import bill, paid_idle
 from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
@@ -347,3 +347,21 @@ def test_every_record_is_in_a_room_that_reads_it() -> None:
         found[key.partition("/")[0]] = registry.read(key, stored.value)
     assert found.keys() >= {"metering", "meter", "metered", "life", "bill", "bill-read", "ladder", "noticed"}
     assert bill.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50
+
+
+def test_what_is_paid_for_and_runs_nowhere_is_counted_at_each_tick() -> None:
+    """A commitment of three nodes: one that is lit is used, and the others' hours count; without one none are."""
+    own = PoolPolicy(instance_type="one", capacity_type="reserved", max=20, paid=PaidPolicy(nodes=3))
+    on = Stage(pools={"own": own})
+    billing(on.deps, TICK)
+    on.wait(3600)
+    on.event(on.submit("a", run_s=7200))
+    billing(on.deps, TICK)
+    on.wait(3600)
+    billing(on.deps, TICK)
+    found = paid_idle.month(on.deps.state, "c", START.date())
+    assert found is not None
+    assert (found.pools["own"].gpu_hours, found.pools["own"].usd) == (Decimal(5), Decimal(5))
+    without = Stage()
+    billing(without.deps, TICK)
+    assert paid_idle.month(without.deps.state, "c", START.date()) is None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -14,7 +15,8 @@ from pilotlight.settings import deployed
 from pilotlight.units import shortened
 
 if TYPE_CHECKING:
-    from pilotlight.decide.money.month import Month
+    from pilotlight.decide.money.month import Month, Unused
+    from pilotlight.ports import State
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +81,22 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
         typer.echo(f"no node was lit in {first:%Y-%m}, or billing_tick is not called once a minute", err=True)
     elif team is not None and team not in teams:
         typer.echo(f"no line of team {team!r} in {first:%Y-%m}: it has {', '.join(teams) or 'no team'}", err=True)
-    return month(metered, billed, first, last, team=team)
+    found = month(metered, billed, first, last, team=team)
+    return found if team is not None else found._replace(paid_idle=_paid_idle(wired.state, names, first))
+
+
+def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
+    """What all these clusters paid for and did not use, by pool."""
+    from pilotlight.decide.money.month import Unused
+    from pilotlight.flow.billing import paid_idle
+
+    sums: dict[str, Unused] = {}
+    for each in filter(None, (paid_idle.month(state, name, first) for name in clusters)):
+        for pool, more in each.pools.items():
+            was = sums.get(pool, Unused(pool, Decimal(0), Decimal(0)))
+            usd = was.usd + more.usd if was.usd is not None and more.priced else None
+            sums[pool] = Unused(pool, was.gpu_hours + more.gpu_hours, usd)
+    return tuple(each for _, each in sorted(sums.items()) if each.gpu_hours)
 
 
 def _unit(text: str) -> tuple[str, Decimal]:

@@ -1,10 +1,11 @@
 """Capacity that is paid for whether it runs or not: reservations, blocks of time, commitments."""
 
 from datetime import datetime
+from decimal import Decimal
 
 import msgspec
 
-from pilotlight.units import UsdPerHour, cents
+from pilotlight.units import Usd, UsdPerHour, cents
 
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,3 +47,24 @@ class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.nodes} of {self.count} x {self.instance_type} in pool {self.pool}: {self.gpus} GPUs{worth}{until}"
         )
+
+
+class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a pool was paid for and ran nowhere in a month: GPU-hours, and what they cost on demand.
+
+    ``gpus`` and ``worth`` (dollars an hour) are what goes on now. ``priced`` is false where some of it had no known
+    price: then it is worth more than ``usd``.
+    """
+
+    gpus: int = 0
+    worth: UsdPerHour | None = None
+    gpu_hours: Decimal = Decimal(0)
+    usd: Usd = Decimal(0)
+    priced: bool = True
+
+
+class UnusedMonth(msgspec.Struct, frozen=True, kw_only=True):
+    """What was paid for and unused in a month, by pool, as far as ``until``."""
+
+    until: datetime
+    pools: dict[str, UnusedPool] = {}

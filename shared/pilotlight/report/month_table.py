@@ -78,6 +78,11 @@ def notes(month: Month) -> list[str]:
         )
     for unit, count in month.units:
         out.append(f"${month.total.usd / count:,.4f} for each of {count:,} {unit}")
+    out += [
+        f"paid for and unused, in no line: {each.gpu_hours:,.1f} GPU-hours of pool {each.pool}"
+        + (f", ${each.usd:,.2f} on demand" if each.usd is not None else ", whose price is not known")
+        for each in month.paid_idle
+    ]
     if month.unpriced:
         out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
     return out

@@ -7,6 +7,7 @@ import msgspec
 from pilotlight.codec.records import Format
 from pilotlight.facts.bill import BillDay, Life, MeterDay, MeterPart
 from pilotlight.facts.budget import Ladder
+from pilotlight.facts.paid import UnusedMonth
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
@@ -47,6 +48,9 @@ for longer than a node object outlives its instance, and than the meter may stan
 
 BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
+
+PAID_IDLE = Table("paid-idle", Format(UnusedMonth), 800 * DAY_S)
+"""``<cluster>/<yyyy-mm>``: what was paid for and ran nowhere."""
 
 LADDER = Table("ladder", Format(Ladder))
 """``<cluster>``: the steps of budgets that are in force."""

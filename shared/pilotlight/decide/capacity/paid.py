@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import Offering, PoolState
-from pilotlight.facts.paid import Paid, PaidIdle
+from pilotlight.facts.paid import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
@@ -95,6 +96,31 @@ def beyond(
                 )
             )
     return tuple(found)
+
+
+def counted(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetime) -> UnusedMonth:
+    """A month's count after a look that found so much ``idle``: what was so before went on until now."""
+    if was is not None and was.until >= now:
+        return was
+    before = was.pools if was is not None else {}
+    micros = int((now - was.until).total_seconds() * 1_000_000) if was is not None else 0
+    pools = {name: _gone_on(pool, Decimal(micros) / 3_600_000_000) for name, pool in before.items()}
+    for one in idle:
+        pools[one.pool] = replace(pools.get(one.pool, UnusedPool()), gpus=one.gpus, worth=one.worth)
+    return UnusedMonth(until=now, pools=pools)
+
+
+def _gone_on(pool: UnusedPool, hours: Decimal) -> UnusedPool:
+    """The pool with so many hours more of what went on; nothing goes on after that."""
+    known = pool.worth is not None or not pool.gpus
+    return replace(
+        pool,
+        gpus=0,
+        worth=None,
+        gpu_hours=pool.gpu_hours + pool.gpus * hours,
+        usd=pool.usd + (pool.worth or 0) * hours,
+        priced=pool.priced and known,
+    )
 
 
 def _reserved(

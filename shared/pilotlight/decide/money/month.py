@@ -54,12 +54,20 @@ class Consumer(NamedTuple):
     held: Amount
 
 
+class Unused(NamedTuple):
+    """What of a pool was paid for and ran nowhere; ``usd`` is what it costs on demand, None where that is not known."""
+
+    pool: str
+    gpu_hours: Decimal
+    usd: Usd | None
+
+
 class Month(NamedTuple):
     """The report. ``machines`` are by instance type and capacity type; ``days`` by kind of line.
 
     ``units`` are what it is divided by, for a cost a unit: epochs, thousands of requests, experiments.
     ``billed`` covers ``billed_days`` whole days; ``metered`` is what the meter counted on those. ``unpriced`` nodes are
-    in no line.
+    in no line, nor is ``paid_idle``, whose dollars are spent already.
     """
 
     first: date
@@ -81,6 +89,7 @@ class Month(NamedTuple):
     billed_days: int
     unpriced: tuple[str, ...]
     units: tuple[tuple[str, Decimal], ...] = ()
+    paid_idle: tuple[Unused, ...] = ()
 
     @property
     def split(self) -> tuple[Usd, Usd, Usd]:
