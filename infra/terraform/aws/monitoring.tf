@@ -87,3 +87,30 @@ resource "aws_cloudwatch_metric_alarm" "silent" {
   treat_missing_data  = "breaching"
   alarm_actions       = [aws_sns_topic.ops.arn]
 }
+
+# What Pilotlight itself costs: Lambda, queues, tables and logs, not the nodes.
+resource "aws_budgets_budget" "own" {
+  count = var.budget == null ? 0 : 1
+
+  name         = "${local.prefix} itself"
+  budget_type  = "COST"
+  limit_amount = tostring(var.budget.usd_per_month)
+  limit_unit   = "USD"
+  time_unit    = "MONTHLY"
+
+  cost_filter {
+    name   = "TagKeyValue"
+    values = [var.budget.tag]
+  }
+
+  dynamic "notification" {
+    for_each = [50, 80, 100]
+    content {
+      comparison_operator        = "GREATER_THAN"
+      threshold                  = notification.value
+      threshold_type             = "PERCENTAGE"
+      notification_type          = "ACTUAL"
+      subscriber_email_addresses = [var.alerts.email]
+    }
+  }
+}

@@ -142,3 +142,21 @@ variable "bills" {
     error_message = "bills is focus:s3://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read."
   }
 }
+
+variable "budget" {
+  description = "{usd_per_month, tag}: what Pilotlight itself may cost before alerts.email is told, at 50, 80 and 100 %. AWS counts what carries the tag, once it is activated as a cost allocation tag. Left out: no budget."
+  type = object({
+    usd_per_month = number
+    tag           = optional(string, "user:app$pilotlight")
+  })
+  default = null
+
+  validation {
+    condition     = var.budget == null || try(var.budget.usd_per_month > 0, false)
+    error_message = "budget.usd_per_month is more than 0; leave budget out for none."
+  }
+  validation {
+    condition     = var.budget == null || can(regex("^user:[^$]+[$].+$", var.budget.tag))
+    error_message = "budget.tag is written as AWS Budgets does, as user:app$pilotlight: the key and the value of a tag in labels."
+  }
+}

@@ -13,6 +13,7 @@ module "pilotlight" {
   functions   = var.functions
   network     = var.network
   bills       = var.bills
+  budget      = var.budget
 }
 
 # Tables that an earlier deployment left behind, because its Terraform state was lost, are taken over.

@@ -62,6 +62,12 @@ variable "bills" {
   default     = null
 }
 
+variable "budget" {
+  description = "{usd_per_month, tag}: what Pilotlight itself may cost before alerts.email is told. `tag` names one of labels."
+  type        = any
+  default     = null
+}
+
 variable "labels" {
   description = "Tags of everything that can have some, as {team = \"ml\"}."
   type        = map(string)

@@ -18,6 +18,7 @@ variables {
   alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
   functions   = { bundles = "./tests/bundles" }
   network     = { subnets = ["subnet-1"], security_groups = ["sg-1"] }
+  budget      = { usd_per_month = 20 }
   bills       = "focus:s3://acme-bills/focus/*.parquet"
 }
 

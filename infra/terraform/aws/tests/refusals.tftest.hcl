@@ -88,3 +88,11 @@ run "a_network_without_a_security_group" {
   }
   expect_failures = [var.network]
 }
+
+run "a_budget_of_a_tag_that_is_none" {
+  command = plan
+  variables {
+    budget = { usd_per_month = 20, tag = "pilotlight" }
+  }
+  expect_failures = [var.budget]
+}

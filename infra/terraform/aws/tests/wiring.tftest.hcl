@@ -82,3 +82,12 @@ run "secrets_are_named_and_not_held" {
     error_message = "where no cluster is EKS's, no group may be touched"
   }
 }
+
+run "own_cost_is_watched_where_that_is_asked_for" {
+  command = apply
+  variables { budget = { usd_per_month = 20 } }
+  assert {
+    condition     = aws_budgets_budget.own[0].limit_amount == "20" && length(aws_budgets_budget.own[0].notification) == 3
+    error_message = "three steps of what Pilotlight itself may cost are told"
+  }
+}
