@@ -85,22 +85,59 @@ def stats(
 
 
 def trace(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The public original.")],
-    kind: Annotated[Public, typer.Option("--from", help="Whose format it is in.")],
     output: Output,
+    original: Annotated[Path | None, typer.Argument(metavar="FILE", help="The public original.")] = None,
+    kind: Annotated[Public | None, typer.Option("--from", help="Whose format it is in.")] = None,
+    prometheus: Annotated[str, typer.Option(help="Address of a Prometheus with kube-state-metrics.")] = "",
+    since: Annotated[str, typer.Option(help="How far back to look in it, as 30d or 12h.")] = "30d",
+    token_env: Annotated[str, typer.Option(help="The variable that holds a bearer token for it.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Convert a public trace to one that `replay` reads.
+    """Make a trace that `replay` reads: of a public original, or of your own cluster's past.
+
+    Your own past is what kube-state-metrics told a Prometheus of GPU pods: when each was made, started and ended. The
+    namespace is the team. Pods of one MPIJob, PyTorchJob or JobSet are one job. It names no GPU model.
 
     Example: pilotlight trace --from philly cluster_job_log -o philly.csv.gz
+
+    Example: pilotlight trace --prometheus http://prometheus:9090 --since 30d -o ours.csv.gz
     """
-    if kind is Public.PHILLY:
+    if bool(prometheus) == (original is not None):
+        raise BadInput("name a FILE with --from, or --prometheus URL: one of them")
+    if original is None:
+        jobs = _past(prometheus, since, token_env)
+    elif kind is None:
+        raise BadInput("--from is missing: philly or openb")
+    elif kind is Public.PHILLY:
         jobs = convert_philly(original)
     else:
         catalogue = default_file("data/catalogs/replay.yaml")
         jobs = convert_openb(original, read_catalog(catalogue.read_bytes(), catalogue.name))
     write_trace(jobs, output)
     _show(jobs, str(output), as_json=as_json)
+
+
+def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
+    """The jobs of a cluster's own past."""
+    import time
+
+    from pilotlight.replay.history import history, prometheus
+    from pilotlight.settings import deployed
+
+    token = deployed().environ.get(token_env, "") if token_env else ""
+    if token_env and not token:
+        raise BadInput(f"{token_env} is not set: put the token in it, or leave --token-env out")
+    units = {"h": HOUR, "d": DAY}
+    number, unit = since[:-1], since[-1:]
+    if unit not in units or not number.isdecimal() or not 0 < int(number) * units[unit] <= 366 * DAY:
+        raise BadInput(f"--since is {since!r}: write how far back, as 30d or 12h, a year at most")
+    now = time.time()
+    found = history(prometheus(url, token), now - int(number) * units[unit], now)
+    if found.never_started:
+        typer.echo(f"{found.never_started} pods never started: how long they would have run is not known", err=True)
+    if not found.jobs:
+        raise BadInput(f"no GPU pod ran in the last {since}: there is nothing to replay")
+    return found.jobs
 
 
 def _days(text: str) -> tuple[float, float]:
