@@ -62,6 +62,14 @@ def test_runs_that_ended_are_learned() -> None:
     assert expected_h(memory, 200, "other") == pytest.approx(5, rel=0.03)
 
 
+def test_short_runs_are_not_believed() -> None:
+    """Forty pods that ran a minute each do not say that the next will: the rare long one costs most."""
+    memory = Memory()
+    for n in range(40):
+        memory = looked(memory, {f"p{n}": n / 60}, n / 60)
+    assert expected_h(memory, 1) == TYPICAL_RUN_S / HOUR_S
+
+
 def test_what_still_runs_counts() -> None:
     """Of four pods three ended at once; the fourth still runs after 97 hours: the mean is not an hour."""
     memory = looked(Memory(), dict.fromkeys("abcd", 0.0), 1)

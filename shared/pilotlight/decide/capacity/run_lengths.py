@@ -4,6 +4,7 @@ The mean is all the time that such pods have run, over how many of them have end
 as it has run, so that long runs are not missed because they are not over. What few pods tell leans on their class.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -44,7 +45,10 @@ def with_runs(memory: Memory, nodes: Iterable[Node], now: datetime) -> Memory:
 
 
 def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
-    """How long a pod of a shape that begins now is expected to run; never longer than it may."""
+    """How long a pod of a shape that begins now is expected to run: no less than what is typical, nor more than it may.
+
+    A few short runs say nothing of the rare long ones, which cost most on the wrong node.
+    """
     now_s, own = clock_seconds(now), _kind(shape.workload_class, shape.team, shape.gpu.count)
     class_s, class_ended = TYPICAL_RUN_S, 1.0
     for kind, ran in memory.ran.items():
@@ -53,7 +57,7 @@ def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
             class_ended += ran.ended
     known = memory.ran.get(own) or Ran(at=now_s)
     mean_s = (_run_s(known, now_s) + LEANS * class_s / class_ended) / (known.ended + LEANS)
-    return min(mean_s, shape.max_run_s) if shape.max_run_s else mean_s
+    return min(max(mean_s, TYPICAL_RUN_S), shape.max_run_s or math.inf)
 
 
 @lru_cache(maxsize=1024)
