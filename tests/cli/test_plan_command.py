@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from pilotlight.cli.plan_command import register
 from pilotlight.errors import BadInput
+from pilotlight.report.offers import _safe
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json"), "--at", "2026-11-21T01:00:00Z"]
@@ -44,6 +45,37 @@ def test_the_sample_cluster() -> None:
     assert {n["node"]: n["verdict"] for n in plan["nodes"]} == {"gpu-t4-1": "keep", "gpu-a100-idle": "release"}
     assert {b["offering"] for b in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand", "a100/p4d.24xlarge/on-demand"}
     assert {f["code"] for f in plan["findings"]} >= {"selector", "toleration", "scheduling-gated"}
+
+
+def test_every_offering_has_its_row() -> None:
+    """Its price, whether it fits, what a useful hour comes to, and why; the chosen one first."""
+    text = run(*FILES).partition("Offerings")[2]
+    chosen = [line for line in text.splitlines() if " chosen " in line]
+    assert any("t4/g4dn.xlarge/on-demand" in line and "/h" in line for line in chosen)
+    assert " dearer " in text
+
+
+def test_markdown_is_a_comment_that_formats_nothing_of_its_own() -> None:
+    """What would change as a list, dollars, and the rows as a table."""
+    text = run(*FILES, "--markdown")
+    assert text.startswith("### Pilotlight plan at 2026-11-21 01:00:00 UTC")
+    assert "- **release gpu-a100-idle**" in text
+    assert "| for | offering | price | fit | a useful hour | because |" in text
+    assert _safe("a|b `c` [d](e) @all https://x") == "a\\|b \\`c\\` \\[d\\](e) @\u200ball https:\u200b//x"
+
+
+def test_the_exit_code_says_whether_something_would_change(tmp_path: Path) -> None:
+    """3 for a pipeline where it would, 0 where not; without the option always 0."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    (tmp_path / "none.json").write_text('{"items": []}')
+    none = ["--pods", str(tmp_path / "none.json"), "--nodes", str(tmp_path / "none.json")]
+    codes = [
+        CliRunner().invoke(app, ["plan", *words]).exit_code
+        for words in ([*FILES, "--exit-code"], [*none, "--exit-code"], FILES)
+    ]
+    assert codes == [3, 0, 0]
 
 
 def test_dollars_add_up() -> None:

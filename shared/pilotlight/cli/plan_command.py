@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
     from pilotlight.wiring import App, Seams
+
+
+EXIT_WOULD_CHANGE = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -41,14 +45,18 @@ def plan(
     value_of_wait: ValueOfWait = None,
     at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="All of the plan, as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="For the comment of a pull request.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 3 where something would change.")] = False,
 ) -> None:
-    """Say what would be bought, kept and released on your cluster, and why. Changes nothing.
+    """Say what would be bought, kept and released on your cluster, and why; every offering in a table. Changes nothing.
 
     From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
     [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
     """
     from pilotlight.wiring import App
 
+    if as_json and as_markdown:
+        raise BadInput("--json and --markdown are two ways to have it: choose one")
     files = pods or nodes or objects
     if context or kubeconfig or (not files and deployed().api):
         if files:
@@ -59,12 +67,26 @@ def plan(
     else:
         app = App(_settings(policy, catalog))
         seams, now = _from_files(app, pods, nodes, objects or [], at)
-    decided = _decide(app, seams, now, priced(app.policy, value_of_wait))
+    rules = priced(app.policy, value_of_wait)
+    decided = _decide(app, seams, now, rules)
+    source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
     if as_json:
         _print_json(decided, now)
+    elif as_markdown:
+        from pilotlight.report.offers import markdown
+
+        typer.echo("\n".join(markdown(decided, _prices(app, rules), now, source)))
     else:
-        policy = app.settings.policy or "examples/policy.yaml"
-        _print_text(decided, now, f"policy {policy}, catalogue {app.catalog.name}")
+        _print_text(decided, now, source, _prices(app, rules))
+    if exit_code and not (decided.empty and not decided.held):
+        raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def _prices(app: "App", policy: "Policy") -> dict[str, Decimal]:
+    """Dollars an hour of every offering, by its name."""
+    from pilotlight.decide.capacity.offerings import offerings
+
+    return {offering.name: offering.usd_per_hour for offering in offerings(policy, app.catalog)[0]}
 
 
 def _settings(policy: str, catalog: str) -> Settings:
@@ -139,11 +161,16 @@ def _print_json(decided: Plan, now: datetime) -> None:
     typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided)}, "number"))
 
 
-def _print_text(decided: Plan, now: datetime, source: str) -> None:
+def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal]) -> None:
     from rich.console import Console
 
+    from pilotlight.cli.printing import console as sized
+    from pilotlight.report.offers import table
     from pilotlight.report.plan_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
     for line in lines(decided, now, source):
         console.print(line)
+    if any(group.rejected or group.verdict == "bought" for group in decided.pods):
+        console.print("\n[bold]Offerings[/bold]")
+        sized().print(table(decided, prices))
