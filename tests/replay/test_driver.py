@@ -142,7 +142,7 @@ class EveryTenSeconds(Driver):
 
     def _tick_due_s(self) -> float:
         due_s = super()._tick_due_s()
-        return due_s if self._stirred_s < math.inf else min(due_s, self.looked_s + 10)
+        return due_s if min(self._stirred_s, self._after_s) < math.inf else min(due_s, self.looked_s + 10)
 
     def _look(self) -> None:
         self.looked_s = self.world.now_s

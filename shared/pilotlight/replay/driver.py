@@ -71,7 +71,7 @@ class Driver:
         self._names = {j.job_id: j for j in jobs}
         self._waits: list[tuple[Seconds, int, str]] = []
         self._order = 0
-        self._stirred_s = self._look_at_s = math.inf
+        self._stirred_s = self._look_at_s = self._after_s = math.inf
         self._stirred = True
         faults = world.faults
         self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets)
@@ -108,6 +108,7 @@ class Driver:
             self._waits[0][0] if self._waits else math.inf,
             self._looks[0] if self._looks else math.inf,
             self._tick_due_s(),
+            self._after_s,
             self.world.next_event_s() or math.inf,
         )
 
@@ -124,21 +125,23 @@ class Driver:
             self._submit(self.jobs.popleft())
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
-        if self._tick_due_s() <= at_s and not self._void(at_s):
+        after = self._after(at_s)
+        if self._tick_due_s() <= at_s or after:
             self._doors_due(at_s)
             self._look()
         elif self._doors_due(at_s):
             self._look()
 
-    def _void(self, at_s: Seconds) -> bool:
-        """Whether a tick after a look's own doing has nothing to look at: all of it came about, nothing happened since.
+    def _after(self, at_s: Seconds) -> bool:
+        """Whether the tick that comes after something was done is due and has anything to look at.
 
-        Where the cloud or a budget may refuse something a tick tries it again.
+        It has not where all of it came about and nothing happened since. Where the cloud or a budget may refuse
+        something a tick tries it again.
         """
-        if self._stirred or not self._sure or self._look_at_s <= at_s or self.world.pending:
+        if self._after_s > at_s:
             return False
-        self._stirred_s = math.inf
-        return True
+        self._after_s = math.inf
+        return self._stirred or not self._sure or bool(self.world.pending)
 
     def _doors_due(self, at_s: Seconds) -> bool:
         """Whether a node's door may have to turn now."""
@@ -202,7 +205,7 @@ class Driver:
         )
 
     def _look(self) -> None:
-        self._stirred_s = self._look_at_s = math.inf
+        self._stirred_s = self._look_at_s = self._after_s = math.inf
         self._stirred = False
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
@@ -213,7 +216,7 @@ class Driver:
         if answer.status != 200 or "why" not in answer.body:
             raise Failed(f"{function} answered {answer.status} at {self.world.now_s:.0f} s: {answer.body}")
         if answer.body["did"]:
-            self._stirred_s = min(self._stirred_s, self.world.now_s + TICK_S)
+            self._after_s = min(self._after_s, self.world.now_s + TICK_S)
         again = answer.body.get("look_again_at")
         if again is not None:
             self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))
