@@ -280,4 +280,5 @@ def test_daemon_sets_take_their_room_first(spec: Object, bought: dict[str, int])
 def test_a_port_that_a_daemon_set_has_is_taken_on_every_node() -> None:
     """Nothing is bought for a pod that wants it."""
     exporter = daemons(ports=[{"containerPort": 9400, "hostPort": 9400}])
-    assert outcome(planned(pods(1, **port(9400)), objects=[exporter])) == ({}, 1)
+    plan = planned(pods(1, **port(9400)), objects=[exporter])
+    assert (outcome(plan), [f.code for f in plan.findings]) == (({}, 1), ["neighbours"])

@@ -13,7 +13,7 @@ from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.workload import PodDemand, PodShape, unnamed
+from pilotlight.facts.workload import PodDemand, PodShape, clash, unnamed
 
 NAMED = 3
 """So many nodes are named for a group of pods."""
@@ -116,6 +116,8 @@ def _lack(node: Node, shape: PodShape) -> str:
         return f"needs {shape.memory / 2**30:.1f} GiB of memory, it has {free.memory / 2**30:.1f} free"
     if shape.ephemeral > free.ephemeral:
         return f"needs {shape.ephemeral / 2**30:.1f} GiB of disk, it has {free.ephemeral / 2**30:.1f} free"
+    if shape.near is not None and clash(free.ports, shape.near.ports):
+        return f"host port {' or '.join(shape.near.ports)} is taken"
     have = dict(free.other)
     short = next(((name, amount) for name, amount in shape.other if have.get(name, unnamed(name)) < amount), None)
     return f"needs {short[1]} {short[0]}, it has {have.get(short[0], 0)} free" if short else "no pod slot is free"

@@ -29,6 +29,9 @@ def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) ->
             f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer: take it out of the "
             "pod, or list it in pools.<pool>.slices where a pool's nodes have it"
         )
+    if "neighbours" in codes and shape.near is not None:
+        ports = " and ".join(shape.near.ports)
+        return "neighbours", f"a DaemonSet has host port {ports} on the nodes that it could use: take another port"
     if codes <= {"selector"}:
         return "selector", "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
     if codes <= {"selector", "toleration"}:

@@ -19,7 +19,7 @@ from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape, unnamed
+from pilotlight.facts.workload import PodShape, clash, unnamed
 from pilotlight.units import MILLI_PER_GPU, cents, human
 
 T = TypeVar("T")
@@ -100,6 +100,9 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     if shape.other and (lacks := missing(shape, offering)):
         return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
     if not per_node(shape, offering):
+        ports = shape.near.ports if shape.near is not None else ()
+        if ports and clash(offering.resources.ports, ports):
+            return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
         return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
     return None
 
