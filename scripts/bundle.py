@@ -50,6 +50,7 @@ OF_COMMANDS = (
     "decide/checkup/marks.py",
     "decide/checkup/pool_rules.py",
     "decide/checkup/pools.py",
+    "decide/checkup/readiness.py",
     "decide/checkup/rivals.py",
     "decide/checkup/shop.py",
     "decide/deadline_capacity.py",

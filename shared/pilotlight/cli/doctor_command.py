@@ -26,18 +26,24 @@ def doctor(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    ready: Annotated[
+        bool,
+        typer.Option(
+            "--readiness", help="The checklist of a cluster that is ready for GPUs too; none of it is a fault."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The checks as JSON.")] = False,
 ) -> None:
     """Say what is wrong on a cluster: rights, pools, labels, device plugin, other autoscalers, prices. Changes nothing.
 
-    It ends with 1 where something is at fault. Example: [bold]pilotlight doctor --context prod[/bold]
+    It ends with 1 where something is at fault. Example: [bold]pilotlight doctor --context prod --readiness[/bold]
     """
     from pilotlight.flow.abreast import abreast
     from pilotlight.wiring import App
 
     app = App(settings_for(context, kubeconfig, policy=policy))
     sites = {name: app.at(name) for name in app.clusters}
-    found = abreast({name: partial(examine, site) for name, site in sites.items()}, app.settings.wait_s)
+    found = abreast({name: partial(examine, site, ready=ready) for name, site in sites.items()}, app.settings.wait_s)
     checks: dict[str, Sequence[Check]] = {}
     for name, each in found.items():
         if isinstance(each, Exception) and not isinstance(each, Retry | Denied):
@@ -51,7 +57,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def examine(site: "App") -> Sequence[Check]:
+def examine(site: "App", *, ready: bool = False) -> Sequence[Check]:
     """All checks of one cluster. Raises what reaching it raises."""
     from pilotlight.decide.capacity.offerings import offerings, stale_prices
     from pilotlight.decide.checkup.cluster import checkup
@@ -63,7 +69,13 @@ def examine(site: "App") -> Sequence[Check]:
     clouds, told = at_the_cloud(site, offered)
     mode = site.settings.mode
     found = checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices)
-    return (*found, *closed_nodes(site, seen), *told)
+    return (*found, *closed_nodes(site, seen), *told, *(_readiness(seen, site) if ready else ()))
+
+
+def _readiness(seen: Survey, site: "App") -> Sequence[Check]:
+    from pilotlight.decide.checkup.readiness import readiness
+
+    return tuple(readiness(seen, site.policy))
 
 
 def closed_nodes(site: "App", seen: Survey) -> Sequence[Check]:
