@@ -229,6 +229,20 @@ def test_an_export_in_s3_is_read_by_its_manifest(bucket: Any, tmp_path: Path) ->
         _read("s3://nobody/x.csv")
 
 
+def test_of_an_export_in_s3_that_keeps_its_runs_the_newest_manifest_counts(bucket: Any, tmp_path: Path) -> None:
+    """The pattern names data files; the manifests beside them say which are current, and a run without one is not."""
+    month = "BILLING_PERIOD=2026-11"
+    for run, name in (("20261120T060000Z-a", "old"), ("20261121T060000Z-b", "new"), ("20261122T060000Z-c", "unready")):
+        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name})
+        key = f"runs/data/{month}/{run}/focus-00001.csv.gz"
+        bucket.upload_file(str(file), "bills", key)
+        if name != "unready":
+            manifest = json.dumps({"dataFiles": [f"s3://bills/{key}"]}).encode()
+            bucket.put_object(Bucket="bills", Key=f"runs/metadata/{month}/{run}/focus-Manifest.json", Body=manifest)
+    for pattern in ("data/*.csv.gz", f"metadata/{month}/*Manifest.json"):
+        assert [row.service for row in _read(f"s3://bills/runs/{pattern}").days] == ["new"]
+
+
 def test_an_export_in_cloud_storage_is_read() -> None:
     """Listed and fetched over REST; what the service refuses or cannot do now is told apart."""
     said: list[tuple[int, Any]] = []
