@@ -158,11 +158,12 @@ def test_a_corrupt_record_is_named_and_left_alone(state: State, key: str, bad: b
 
 
 def test_the_fence_of_an_older_pilotlight_goes_on_counting(state: State, clock: VirtualClock) -> None:
-    """It was written as a bare number once; the next holder's is greater, and is written as a record."""
+    """It was written as a bare number once; the next holder's is greater, and is a record that says when it began."""
     state.put("fence/c", b"41")
     held = lease.acquire(state, "c", "a tick")
     assert held is not None
     assert held.fence == 42
     stored = state.get("fence/c")
     assert stored is not None
-    assert stored.value == b'{"schema":2,"fence":42}'
+    began = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert stored.value == f'{{"schema":2,"fence":42,"at":"{began}"}}'.encode()
