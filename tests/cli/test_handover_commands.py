@@ -382,6 +382,19 @@ def test_uninstall_leaves_nothing_of_ours(site: Site) -> None:
     assert site.run("uninstall") == "nothing of Pilotlight's is on this cluster\n"
 
 
+def test_uninstall_frees_kueues_queues(site: Site) -> None:
+    """A queue whose check nobody answers admits nothing: ours comes off, another's stays."""
+    site.server.store.serve("kueue-queues")
+    checks = [{"name": "pilotlight"}, {"name": "another"}]
+    spec = {"admissionChecksStrategy": {"admissionChecks": checks}}
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": spec}
+    site.server.add(queue)
+    assert "would take our check off ClusterQueue q" in site.run("uninstall", "--dry-run")
+    assert "take our check off ClusterQueue q" in site.run("uninstall")
+    left = site.server.store.get("clusterqueues", "q")["spec"]["admissionChecksStrategy"]["admissionChecks"]
+    assert left == [{"name": "another"}]
+
+
 def test_uninstall_ends_no_node(site: Site) -> None:
     """While nodes run beside AZRebalance the record and the mark stay, the command fails and says why; then it ends."""
     before = site.settings

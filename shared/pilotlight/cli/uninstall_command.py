@@ -74,10 +74,22 @@ class Removal:
         self.left += unread
         for taken in found.values():
             yield from self._given_back(taken)
+        yield from self._off_queues()
         records = () if self.left else self._forgotten(found)
         for step in removing.remove(self._api, dry_run=self._dry, then=records):
             why = f": {step.why}" if step.why else ""
             yield f"{'would ' if self._dry else ''}{step.verb} {step.kind} {step.name}{why}"
+
+    def _off_queues(self) -> Iterator[str]:
+        """Our check off Kueue's queues: once nobody answers it they admit nothing."""
+        from pilotlight.adapters.cluster.kubernetes import kueue_checks
+        from pilotlight.errors import BadInput
+
+        try:
+            for queue in kueue_checks.hand_back(self._api, dry_run=self._dry):
+                yield f"{'would ' if self._dry else ''}take our check off ClusterQueue {queue.name}"
+        except BadInput:
+            return  # There is no Kueue.
 
     def _forgotten(self, found: "Mapping[str, Taken]") -> "Iterator[Step]":
         """Our marks and our record, once no right of ours is left to act by."""
