@@ -10,7 +10,7 @@ from pilotlight.decide.money.budget import meters
 from pilotlight.decide.needs import needs
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.glance import Glance, Left, LitNode, Paused, Resting, Ticked, ToApprove, Waiting
+from pilotlight.facts.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.cycle.cycle import dry_run
@@ -73,10 +73,10 @@ def _look(deps: Deps) -> tuple[Plan, str]:
         return Plan(), str(error)
 
 
-def _pauses(state: State, cluster: str) -> Iterator[Paused]:
+def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:
     for found in PAUSE.scan(state, f"{cluster}/"):
         pause = found.value
-        yield Paused(pool=found.name.removeprefix(f"{cluster}/"), reason=pause.reason, by=pause.by, at=pause.at)
+        yield PausedPools(pool=found.name.removeprefix(f"{cluster}/"), reason=pause.reason, by=pause.by, at=pause.at)
 
 
 def _ticks(deps: Deps, now: datetime) -> Iterator[Ticked]:
@@ -98,7 +98,7 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
             yield Waiting(pods=pods, first=group.pods[0], verdict=group.verdict, where=group.where, why=group.why)
 
 
-def _left(deps: Deps, now: datetime) -> Iterator[Left]:
+def _left(deps: Deps, now: datetime) -> Iterator[BudgetLeft]:
     spent = {one.meter.key: one for one in standing(deps, now)}
     rungs = ladder.read(deps.state, deps.name).rungs
     for meter in meters(deps.policy.budgets, now):
@@ -106,7 +106,7 @@ def _left(deps: Deps, now: datetime) -> Iterator[Left]:
         rung = rungs.get(meter.budget.name)
         in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
         left = meter.limit - max(held, so_far.total if so_far else held)
-        yield Left(budget=meter.budget.name, measure=meter.measure, limit=meter.limit, left=left, step=in_force)
+        yield BudgetLeft(budget=meter.budget.name, measure=meter.measure, limit=meter.limit, left=left, step=in_force)
 
 
 def _approvals(deps: Deps, plan: Plan) -> Iterator[ToApprove]:

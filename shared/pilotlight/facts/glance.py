@@ -18,7 +18,7 @@ class Ticked(msgspec.Struct, frozen=True, kw_only=True):
     age_s: Seconds | None = None
 
 
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
+class PausedPools(msgspec.Struct, frozen=True, kw_only=True):
     """A pause of a pool, or of all ("*")."""
 
     pool: str
@@ -47,7 +47,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):
     """What is left of a limit, and its step in force."""
 
     budget: str
@@ -85,14 +85,14 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     mode: Mode
     advice: str = ""
-    paused: tuple[Paused, ...] = ()
+    paused: tuple[PausedPools, ...] = ()
     ticks: tuple[Ticked, ...] = ()
     unseen: str = ""
     nodes: tuple[LitNode, ...] = ()
     usd_per_hour: UsdPerHour = Decimal(0)
     waiting: tuple[Waiting, ...] = ()
     findings: tuple[Finding, ...] = ()
-    budgets: tuple[Left, ...] = ()
+    budgets: tuple[BudgetLeft, ...] = ()
     held: int = 0
     approvals: tuple[ToApprove, ...] = ()
     resting: tuple[Resting, ...] = ()
