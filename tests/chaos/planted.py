@@ -148,13 +148,13 @@ BUGS = {
         _kinds("ladder_slips", "leaked_holds", "cap_overruns"),
     ),
     "NotIn selects what it names": Bug(
-        "decide.capacity.fit:holds",
+        "facts.matching:holds",
         "value is None or value not in requirement.values",
         "value is not None and value in requirement.values",
         test="tests/decide/test_fit.py",
     ),
     "Gt and Lt are swapped": Bug(
-        "decide.capacity.fit:holds",
+        "facts.matching:holds",
         'requirement.operator == "Gt" else',
         'requirement.operator == "Lt" else',
         test="tests/decide/test_fit.py",
