@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -79,8 +80,9 @@ def _ready(url: str) -> bool:
         return False
 
 
-def _said(*words: str) -> str:
-    done = CliRunner().invoke(build(["waste"]), ["waste", "--price", "2", "--until", str(END), *words])
+def _said(*words: str, columns: int = 160) -> str:
+    line = ["waste", "--price", "2", "--until", str(END), *words]
+    done = CliRunner().invoke(build(["waste"]), line, env={"COLUMNS": str(columns)})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.output
@@ -125,6 +127,15 @@ def test_it_reads_as_a_table(prometheus: str) -> None:
     assert "idle: lab/notebook-0 for " in said
     assert "spare: web/chat runs 6, " in said
     assert "$14.00" in said
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_its_table_is_whole_at_any_width(prometheus: str, columns: int) -> None:
+    """What is printed wide is printed narrow, in lines that fit."""
+    wide, narrow = (_said("--prometheus", prometheus, "--since", "719m", columns=each) for each in (1000, columns))
+    assert max(map(len, narrow.splitlines())) <= columns
+    assert "…" not in narrow
+    assert set(re.findall(r"\$[\d.]+", narrow)) == set(re.findall(r"\$[\d.]+", wide))
 
 
 def test_a_figure_that_is_none_is_not_measured(prometheus: str) -> None:
