@@ -20,7 +20,7 @@ def run(*words: str, stdin: bytes = b"") -> str:
     app = typer.Typer()
     app.callback()(lambda: None)
     register(app)
-    return CliRunner().invoke(app, ["plan", *words], input=stdin, catch_exceptions=False).stdout
+    return CliRunner(env={"COLUMNS": "160"}).invoke(app, ["plan", *words], input=stdin, catch_exceptions=False).stdout
 
 
 @pytest.fixture(autouse=True)
