@@ -311,10 +311,10 @@ def test_the_address_that_was_looked_at_is_the_one_connected_to(
     asked: list[str] = []
     real = socket.getaddrinfo
 
-    def rebinding(host: bytes, port: int, *rest: Any, **more: Any) -> list[Any]:
-        if host == b"127.0.0.1":
+    def rebinding(host: str, port: int, *rest: Any, **more: Any) -> list[Any]:
+        if host == "127.0.0.1":
             return real(host, port, *rest, **more)
-        asked.append(host.decode())
+        asked.append(host)
         return [(2, 1, 6, "", ("127.0.0.1" if len(asked) == 1 else "10.0.0.1", port))]
 
     monkeypatch.setattr("socket.getaddrinfo", rebinding)

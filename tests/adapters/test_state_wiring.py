@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
@@ -20,7 +21,8 @@ def test_firestore_is_opened_by_project_database_and_collection(firestore_emulat
     where = f"firestore:demo/(default)/state-{uuid4()}"
     settings = Settings.of({"PILOTLIGHT_STATE": where, "FIRESTORE_EMULATOR_HOST": firestore_emulator})
     state = app(settings).state
-    assert isinstance(state, FirestoreState)
+    assert isinstance(state, CountedState)
+    assert isinstance(state.inner, FirestoreState)
     state.put("memory/c", b"1")
     assert app(settings).state.get("memory/c") is not None
 
@@ -46,10 +48,11 @@ def test_dynamodb_is_opened_by_its_table(dynamodb_server: str) -> None:
     table = f"state-{uuid4()}"
     settings = Settings.of({"PILOTLIGHT_STATE": f"dynamodb:{table}", "AWS_ENDPOINT_URL": dynamodb_server})
     state = app(settings).state
-    assert isinstance(state, DynamoDBState)
+    assert isinstance(state, CountedState)
+    assert isinstance(state.inner, DynamoDBState)
     with pytest.raises(BadInput, match=f"{table}.*no such table"):
         state.get("memory/c")
-    create_table(state.client, table)
+    create_table(state.inner.client, table)
     state.put("memory/c", b"1")
     assert app(settings).state.get("memory/c") is not None
 

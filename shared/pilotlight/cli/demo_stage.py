@@ -40,6 +40,8 @@ POLICY, CATALOG = "examples/demo/policy.yaml", "examples/demo/catalog.yaml"
 WORKERS = 2
 START_S, STOP_S = 120.0, 20.0
 """Seconds of the wall's clock that serve may take to begin and to end."""
+AGAIN_S, AGAIN_FOR_S = 0.2, 30.0
+OK, BUSY = 200, 503
 
 
 class Serve(NamedTuple):
@@ -66,21 +68,31 @@ class Stage:
         return self._process.poll() is not None
 
     def post(self, function: Function, message: Message, id: str) -> dict[str, Any]:
-        """The answer of a function to one event. Raises ``Failed`` where there is none, or it is not 200."""
+        """The answer of a function to one event, delivered again as a queue does while it answers 503.
+
+        Raises ``Failed`` where there is none, or it is not 200.
+        """
+        until = time.monotonic() + AGAIN_FOR_S
+        status, text = self._posted(function, message, id)
+        while status == BUSY and time.monotonic() < until:
+            time.sleep(AGAIN_S)
+            status, text = self._posted(function, message, id)
+        if status != OK:
+            raise Failed(f"{function} answered {status}: {text.decode(errors='replace')}")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def _posted(self, function: Function, message: Message, id: str) -> tuple[int, bytes]:
         connection = HTTPConnection(HOST, self._port, timeout=60)
         try:
             body = encode(message, id=id)
             connection.request("POST", f"/{function}", body, {"Content-Type": "application/cloudevents+json"})
             answer = connection.getresponse()
-            status, text = answer.status, answer.read()
+            return answer.status, answer.read()
         except (OSError, HTTPException) as error:
             raise Failed(f"{function} does not answer: {error}") from None
         finally:
             connection.close()
-        if status != 200:
-            raise Failed(f"{function} answered {status}: {text.decode(errors='replace')}")
-        found: dict[str, Any] = json.loads(text)
-        return found
 
 
 @contextmanager

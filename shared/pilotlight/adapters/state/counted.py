@@ -13,7 +13,7 @@ class CountedState:
     """The state given, with a count of ``read``, ``scan`` (a page each), ``write`` and ``conflict``."""
 
     def __init__(self, state: State) -> None:
-        self._state, self._counts, self._lock = state, Counter[str](), Lock()
+        self.inner, self._counts, self._lock = state, Counter[str](), Lock()
 
     def operations(self) -> dict[str, int]:
         """How many of each since this was last asked."""
@@ -23,18 +23,18 @@ class CountedState:
 
     def now(self) -> datetime:
         """The store's own time."""
-        return self._state.now()
+        return self.inner.now()
 
     def get(self, key: str) -> Stored | None:
         """As the state does."""
         self._count("read")
-        return self._state.get(key)
+        return self.inner.get(key)
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         """As the state does."""
         self._count("write")
         try:
-            return self._state.put(key, value, if_version=if_version, ttl_s=ttl_s)
+            return self.inner.put(key, value, if_version=if_version, ttl_s=ttl_s)
         except Conflict:
             self._count("conflict")
             raise
@@ -43,7 +43,7 @@ class CountedState:
         """As the state does."""
         self._count("write")
         try:
-            self._state.delete(key, if_version=if_version)
+            self.inner.delete(key, if_version=if_version)
         except Conflict:
             self._count("conflict")
             raise
@@ -51,7 +51,7 @@ class CountedState:
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         """As the state does."""
         self._count("scan")
-        return self._state.scan(prefix, after=after, limit=limit)
+        return self.inner.scan(prefix, after=after, limit=limit)
 
     def _count(self, what: str) -> None:
         with self._lock:
