@@ -41,3 +41,16 @@ def test_an_alert_is_told_twice_only_where_nobody_could_know(
     if proven_s is not None:
         seen.proven(PROOF, proven_s)
     assert len(list(seen.shown("w2", ALERT, again_s))) == faults
+
+
+@pytest.mark.parametrize(
+    ("again_s", "faults"),
+    [pytest.param(1.4, 0, id="within the claim of another"), pytest.param(150.0, 1, id="long after it")],
+)
+def test_who_claimed_an_alert_of_a_late_teller_may_tell_it(again_s: float, faults: int) -> None:
+    """A teller stands still and tells all the same; another had claimed the alert meanwhile, and tells it too."""
+    seen = Tellings()
+    seen.overslept.add("w1")
+    assert not list(seen.shown("w1", ALERT, 0.0))
+    seen.proven(PROOF, 1.0)
+    assert len(list(seen.shown("w2", ALERT, again_s))) == faults

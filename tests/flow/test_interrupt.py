@@ -1,6 +1,6 @@
 """Interruptions end to end: replaced first, saved, drained, given back, accounted for; once, by one owner."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,6 +20,8 @@ from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.flow.memory import lease
+from pilotlight.ports import State
+from pilotlight.state_schema.interruptions import RESCUE
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)
@@ -238,6 +240,35 @@ def test_anothers_interruption_is_priced_and_told(pool: dict[str, Any], mark: di
     assert not stage.world.nodes["n1"].cordoned
     (alert,) = [a for a in stage.alerts if a.kind == "interruption"]
     assert why in alert.why
+
+
+class _Late:
+    """A store of a worker that stands still before it begins a rescue: another delivery ends it meanwhile."""
+
+    def __init__(self, inner: State, meanwhile: Callable[[], object]) -> None:
+        self._inner, self._meanwhile = inner, [meanwhile]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def put(self, key: str, value: bytes, **how: Any) -> int:
+        """Write; once, after all that happens meanwhile."""
+        if key.startswith("rescue/") and self._meanwhile:
+            self._meanwhile.pop()()
+        return self._inner.put(key, value, **how)
+
+
+def test_a_worker_that_stood_still_begins_no_interruption_that_is_over() -> None:
+    """The same notice, delivered twice: while one stands still before its write the other begins and ends it."""
+    on = Doomed()
+    notice = InterruptionNotice(
+        cluster="c", cloud="aws", instance="i-nobody", kind="spot-interruption", at=on.deps.now()
+    )
+    late = replace(on.deps, state=_Late(on.deps.state, lambda: interrupt(on.deps, notice)))
+    interrupt(late, notice)
+    told = [message.id for message in on.outbox.sent]
+    assert sorted(told) == sorted(set(told))
+    assert not list(RESCUE.scan(on.deps.state, "c/"))
 
 
 def test_an_unknown_instance_is_reported_and_never_guessed() -> None:

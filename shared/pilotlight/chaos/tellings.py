@@ -34,10 +34,13 @@ class _Proof(msgspec.Struct):
 
 
 class _Showing:
-    """One showing of an alert. ``proven_s``: its proof came into the store; ``excused``: it may be shown again."""
+    """One showing of an alert. ``proven_s``: its proof came into the store; ``excused``: it may be shown again.
 
-    def __init__(self, worker: str, alert: Alert, at_s: Seconds) -> None:
-        self.worker, self.alert, self.at_s = worker, alert, at_s
+    ``late``: whoever told it stood still before; another may have claimed the alert meanwhile, and tells it too.
+    """
+
+    def __init__(self, worker: str, alert: Alert, at_s: Seconds, late: bool) -> None:
+        self.worker, self.alert, self.at_s, self.late = worker, alert, at_s, late
         self.proven_s: Seconds | None = None
         self.excused = False
 
@@ -86,9 +89,10 @@ class Tellings:
         ended = (alert.fingerprint, not alert.resolved) in self._dead  # Its other half was sent, and given up.
         late = worker in self.overslept
         self.overslept.discard(worker)
-        if last is not None and same and last.known(now_s) and not late and not last.excused and not ended:
+        claimed = last is not None and last.late and now_s - last.at_s < CLAIM_S
+        if last is not None and same and last.known(now_s) and not (late or claimed or last.excused or ended):
             yield f"{worker} told {alert.fingerprint} again, which {last.worker} told at {last.at_s:.1f} s"
-        before.append(_Showing(worker, alert, now_s))
+        before.append(_Showing(worker, alert, now_s, late))
 
     def unsure(self, alert: Alert) -> None:
         """The connection broke, perhaps after the channel had taken an alert."""

@@ -49,8 +49,19 @@ def find(deps: Deps, instance: str) -> Versioned | None:
     entry = RESCUE.get(deps.state, name)
     if entry is not None:
         return Versioned(entry.value, entry.version)
-    filed = deque(INTERRUPTION.scan(deps.state, f"{name}/"), maxlen=1)  # They sort by time.
-    return Versioned(filed[0].value, ABSENT) if filed else None
+    over = filed(deps, instance)
+    return Versioned(over, ABSENT) if over else None
+
+
+def filed(deps: Deps, instance: str) -> Interruption | None:
+    """An instance's last interruption that is over."""
+    last = deque(INTERRUPTION.scan(deps.state, f"{_name(deps.name, instance)}/"), maxlen=1)  # They sort by time.
+    return last[0].value if last else None
+
+
+def withdraw(deps: Deps, kept: Versioned) -> None:
+    """Take back an open record of which nothing was told. Raises ``Conflict`` where another went on with it."""
+    RESCUE.delete(deps.state, _name(deps.name, kept.found.instance), if_version=kept.version)
 
 
 def write(deps: Deps, kept: Versioned) -> Versioned:

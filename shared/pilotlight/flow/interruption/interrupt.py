@@ -51,12 +51,18 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
             return _again(deps, known, dry_run)
         view = view or deps.cluster.observe()
         before = known.found if known and not known.found.over else None
-        kept = Versioned(_opened(deps, view, notice, before, now), known.version if known else ABSENT)
+        version = known.version if known else ABSENT
+        kept = Versioned(_opened(deps, view, notice, before, now), version)
         if known and before and kept.found.truth == "disproved":
             return _aside(known.found, kept.found)
         if dry_run:
             return _would(deps, kept.found, view)
         kept = interruptions.write(deps, kept)
+        over = interruptions.filed(deps, notice.instance) if version == ABSENT else None
+        if over is not None and not news(over, notice):
+            # Another delivery began it and ended it while this one stood still before its write.
+            interruptions.withdraw(deps, kept)
+            return _again(deps, Versioned(over, ABSENT), dry_run)
     except Conflict:
         return Answer(decision="", did=(), why="another delivery of this notice is at work")
     except Retry:
