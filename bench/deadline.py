@@ -122,12 +122,16 @@ def _plan(work: int, slack: int, restart: int, chances: Chances) -> DeadlinePlan
     return DeadlinePlan(work, slack, restart, PRICE, chances)
 
 
+def _forced(now: Now, restart: int) -> bool:
+    """Whether a tick that yields nothing would make the job late: only spot that works already may go on."""
+    return now.time - now.work <= restart and not (now.where == "spot" and not now.restart_left)
+
+
 def greedy(_: Sequence[Zone], case: Case) -> Rule:
     """Spot wherever it is up; on-demand once there is no other way."""
 
     def rule(now: Now) -> Step:
-        going = now.where == "spot" and not now.restart_left
-        if now.time - now.work <= case.job.restart and not going:
+        if _forced(now, case.job.restart):
             return "on-demand", now.zone
         if now.where == "spot":
             return "spot", now.zone
@@ -140,8 +144,7 @@ def uniform(_: Sequence[Zone], case: Case) -> Rule:
     """Uniform progress (Wu et al., NSDI 2024): spot where it is up, on-demand while behind an even pace."""
 
     def rule(now: Now) -> Step:
-        going = now.where == "spot" and not now.restart_left
-        if now.time - now.work <= case.job.restart and not going:
+        if _forced(now, case.job.restart):
             return "on-demand", now.zone
         if now.where == "spot":
             return "spot", now.zone

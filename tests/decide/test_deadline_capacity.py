@@ -86,7 +86,6 @@ def test_spot_that_never_changes(up: bool, paid: float) -> None:
 def test_a_deadline_that_on_demand_cannot_meet_has_no_plan() -> None:
     """With less slack than a start takes nothing is promised, and the least late is tried."""
     plan = DeadlinePlan(10, 1, 2, 0.3, HALF)
-    assert not plan.feasible
     assert plan.cost(spot_up=True) == float("inf")
     assert plan.step(10, 11, "none", 0, True) == "on-demand"
     assert plan.step(10, 9, "none", 0, True) == "on-demand"

@@ -103,11 +103,6 @@ class DeadlinePlan:
             below = self._layer(slack_left, below)
             self._cost.append((below.down, below.up))
 
-    @property
-    def feasible(self) -> bool:
-        """Whether on-demand alone, started now, ends in time."""
-        return self.slack >= self.restart
-
     def cost(self, spot_up: bool, work: int | None = None, slack: int | None = None) -> float:
         """Expected cost of a job that runs nowhere yet, in ticks of on-demand; infinite where it cannot end in time."""
         at = self._cost[self.slack if slack is None else slack]

@@ -13,9 +13,6 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     """``namespace/name``."""
     device: str = ""
-    model: str = ""
-    capacity_mib: float = 0.0
-    """The device's memory; 0 where it was not told."""
     activity: Sequence[float]
     memory: Sequence[float]
 

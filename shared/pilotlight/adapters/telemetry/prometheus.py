@@ -17,14 +17,14 @@ from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
-USED, SIZE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
+USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 WITHIN_S: Seconds = 60.0
 
 _Key = tuple[str, str]
-_Rows = dict[_Key, tuple[Mapping[str, str], list[float]]]
+_Rows = dict[_Key, list[float]]
 
 
 class PrometheusTelemetry:
@@ -42,18 +42,10 @@ class PrometheusTelemetry:
                 metric = name
                 break
         used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
-        size = self._rows(SIZE, end_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
-            GpuSeries(
-                pod=pod,
-                device=device,
-                model=labels.get("modelName", ""),
-                capacity_mib=_last(size.get((pod, device), ({}, []))[1]),
-                activity=activity,
-                memory=used.get((pod, device), ({}, nothing))[1],
-            )
-            for (pod, device), (labels, activity) in sorted(rows.items())
+            GpuSeries(pod=pod, device=device, activity=activity, memory=used.get((pod, device), nothing))
+            for (pod, device), activity in sorted(rows.items())
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
 
@@ -68,12 +60,12 @@ class PrometheusTelemetry:
                 key = _key(labels)
                 if key is None:
                     continue
-                _, row = rows.setdefault(key, (labels, [nan] * count))
+                row = rows.setdefault(key, [nan] * count)
                 for at, text in values:
                     n, value = round((at - start_s) / step_s), _number(text) / scale
                     if 0 <= n < count and row[n] != row[n] and 0 <= value <= most:
                         row[n] = value
-        return {key: row for key, row in rows.items() if any(value == value for value in row[1])}
+        return {key: row for key, row in rows.items() if any(value == value for value in row)}
 
     def _matrix(self, asked: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, str], list[tuple[float, str]]]]:
         where = f"{self._url}/api/v1/query_range"
@@ -110,7 +102,3 @@ def _number(text: str) -> float:
     except (TypeError, ValueError):
         return nan
     return value if isfinite(value) else nan
-
-
-def _last(values: list[float]) -> float:
-    return next((value for value in reversed(values) if value == value), 0.0)
