@@ -1,6 +1,7 @@
 """``pilotlight deadline``, as a person runs it."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ def _said(*words: str) -> str:
 def test_a_plan_is_cheaper_than_on_demand_and_never_late() -> None:
     """Its figures: expected, median and P90 dollars, and no late run among those drawn."""
     found = json.loads(_said("--work", "24h", "--by", "48h", "--price", "3", "--spot", "1", "--json"))
-    assert found["on_demand_usd"] == 72
-    assert 24 < found["expected_usd"] < 72
-    assert found["median_usd"] <= found["p90_usd"]
+    assert Decimal(found["on_demand_usd"]) == 72
+    assert 24 < Decimal(found["expected_usd"]) < 72
+    assert Decimal(found["median_usd"]) <= Decimal(found["p90_usd"])
     assert found["late"] == 0
 
 
@@ -34,7 +35,7 @@ def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
     zone.write_text('{"gap_s": 600, "runs": [[1, 1200]]}')
     found = json.loads(_said("--work", "24h", "--by", "30h", "--zones", str(zone), "--json"))
     assert found["zone"] == str(zone)
-    assert found["expected_usd"] < 8
+    assert Decimal(found["expected_usd"]) < 8
 
 
 @pytest.mark.parametrize(

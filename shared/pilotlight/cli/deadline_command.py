@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from math import ceil, floor
 from typing import Annotated, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from pilotlight.decide.deadline_capacity import DOWN_S, UP_S, Chances, DeadlineP
 from pilotlight.errors import BadInput, Failed
 from pilotlight.replay.deadline_runs import DeadlineJob, Now, Step, play
 from pilotlight.settings import read
-from pilotlight.units import HOUR, Seconds, human
+from pilotlight.units import HOUR, Seconds, Usd, human
 
 TICKS, LEAST_TICK_S, MOST_SLACK = 240, 60.0, 480
 """Ticks that the work is cut into, at most; none is shorter; more slack than this many of them is not planned with."""
@@ -74,9 +75,13 @@ def deadline(
     chances, name = _best(rows, zones or [], tick_s)
     plan = DeadlinePlan(job.work, slack, job.restart, spot / price, chances)
     share = chances.back / (chances.back + chances.none_left)
-    expected = (share * plan.cost(True) + (1 - share) * plan.cost(False)) * tick_s / HOUR * price
+    expected = share * plan.cost(True) + (1 - share) * plan.cost(False)
     odds = _odds(plan, job, chances, spot / price)
-    hours = tick_s / HOUR * price
+    tick_usd = Decimal(repr(price)) * Decimal(repr(tick_s / HOUR))
+
+    def usd(ticks: float) -> Usd:
+        return Decimal(repr(ticks)) * tick_usd
+
     figures: dict[str, Any] = {
         "work_h": work_s / HOUR,
         "deadline": until,
@@ -84,10 +89,10 @@ def deadline(
         "zone": name,
         "spot_stays_h": tick_s / chances.lost / HOUR,
         "spot_away_h": tick_s / chances.back / HOUR,
-        "expected_usd": expected,
-        "median_usd": odds.median * hours,
-        "p90_usd": odds.p90 * hours,
-        "on_demand_usd": work_s / HOUR * price,
+        "expected_usd": usd(expected),
+        "median_usd": usd(odds.median),
+        "p90_usd": usd(odds.p90),
+        "on_demand_usd": Decimal(repr(price)) * Decimal(repr(work_s / HOUR)),
         "spot_only_share": odds.spot_only,
         "runs": DRAWN,
         "late": odds.late,
