@@ -1,5 +1,6 @@
 """What tests of every floor share: where data beside the checkout lies, and a clock that stands still."""
 
+import logging
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from hypothesis import settings
 
 import pilotlight.adapters.state.calls
 from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
+from pilotlight.adapters.logs import LOGGER
 from pilotlight.world.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -52,3 +54,13 @@ def runs(shelf: Path) -> Iterator["Runs"]:
 def clock() -> VirtualClock:
     """The world's clock at a Friday noon; it stands still until it is moved."""
     return VirtualClock(datetime(2026, 11, 20, 12, 0, tzinfo=UTC))
+
+
+@pytest.fixture(autouse=True)
+def _log_as_found() -> Iterator[None]:
+    """A function that a test wires writes the product's log; the next test finds it silent again, and captured."""
+    log = logging.getLogger(LOGGER)
+    handlers, level, propagate = list(log.handlers), log.level, log.propagate
+    yield
+    log.handlers[:], log.propagate = handlers, propagate
+    log.setLevel(level)
