@@ -56,6 +56,20 @@ def test_a_node_is_missed_only_after_whoever_saw_it_has_written_that_down() -> N
     assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []
 
 
+def test_one_that_died_after_writing_late_made_a_node_known_as_late() -> None:
+    """Its node is counted to the first look after its death, not to one that ended before what it wrote."""
+    books = StrangersBooks(Policy(version=1, pools={}))
+    spend = SpendInvariants(books, ())
+    books.log({"t": 0, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
+    books.log({"t": 240, "event": "terminate", "node": "n1", "reason": "lost"})
+    part = json.dumps({"nodes": {"n1": node(0, 700, gone=True)}}).encode()
+    for begin_s in (300, 700):
+        spend.looked(begin_s, begin_s + 10)
+    assert len(list(spend.miscounted({"2026-11-20/05": part}, {}, 2000))) == 1
+    spend.broke_off(10, 620)
+    assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []
+
+
 @pytest.mark.parametrize("until_s", [MIDNIGHT_S + 600, MIDNIGHT_S + 3600])
 def test_a_node_that_is_gone_counts_as_far_as_is_written(until_s: float) -> None:
     """Twenty minutes too few and half an hour too many are told."""

@@ -155,8 +155,9 @@ class _Worker:
             except Exception as error:  # The harness itself is wrong: that must be seen.
                 status, why = 500, f"{type(error).__name__}: {error}"
             self._setting.say(f"{self._name} answers {status}: {why}")
-            if status == 200 and delivery.meters:
-                self._setting.invariants.spend.looked(began_s, self._setting.world.now_s)
+            if delivery.meters:
+                spend = self._setting.invariants.spend
+                (spend.looked if status == 200 else spend.broke_off)(began_s, self._setting.world.now_s)
             if status == 500:
                 self._setting.invariants.broke("internal_errors", f"{delivery.function} answered {why}")
             if status != 200:

@@ -174,6 +174,8 @@ class Process(Worker):
         super().resume()
 
     def kill(self) -> None:
+        if self.delivery is not None and self.delivery.meters:
+            self.at_work_for.invariants.spend.broke_off(self.began_s, self.at_work_for.world.now_s)
         self._app = None
         super().kill()
 
@@ -186,8 +188,9 @@ class Process(Worker):
         self.pause("answer")
         self.status = answer.status
         at.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
-        if answer.status == 200 and delivery.meters:
-            at.invariants.spend.looked(self.began_s, at.world.now_s)
+        if delivery.meters:
+            spend = at.invariants.spend
+            (spend.looked if answer.status == 200 else spend.broke_off)(self.began_s, at.world.now_s)
         if answer.body.get("outcome") in LOOKED:
             at.looked_s.append(at.world.now_s)
         if answer.status == 500:

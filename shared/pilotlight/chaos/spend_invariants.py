@@ -71,6 +71,7 @@ class SpendInvariants:
         self._books = books
         self._budgets = {budget.name: budget for budget in budgets if budget.usd_per_hour is None}
         self._looks: list[_Look] = []
+        self._broken_off: list[_Look] = []
         self._rungs: dict[str, _Rung] = {}
         self.due: set[str] = set()
         """Fingerprints of the steps that were reached: people must be told of each."""
@@ -78,6 +79,10 @@ class SpendInvariants:
     def looked(self, begin_s: Seconds, end_s: Seconds) -> None:
         """A billing tick came through."""
         self._looks.append(_Look(begin_s, end_s))
+
+    def broke_off(self, begin_s: Seconds, end_s: Seconds) -> None:
+        """A billing tick failed or its worker died: what it saw may be written, as late as that."""
+        self._broken_off.append(_Look(begin_s, end_s))
 
     def climbed(self, value: bytes, now_s: Seconds) -> Iterator[str]:
         """What is wrong with where the budgets stand, as it was just written: in a period they only ever climb."""
@@ -153,7 +158,8 @@ class SpendInvariants:
         known_s = max(entry.launched_s, min(end_s, last_s)) if seen else entry.launched_s
         if entry.ended_s is None:
             return known_s, now_s
-        saw = (look.end_s for look in self._looks if look.begin_s < end_s and look.end_s > entry.launched_s)
+        looks = (*self._looks, *self._broken_off)
+        saw = (look.end_s for look in looks if look.begin_s < end_s and look.end_s > entry.launched_s)
         missed_s = max([end_s, *saw])
         return known_s, min((look.end_s for look in self._looks if look.begin_s >= missed_s), default=now_s)
 
