@@ -15,12 +15,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pilotlight.cli.printing import console
 from pilotlight.cli.waiting import ValueOfWait, priced
+from pilotlight.codec.availability import named_apart, read_zone
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Caps, Policy
 from pilotlight.facts.trace import Job
+from pilotlight.facts.zones import ZoneHistory
 from pilotlight.replay.bounds import bounds
 from pilotlight.replay.compare import log_to, run_peers
 from pilotlight.replay.measure import Outcome, idle_hours
@@ -45,6 +47,7 @@ class CapacityType(StrEnum):
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
+    SPOT_AND_ON_DEMAND = "spot+on-demand"
 
 
 class Shaping(StrEnum):
@@ -93,6 +96,9 @@ def replay(
     shortage: Annotated[
         float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")
     ] = 0.0,
+    spot_trace: Annotated[
+        list[str] | None, typer.Option(help="A zone, by when spot was up in it: an availability file; repeatable.")
+    ] = None,
     value_of_wait: ValueOfWait = None,
     seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
     state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
@@ -106,8 +112,11 @@ def replay(
 
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
+    zones = _zones(spot_trace or [], capacity_type, notice_seconds)
     scenario = Scenario(
-        capacity_type=capacity_type.value,
+        capacity_type="on-demand" if capacity_type is CapacityType.ON_DEMAND else "spot",
+        falls_back=capacity_type is CapacityType.SPOT_AND_ON_DEMAND,
+        zones=zones,
         placement=placement.value,
         boot_s=boot_seconds,
         standby_boot_s=standby_boot_seconds,
@@ -133,6 +142,18 @@ def replay(
     if report:
         write_report(report, outcomes, f"{Path(trace).name}: {len(jobs):,} jobs", scenario)
     fail_unfinished(outcomes)
+
+
+def _zones(files: Sequence[str], capacity_type: CapacityType, notice_s: float) -> tuple[ZoneHistory, ...]:
+    """The zones of these files; refused where a run with them could not be what was meant, or could never end."""
+    zones = named_apart(read_zone(read(name), name) for name in files)
+    if zones and capacity_type is CapacityType.ON_DEMAND:
+        raise BadInput("--spot-trace says when spot is up: add --capacity-type spot, or spot+on-demand")
+    if zones and notice_s:
+        raise BadInput("--notice-seconds is for lives that are drawn: with --spot-trace a node gets 120 s of notice")
+    if zones and not any(value and ticks for zone in zones for value, ticks in zone.runs):
+        raise BadInput("--spot-trace: spot is never up in any of these zones; name one where it is")
+    return zones
 
 
 WEEK = (7.0, 14.0)

@@ -110,6 +110,8 @@ def one_peer(
             trace=trace,
             seed=scenario.seed,
             capacity_type=scenario.capacity_type,
+            zones=scenario.zones,
+            falls_back=scenario.falls_back,
             faults=scenario.faults(),
             bound=bound,
             sample_s=scenario.sample_s or None,

@@ -74,7 +74,7 @@ class Driver:
         self._stirred_s = self._look_at_s = self._after_s = math.inf
         self._stirred = True
         faults = world.faults
-        self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets)
+        self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets or world.fleet.zones.names)
         self._moved_s = 0.0
         self._looks: list[Seconds] = []
         world.on_change.append(self._changed)

@@ -18,11 +18,13 @@ from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.zones import ZoneHistory
 from pilotlight.ports import Cluster, State
 from pilotlight.replay.detect import SeenCluster
 from pilotlight.replay.driver import Driver
 from pilotlight.replay.gate import GatedCluster
 from pilotlight.replay.measure import Outcome, Sampler, result_of
+from pilotlight.replay.peers.run import BESIDE
 from pilotlight.replay.placement import Affinity, Shaping
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
@@ -40,9 +42,14 @@ CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What a replay assumes beside the trace: all that its options set."""
+    """What a replay assumes beside the trace: all that its options set.
+
+    Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought.
+    """
 
     capacity_type: CapacityType = "on-demand"
+    falls_back: bool = False
+    zones: tuple[ZoneHistory, ...] = ()
     placement: Shaping = "taint"
     boot_s: Seconds | None = None
     standby_boot_s: Seconds | None = None
@@ -56,7 +63,8 @@ class Scenario:
 
     def faults(self) -> Faults:
         """The world's unkindness in this scenario."""
-        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s)
+        reclaim = not self.zones
+        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s, reclaim=reclaim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +81,20 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
 
     A policy without pools gets one for each type of the catalogue.
     """
-    ct = scenario.capacity_type
-    pools = policy.pools or catalog_pools(catalog, ct)
-    replace = msgspec.structs.replace
+    ct, replace = scenario.capacity_type, msgspec.structs.replace
+    zones = tuple(sorted(zone.zone for zone in scenario.zones))
+    said = policy.pools or catalog_pools(catalog, ct)
+    pools = {n: replace(p, capacity_type=ct, mode="act", zones=zones or p.zones) for n, p in said.items()}
+    if scenario.falls_back:
+        beside = {f"{n}{BESIDE}": replace(p, capacity_type="on-demand") for n, p in pools.items()}
+        pools |= {n: replace(p, zones=p.zones[:1]) for n, p in beside.items()}
+    fallback = "allow" if scenario.falls_back else "deny"
     return replace(
         policy,
-        pools={n: replace(p, capacity_type=ct, mode="act") for n, p in pools.items()},
-        classes={c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any") for c in CLASSES},
+        pools=pools,
+        classes={
+            c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any", fallback=fallback) for c in CLASSES
+        },
         require_label=False,
         placement="taint" if scenario.placement == "taint" else "none",
         prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
@@ -112,7 +127,7 @@ def run(
         )
         for n, p in policy.pools.items()
     ]
-    world = World(catalog, pools, seed=scenario.seed, faults=scenario.faults(), log=log)
+    world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
         app = App(
             Settings(mode="act"),

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from pilotlight.errors import BadRequest, NoCapacity, QuotaExceeded
 from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.zones import ZoneHistory
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import Machine, WorldPool
 from pilotlight.world.nodes import WorldNode
+from pilotlight.world.zones import Zones
 
 STOPS_S = 60.0
 """A node that is stopped can be started again after so long."""
@@ -17,8 +19,16 @@ STOPS_S = 60.0
 class Fleet:
     """Live nodes by id, in the order of their launch, each pool's ``desired`` size, and the nodes ``standing`` by."""
 
-    def __init__(self, catalog: Catalog, pools: Sequence[WorldPool], faults: Faults, seed: int) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        pools: Sequence[WorldPool],
+        faults: Faults,
+        seed: int,
+        zones: Sequence[ZoneHistory] = (),
+    ) -> None:
         self.pools = {p.name: p for p in pools}
+        self.zones = Zones(zones, seed)
         self.nodes: dict[str, WorldNode] = {}
         self.standing: dict[str, WorldNode] = {}
         self.desired: dict[str, int] = dict.fromkeys(self.pools, 0)
@@ -50,6 +60,12 @@ class Fleet:
         self.nodes[node.id] = node
         self.gpus_paid += node.gpus
         return node
+
+    def _admit_spot(self, machine: Machine, most: int, count: int) -> None:
+        kind, zone = machine.pool.instance_type, machine.zone
+        alike = (n for n in self.nodes.values() if n.instance_type == kind and n.zone == zone)
+        if sum(n.capacity_type == "spot" for n in alike) + count > most:
+            raise NoCapacity(f"{kind} is out of stock in {zone}: try another zone, another type, or on demand")
 
     def end(self, node: WorldNode, now_s: Seconds) -> None:
         """Stop paying for a node."""
@@ -110,6 +126,8 @@ class Fleet:
 
     def admit(self, machine: Machine, now_s: Seconds, count: int = 1) -> None:
         """Raise what stands against so many more nodes: ``NoCapacity`` or ``QuotaExceeded``."""
+        if machine.pool.capacity_type == "spot" and (most := self.zones.most(machine.zone, now_s)) is not None:
+            self._admit_spot(machine, most, count)
         pool, quota = machine.pool, self.faults.quota_nodes
         if quota is not None and len(self.nodes) + count > quota:
             raise QuotaExceeded(f"the account's quota is {quota} nodes: ask for more, or release some")

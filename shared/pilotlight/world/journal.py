@@ -19,6 +19,7 @@ class Journal:
     def launch(self, t: Seconds, node: WorldNode) -> None:
         if self._log:
             kind = {"type": node.instance_type, "capacity_type": node.capacity_type}
+            kind |= {"zone": node.zone} if node.zone else {}
             self._log({"t": t, "event": "launch", "node": node.id, **kind})
 
     def ready(self, t: Seconds, node: WorldNode) -> None:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from pilotlight.errors import BadInput, BadRequest, Busy, Denied
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.facts.zones import ZoneHistory
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.agenda import Agenda
 from pilotlight.world.clock import VirtualClock, WorldClock
@@ -25,6 +26,7 @@ from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.scheduler import Need
 from pilotlight.world.workload import Workload
+from pilotlight.world.zones import NOTICE_S, beyond
 
 REPLACE_AGAIN_S = 60.0
 """How soon a pool that could not replace a lost node asks again."""
@@ -42,19 +44,20 @@ class Change(NamedTuple):
 
 
 class _Event(NamedTuple):
-    kind: Literal["done", "join", "ready", "close", "notice", "reclaim", "replace", "saved", "stop"]
+    kind: Literal["done", "join", "ready", "close", "notice", "reclaim", "replace", "saved", "stop", "fall"]
     node: WorldNode | None = None
     job: WorldJob | None = None
     start: int = 0
+    zone: str = ""
 
 
 class World:
     """A cluster with the cloud it runs on.
 
-    Deterministic by ``seed`` and the calls made. ``log`` receives the records of a replay's log, in time order;
-    ``on_change`` are called after each change and must not call back into the world. The collections are to be
-    read, not written: ``nodes`` (live, by id), ``idle`` (ready, without a job), ``running``, ``pending`` (jobs
-    by id) and ``finished``.
+    Deterministic by ``seed`` and the calls made. Spot in ``zones`` is to be had as it was recorded there.
+    ``log`` receives the records of a replay's log, in time order; ``on_change`` are called after each change and must
+    not call back into the world. The collections are to be read, not written: ``nodes`` (live, by id), ``idle`` (ready,
+    without a job), ``running``, ``pending`` (jobs by id) and ``finished``.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class World:
         pools: Sequence[WorldPool],
         *,
         seed: int = 0,
+        zones: Sequence[ZoneHistory] = (),
         faults: Faults | None = None,
         clock: WorldClock | None = None,
         spread: bool = False,
@@ -71,7 +75,7 @@ class World:
         self.faults = faults or Faults()
         self.clock: WorldClock = clock or VirtualClock(catalog.as_of)
         self.now_s: Seconds = self.clock.elapsed_s()
-        self.fleet = Fleet(catalog, pools, self.faults, seed)
+        self.fleet = Fleet(catalog, pools, self.faults, seed, zones)
         self.nodes = self.fleet.nodes
         self.on_change: list[Callable[[Change], None]] = []
         self._journal = Journal(log)
@@ -89,6 +93,8 @@ class World:
         self.finished = self._workload.finished
         self._errors = list(self.faults.api_errors)
         self.evictions = Evictions(self._workload, self._due)
+        for zone in self.fleet.zones.names:
+            self._watch(zone)
 
     def submit(
         self,
@@ -331,7 +337,9 @@ class World:
         if event.job is not None:
             return event.job.id in self.running and event.job.starts == event.start
         # A node that was stopped and started again is another than the one that the event was of.
-        return event.kind == "replace" or (event.node is not None and self.nodes.get(event.node.id) is event.node)
+        return event.kind in ("replace", "fall") or (
+            event.node is not None and self.nodes.get(event.node.id) is event.node
+        )
 
     def _happen(self, event: _Event) -> None:
         match event:
@@ -355,6 +363,8 @@ class World:
                 self._lose(node)
             case _Event("replace", node=WorldNode() as node):
                 self._replace(node)
+            case _Event("fall", zone=zone):
+                self._fall(zone)
 
     def _light(self, pool: str, zone: str) -> WorldNode:
         """Start a stopped node where there is one, else launch."""
@@ -398,6 +408,23 @@ class World:
         self._journal.ready(self.now_s, node)
         self._workload.arrive(node, self.now_s)
         self._tell("ready", node.id)
+
+    def _watch(self, zone: str) -> None:
+        """Look when a zone next has less room."""
+        at_s = self.fleet.zones.next_fall_s(zone, self.now_s)
+        if at_s is not None:
+            self._agenda.add(at_s, _Event("fall", zone=zone))
+
+    def _fall(self, zone: str) -> None:
+        """A zone has less room now: ready nodes beyond it get their notice, those that boot go at once."""
+        for node in beyond(self.nodes.values(), zone, self.fleet.zones.most(zone, self.now_s)):
+            if not node.ready:
+                self._lose(node)
+                continue
+            node.doomed_s = self.now_s + NOTICE_S
+            self._agenda.add(node.doomed_s, _Event("reclaim", node))
+            self._tell("notice", node.id)
+        self._watch(zone)
 
     def _lose(self, node: WorldNode) -> None:
         self._end(node, "reclaimed", "reclaimed")

@@ -123,10 +123,42 @@ def holders(world: World, need: Need) -> Sequence[Machine]:
     return sorted(able, key=lambda m: m.price)
 
 
-def launch(world: World, machine: Machine) -> bool:
-    """Request a node; whether the cloud had one."""
+REST_S: Seconds = 180.0
+"""An offering that was refused is not asked for again for so long: Karpenter's cache of unavailable offerings."""
+
+
+class Market:
+    """Where a peer buys. Where the world's zones come and go every way to buy is tried by price, then by zone."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, Seconds] = {}
+
+    def launch(self, world: World, *machines: Machine) -> bool:
+        """Request a node of one of these machines' types; whether the cloud had one."""
+        if not world.fleet.zones.names:
+            return any(_had(world, machine) for machine in machines)
+        return any(self._had(world, offer) for offer in offers(world, machines))
+
+    def _had(self, world: World, offer: Machine) -> bool:
+        if self._until.get(offer.key, 0.0) > world.now_s:
+            return False
+        if _had(world, offer):
+            return True
+        self._until[offer.key] = world.now_s + REST_S
+        return False
+
+
+def offers(world: World, machines: Iterable[Machine]) -> list[Machine]:
+    """Every way to buy the types of some machines: in each zone, by whatever capacity type the world sells them."""
+    fleet, types = world.fleet, {machine.pool.instance_type for machine in machines}
+    alike = [pool.name for pool in fleet.pools.values() if pool.instance_type in types]
+    found = [fleet.machine(name, zone) for name in alike for zone in fleet.zones.names]
+    return sorted(found, key=lambda m: (m.price, m.zone))
+
+
+def _had(world: World, machine: Machine) -> bool:
     try:
-        world.launch(machine.pool.name)
+        world.launch(machine.pool.name, zone=machine.zone)
     except Denied:
         return False
     return True
@@ -148,6 +180,7 @@ class Ticker:
     def __init__(self, name: str, period_s: Seconds, idle_s: Seconds, *, pinned: bool = False) -> None:
         self.name = name
         self.pinned = pinned
+        self.market = Market()
         self._period_s = period_s
         self._idle_s = idle_s
         self._stirred = False

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pilotlight.replay.peers.base import Bin, FirstFit, Pod, Ticker, launch, uncovered
+from pilotlight.replay.peers.base import Bin, FirstFit, Pod, Ticker, uncovered
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.world import World
@@ -35,7 +35,7 @@ class ClusterAutoscaler(Ticker):
             return True
         least = min(_waste(bins) for _, bins in options)
         machine, bins = self._random.choice([o for o in options if _waste(o[1]) == least])
-        bought = [launch(world, machine) for _ in bins]
+        bought = [self.market.launch(world, machine) for _ in bins]
         if any(bought):
             self._bought_s = world.now_s
         return all(bought) and all(pod.need.allows(machine) for pod in pods)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pilotlight.replay.peers.base import Bin, Pod, launch, release_idle, uncovered
+from pilotlight.replay.peers.base import Bin, Market, Pod, release_idle, uncovered
 from pilotlight.units import Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.nodes import WorldNode
@@ -28,6 +28,7 @@ class Karpenter:
     def __init__(self, name: str, *, pinned: bool = False, idle_s: Seconds = 0.0, consolidates: bool = True) -> None:
         self.name = name
         self.pinned = pinned
+        self._market = Market()
         self._idle_s = idle_s
         self._batch: tuple[Seconds, Seconds] | None = None
         self._consolidates = consolidates
@@ -69,7 +70,7 @@ class Karpenter:
 
     def _buy(self, world: World) -> None:
         for claim in _claims(world, uncovered(world, self._swaps)):
-            if not any(launch(world, machine) for machine in claim.machines()):
+            if not self._market.launch(world, *claim.machines()):
                 # Nothing to be had: these pods begin the next batch.
                 self._batch = (world.now_s, world.now_s + BATCH_MAX_S)
 
@@ -92,7 +93,7 @@ class Karpenter:
             world.terminate(node.id, "consolidated", evict=True)
             return True
         cheaper = _cheaper(world, node)
-        if cheaper is None or not launch(world, cheaper):
+        if cheaper is None or not self._market.launch(world, cheaper):
             return False
         self._swaps[next(reversed(world.nodes))] = node.id
         world.cordon(node.id)

@@ -1,6 +1,6 @@
 """KEDA on queue length: one node a pending job, empty nodes kept for five minutes."""
 
-from pilotlight.replay.peers.base import Ticker, holders, launch, uncovered
+from pilotlight.replay.peers.base import Ticker, holders, uncovered
 from pilotlight.world.world import World
 
 PERIOD_S = 30.0
@@ -15,5 +15,5 @@ class Keda(Ticker):
 
     def _buy(self, world: World) -> bool:
         able = [holders(world, pod.need) for pod in uncovered(world)]
-        bought = [launch(world, machines[0]) for machines in able if machines]
+        bought = [self.market.launch(world, machines[0]) for machines in able if machines]
         return all(bought)

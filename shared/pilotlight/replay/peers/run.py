@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Bounds, Job
 from pilotlight.facts.workload import PodDemand
+from pilotlight.facts.zones import ZoneHistory
 from pilotlight.replay.bounds import bounds
 from pilotlight.replay.measure import Outcome, Sampler, result_of
 from pilotlight.replay.peers.always_on import always_on
@@ -17,6 +20,12 @@ from pilotlight.world.jobs import demands_of
 from pilotlight.world.journal import Log
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World
+
+BESIDE = "-on-demand"
+"""What the name of an on-demand pool ends in that stands beside a spot pool."""
+
+STUCK_S = 32 * 24 * HOUR
+"""A run ends too when all jobs have come, none runs and none has started for so long: as ours does."""
 
 LINGER_S = 24 * HOUR
 """How long after the last job a policy may keep nodes before the run is ended."""
@@ -30,6 +39,8 @@ def run_peer(
     trace: str = "",
     seed: int = 0,
     capacity_type: CapacityType = "on-demand",
+    zones: Sequence[ZoneHistory] = (),
+    falls_back: bool = False,
     faults: Faults | None = None,
     bound: Bounds | None = None,
     sample_s: Seconds | None = None,
@@ -38,14 +49,16 @@ def run_peer(
     """What a peer makes of a trace, whose jobs are in the order of their submits.
 
     ``bound`` is worked out where it is not given; ``sample_s`` is the time between two samples, None for none.
-    ``log`` receives the records of the run's log. Raises ``BadInput`` for a name that is no peer.
+    ``zones`` are where it may buy, ``falls_back`` adds on-demand to what it may. ``log`` receives the records of the
+    run's log. Raises ``BadInput`` for a name that is no peer.
     """
     policy = None if name == ALWAYS_ON else peer(name, seed)
     pools = pools_of(catalog, capacity_type)
+    pools += tuple(apart(pool) for pool in pools_of(catalog, "on-demand")) if falls_back else ()
     bound = bound or bounds(jobs, catalog, capacity_type)
     if policy is None:
         return always_on(jobs, catalog, pools, trace=trace, bound=bound, sample_s=sample_s)
-    world = World(catalog, pools, seed=seed, faults=faults, spread=policy.spread, log=log)
+    world = World(catalog, pools, seed=seed, zones=zones, faults=faults, spread=policy.spread, log=log)
     sampler = Sampler(world, sample_s) if sample_s else None
     drive(world, policy, jobs, catalog, sampler)
     return Outcome(
@@ -64,12 +77,22 @@ def pools_of(catalog: Catalog, capacity_type: CapacityType) -> tuple[WorldPool, 
     )
 
 
+def apart(pool: WorldPool) -> WorldPool:
+    """An on-demand pool beside a spot one of the same type."""
+    return msgspec.structs.replace(pool, name=f"{pool.name}{BESIDE}")
+
+
 def drive(world: World, policy: Peer, jobs: Sequence[Job], catalog: Catalog, sampler: Sampler | None = None) -> None:
     """Let a policy run a trace until the last job is done and it has released every node, or 24 h have passed since."""
     world.on_change.append(policy.notice)
     arrivals = Arrivals(world, jobs, catalog, pinned=policy.pinned)
+    moved_s = world.now_s
     while (at_s := _soonest(arrivals.next_s(), world.next_event_s(), policy.wake_s(world))) is not None:
         if arrivals.over() and (not world.nodes or at_s > arrivals.last_done_s() + LINGER_S):
+            break
+        if world.running or arrivals.next_s() is not None:
+            moved_s = world.now_s
+        elif at_s > moved_s + STUCK_S:
             break
         _pass(world, at_s, sampler)
         arrivals.submit()

@@ -1,6 +1,6 @@
 """The polling loop that started it all: a node for each new pending job, and all empty ones away when none waits."""
 
-from pilotlight.replay.peers.base import Pod, Ticker, holders, launch, waiting
+from pilotlight.replay.peers.base import Pod, Ticker, holders, waiting
 from pilotlight.units import Seconds
 from pilotlight.world.world import World
 
@@ -36,7 +36,7 @@ class S0Loop(Ticker):
 
     def _ask(self, world: World, pod: Pod) -> bool:
         machines = holders(world, pod.need)
-        if machines and not launch(world, machines[0]):
+        if machines and not self.market.launch(world, machines[0]):
             return False
         self._asked.add(pod.uid)
         return True
