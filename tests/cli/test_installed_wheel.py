@@ -82,6 +82,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "conformance": ("--cloud civo --pool t4 --max-usd 2 --dry-run", Said(2, "PILOTLIGHT_POOLS")),
     "why": ("ml-research/train-0", Said(1, "nothing known about 'ml-research/train-0'")),
     "report": ("--html month.html", Said()),
+    "bill": ("", Said()),
     "whatif": ("scale-to-zero", Said()),
     "cost-of-self": ("--events-per-day 2000", Said()),
     "sizes": ("g4g.40.kube.small --region LON1", Said(2, "CIVO_TOKEN")),

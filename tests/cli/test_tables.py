@@ -35,6 +35,7 @@ TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na
 
 TABLES = {
     "report": "report",
+    "bill": "bill",
     "pools": "pools",
     "budget status": "budget",
     "alerts list": "alerts",

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Line, Rules, scoped
-from pilotlight.facts.bill import Bill
-from pilotlight.facts.policy import BillScope, CurrencyRate
+from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.spend import books, spent
+from pilotlight.facts.bill import Bill, CostLine, MeterDay
+from pilotlight.facts.policy import BillScope, Budget, CurrencyRate
+from pilotlight.flow.billing.bill import days, store
+from pilotlight.world.clock import WallClock
 
 DAY = timedelta(days=1)
 FIRST = date(2026, 11, 1)
@@ -106,6 +111,21 @@ def test_one_services_horizon_does_not_hide_anothers_late_rows() -> None:
     assert _bill(*NODES[:8], *disks).horizon == _at(9)
     other = [line._replace(account="2") for line in NODES]
     assert _bill(*NODES[:8], *other).horizon == _at(9)
+
+
+def test_what_is_billed_and_metered_is_whole_while_a_service_is_late() -> None:
+    """Nodes are billed to the 8th and metered since, a bucket of $2 to the 10th: $7,867.00, not $6,294.00."""
+    bucket = [_line(day, "0.25" if day < 9 else "0", service="S3", pool="") for day in range(1, 11)]
+    bill = _bill(*[line._replace(pool="") for line in NODES[:8]], *bucket)
+    assert _usd(bill) == Decimal("6294.00")
+    state = MemoryState(WallClock(END))
+    store(state, "ml", bill, END - 30 * DAY, END)
+    line = CostLine(kind="used", pool="a100", node="n", instance_type="x", capacity_type="spot", usd=Decimal("786.50"))
+    metered = [MeterDay(day=FIRST + n * DAY, until=_at(n + 2), lines=(line,)) for n in range(10)]
+    known = books(metered, days(state, "ml", FIRST, FIRST + 29 * DAY))
+    (meter,) = meters([Budget(name="b", usd=Decimal(10_000), period="month")], _at(11))
+    found = spent(meter, known, Decimal(0), _at(11))
+    assert (found.billed, found.metered, found.total) == tuple(map(Decimal, ("6294.00", "1573.00", "7867.00")))
 
 
 def test_a_service_that_has_ended_or_is_small_is_not_waited_for() -> None:

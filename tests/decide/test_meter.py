@@ -116,6 +116,18 @@ def test_idle_and_shared_time_do_not_wait_for_a_look() -> None:
     )
 
 
+def test_an_end_that_a_look_saw_late_is_idle_from_then_on() -> None:
+    """At $1 an hour a look sees the end 105.48 s late, and the node stops 92.16 s later: $0.0549 idle, not $0.0256."""
+    books, ended = Ledger(), at(11)
+    seen, gone = ended + timedelta(seconds=105.48), ended + timedelta(seconds=197.64)
+    held = node("t", T4, created_at=at(10), pods=(started(pod("red"), 10),))
+    books.look(ended - timedelta(seconds=14), [held])
+    books.look(seen, [msgspec.structs.replace(held, pods=(), idle_since=ended)])
+    books.look(gone, [], [life("t", T4, at(10), gone)])
+    idle = sum((line.usd for line in books.lines if line.kind == "idle"), Decimal(0))
+    assert idle.quantize(Decimal("0.0001")) == Decimal("0.0549")
+
+
 def test_who_comes_takes_over_from_who_goes() -> None:
     """Blue starts on what red leaves between two looks: red holds until then, and both never more than the node."""
     books = Ledger()  # From nine on, when red's pod started.

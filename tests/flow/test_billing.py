@@ -12,7 +12,7 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import Bill, BilledDay
+from pilotlight.facts.bill import Bill, BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
@@ -21,6 +21,7 @@ from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema import registry
+from pilotlight.state_schema.billing import BILL, METER
 from pilotlight.units import HOUR
 
 TICK = Tick(cluster="c", what="billing")
@@ -259,6 +260,23 @@ def test_a_bill_that_is_odd_or_apart_from_the_meter_is_told_once() -> None:
     ]
     (apart,) = [a for a in on.alerts if a.kind == "bill-drift"]
     assert "2026-11-21 pool one: billed $50.00, metered $24.00: $26.00 more" in apart.why
+
+
+def test_a_pool_that_is_billed_at_another_price_is_told_once_and_moves_no_budget() -> None:
+    """Eight days at $10 are billed at $11.50; two more are metered and count as what they were metered at."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),))
+    today = on.world.clock.now().date()
+    for back in range(1, 12):
+        at = today - back * DAY
+        line = CostLine(kind="used", pool="one", node="n", instance_type="T4", capacity_type="spot", usd=Decimal(10))
+        METER.write(on.deps.state, f"c/{at}", MeterDay(day=at, until=day_start(at), lines=(line,)))
+        if back > 2:
+            row = BilledDay(day=at, usd=Decimal("11.50"), pool="one")
+            BILL.write(on.deps.state, f"c/{at}/focus", BillDay(day=at, source="focus", rows=(row,)))
+    tick(on)
+    tick(on)
+    assert told(on, "bill-correction") == [("pool one is billed at 1.15 of what is metered", "warning", False)]
+    assert month(on) == (Decimal("103.50"), Decimal(20))
 
 
 def test_a_bill_that_cannot_be_read_stops_neither_meter_nor_ladder() -> None:

@@ -44,6 +44,7 @@ COMMANDS = {
     "kueue_commands": ("kueue",),
     "why_command": ("why",),
     "report_command": ("report",),
+    "bill_command": ("bill",),
     "status_command": ("status",),
     "pools_command": ("pools",),
     "waste_command": ("waste",),
@@ -68,7 +69,7 @@ PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback kueue uninstall",
-    "What it did, and what it cost": "status pools why report budget alerts state",
+    "What it did, and what it cost": "status pools why report bill budget alerts state",
     "Reckoning": "waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }

@@ -1,9 +1,8 @@
 """``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
 
 import json
-import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,15 +64,14 @@ def report(
 
 
 def _month(text: str, team: str | None, cluster: str) -> "Month":
+    from pilotlight.cli.month_words import days_of, named
     from pilotlight.decide.money.month import month
     from pilotlight.flow.billing import bill, meter
     from pilotlight.wiring import app
 
     wired = app(deployed())
-    first, last = _days(text, wired.clock.now())
-    if cluster and cluster not in wired.clusters:
-        raise BadInput(f"--cluster {cluster}: there are {', '.join(wired.clusters)}")
-    names = [cluster] if cluster else wired.clusters
+    first, last = days_of(text, wired.clock.now())
+    names = named(cluster, wired.clusters)
     metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
     billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
     teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})
@@ -108,20 +106,6 @@ def _unit(text: str) -> tuple[str, Decimal]:
     if not name or not count.is_finite() or count <= 0:
         raise BadInput(f"--per {text}: write a unit and how many there were, as in epochs=96")
     return name, count
-
-
-def _days(text: str, now: datetime) -> tuple[date, date]:
-    """The first and the last day of a month."""
-    if not text:
-        text = f"{now.astimezone(UTC):%Y-%m}"
-    match = re.fullmatch(r"(\d{4})-(\d{2})", text)
-    try:
-        first = date(int(match[1]), int(match[2]), 1) if match else None
-    except ValueError:
-        first = None
-    if first is None:
-        raise BadInput(f"--month {text}: write it as 2026-10")
-    return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 
 def plain(month: "Month") -> dict[str, Any]:

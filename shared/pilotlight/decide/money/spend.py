@@ -5,13 +5,14 @@ a class, for GPU-hours, and for a team that no export names, the meter alone cou
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.forecast import DAYS, forecast
 from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.reconciliation import Compared, compared
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.budget import Meter, Spent
 from pilotlight.facts.policy import BudgetScope
@@ -127,42 +128,23 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
 
 
 def drift(known: Books) -> tuple[Finding, ...]:
-    """Days and pools on which the bill and the meter are further apart than both thresholds.
-
-    On the first day of the books the meter may have begun at any hour: that day is not compared.
-    """
-    found: list[Finding] = []
-    for day, bills in sorted(known.billed.items()):
-        if day in known.metered and day > min(known.metered):
-            billed = _by_pool(row for bill in bills for row in bill.rows)
-            metered = _by_pool(known.metered[day].lines)
-            found += [
-                _drift(day, pool, billed[pool], metered[pool])
-                for pool in sorted(billed.keys() | metered.keys())
-                if _apart(billed[pool], metered[pool])
-            ]
-    return tuple(found)
-
-
-def _by_pool(rows: Iterable[BilledDay | CostLine]) -> defaultdict[str, Usd]:
-    sums: defaultdict[str, Usd] = defaultdict(Decimal)
-    for row in rows:
-        sums[row.pool] += row.usd
-    return sums
+    """Days and pools on which the bill and the meter are further apart than both thresholds."""
+    days = compared(known.metered, known.billed)
+    return tuple(_drift(one) for one in days if _apart(one.billed, one.metered))
 
 
 def _apart(billed: Usd, metered: Usd) -> bool:
     return abs(billed - metered) > max(DRIFT_USD, DRIFT_SHARE * max(billed, metered))
 
 
-def _drift(day: date, pool: str, billed: Usd, metered: Usd) -> Finding:
-    where = f"pool {pool}" if pool else "no pool"
-    more = "more than was metered" if billed > metered else "less than was metered"
+def _drift(one: Compared) -> Finding:
+    where = f"pool {one.pool}" if one.pool else "no pool"
+    more = "more than was metered" if one.more > 0 else "less than was metered"
     return Finding(
-        subject=f"{day} {where}",
+        subject=f"{one.day} {where}",
         code="bill-drift",
         message=(
-            f"billed {cents(billed)}, metered {cents(metered)}: {cents(abs(billed - metered))} {more} is unexplained; "
+            f"billed {cents(one.billed)}, metered {cents(one.metered)}: {cents(abs(one.more))} {more} is unexplained; "
             "look for nodes outside the policy's pools, a changed price, or hours the bill rounds up"
         ),
     )

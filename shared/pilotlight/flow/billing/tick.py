@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import msgspec
+
 from pilotlight.codec.records import Mark
 from pilotlight.decide.money.budget import meters
 from pilotlight.decide.money.ladder import figures
 from pilotlight.decide.money.meter import day_start
-from pilotlight.decide.money.spend import Books, books, drift, spent
+from pilotlight.decide.money.reconciliation import Correction, compared, corrections
+from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, drift, spent
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.bill import Bill, MeterDay
 from pilotlight.facts.budget import Spent
@@ -60,6 +63,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)
     _tell_drift(deps, drift(known), now)
+    _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
     if today is not None and today.unpriced:
         _tell_unpriced(deps, today, now)
     return _answer(did, stands, today)
@@ -138,6 +142,27 @@ def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     deps.outbox.publish([by_fingerprint(alert)])
     for one in new:
         NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
+
+
+def _tell_learnt(deps: Deps, learnt: Sequence[Correction], now: datetime) -> None:
+    """Pools that are billed at another price than the meter's: once for each price. Nothing is moved by it."""
+    for one in learnt:
+        if abs(one.factor - 1) <= DRIFT_SHARE:
+            continue
+        name = f"pool {one.pool}" if one.pool else "the cluster"
+        what = f"{name} is billed at {one.factor:.2f} of what is metered"
+        why = (
+            f"{one.days} days up to {one.through}: {cents(one.billed)} billed, {cents(one.metered)} metered"
+            f"{'; the days say more than is believed' if one.bounded else ''}"
+        )
+        step = (one.factor / DRIFT_SHARE).to_integral_value() * DRIFT_SHARE
+        alert = msgspec.structs.replace(
+            _alert(deps, "bill-correction", what, why, now),
+            fingerprint=f"bill-correction/{one.pool}/{step}",
+            next="budgets still count the metered price: set prices.overrides where the bill's is right",
+            how="pilotlight bill",
+        )
+        tell_once(deps, alert)
 
 
 def _drifted(one: Finding) -> str:
