@@ -65,7 +65,8 @@ class Aws:
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
     ``spot`` is what zones ask; ``quotas`` are Service Quotas by name, None without that right. ``versions`` of the
     launch template made instances, else its third.
-    ``cores`` are the vCPUs of types.
+    ``cores`` are the vCPUs of types. ``reuse`` are pools whose warm pool takes nodes back, with its sizes, by AWS's
+    names; their nodes are protected but the ``unprotected``; ``refilled`` counts what AWS launched into one by itself.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -79,6 +80,9 @@ class Aws:
         self.hooks: dict[str, list[str]] = {}
         self.waiting: set[str] = set()
         self.warming: dict[str, list[str]] = {}
+        self.reuse: dict[str, dict[str, int]] = {}
+        self.unprotected: set[str] = set()
+        self.refilled = 0
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
@@ -209,7 +213,7 @@ class Aws:
             "AvailabilityZone": ZONE,
             "LifecycleState": "Terminating:Wait" if node.doomed_s is not None else "InService",
             "HealthStatus": "Healthy",
-            "ProtectedFromScaleIn": False,
+            "ProtectedFromScaleIn": node.pool in self.reuse and node.id not in self.unprotected,
             "LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": self.versions.get(node.id, "3")},
         }
 
@@ -233,6 +237,9 @@ class Aws:
 
     def _warm(self, pool: str) -> dict[str, Any]:
         size = len(self._stopped(pool)) + len(self.warming.get(pool, ()))
+        if pool in self.reuse:
+            config = {**self.reuse[pool], "PoolState": "Stopped", "InstanceReusePolicy": {"ReuseOnScaleIn": True}}
+            return {"WarmPoolConfiguration": config, "WarmPoolSize": size, "NewInstancesProtectedFromScaleIn": True}
         warm = {"WarmPoolConfiguration": {"MinSize": 0, "PoolState": "Stopped"}, "WarmPoolSize": size}
         return warm if size else {}
 
@@ -293,10 +300,46 @@ class Aws:
         group, to = asked["AutoScalingGroupName"], asked["DesiredCapacity"]
         pool = self._pool(group)
         have = len(self._nodes(pool))
+        if pool in self.reuse and to < self.world.fleet.desired[pool]:
+            return self._scale_in(pool, to)
         assert to >= have, "the group would have a victim to choose"
         if errors := self._launch(pool, to - have):
             self.failed.append(activity(group, f"{errors[0]['ErrorCode']}: none left", self.world.clock.now()))
         self.world.fleet.desired[pool] = to
+        self._fill(pool)
+        return {}
+
+    def _scale_in(self, pool: str, to: int) -> dict[str, Any]:
+        """A smaller group returns nodes to its warm pool, those alone that nothing protects."""
+        exposed = [node for node in self._nodes(pool) if node.id in self.unprotected]
+        for node in exposed[: self.world.fleet.desired[pool] - to]:
+            self.world.stop(node.id)
+        self.world.fleet.desired[pool] = to
+        self._fill(pool)
+        return {}
+
+    def _fill(self, pool: str) -> None:
+        """AWS keeps a warm pool at its size: what is too many ends, what is missing is launched there."""
+        if pool not in self.reuse:
+            return
+        sizes = self.reuse[pool]
+        most = max(sizes["MaxGroupPreparedCapacity"] - self.world.fleet.desired[pool], sizes["MinSize"], 0)
+        for node in self._stopped(pool)[most:]:
+            self.world.terminate(node.id, "its warm pool is too large")
+        self.refilled += max(0, most - len(self._stopped(pool)))
+
+    def _PutWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert (asked["PoolState"], asked["InstanceReusePolicy"]) == ("Stopped", {"ReuseOnScaleIn": True})
+        pool = self._pool(asked["AutoScalingGroupName"])
+        self.reuse[pool] = {key: asked[key] for key in ("MaxGroupPreparedCapacity", "MinSize")}
+        self._fill(pool)
+        return {}
+
+    def _SetInstanceProtection(self, asked: dict[str, Any]) -> dict[str, Any]:
+        for instance in asked["InstanceIds"]:
+            if instance not in self.world.nodes:
+                raise Refused(400, "ValidationError", f"the instance {instance} is not part of the group")
+            (self.unprotected.discard if asked["ProtectedFromScaleIn"] else self.unprotected.add)(instance)
         return {}
 
     def try_again(self, pool: str) -> None:
@@ -322,6 +365,7 @@ class Aws:
             self.waiting.add(node.id)
         else:
             self.world.terminate(node.id, "released", evict=True)
+        self._fill(node.pool)
         return {
             "Activity": activity(self.group_name(node.pool), "", self.world.clock.now(), "InProgress", "Terminating")
         }

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from small_fleet import NOW, T4, policy
 
 from pilotlight.decide.capacity.offerings import relighting
-from pilotlight.decide.capacity.standby import Worth, standby, started, worth
-from pilotlight.facts.capacity import PoolState
+from pilotlight.decide.capacity.standby import Worth, as_measured, measured, standby, started, worth
+from pilotlight.facts.capacity import BoundPod, InFlight, Node, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -124,3 +124,22 @@ def test_disks_cost_at_most_what_one_start_saves(starts: list[tuple[float, int, 
     for n in range(1, len(known) + 1):
         disk = (sums.until_s(n) - max(known[n - 1 :])) / 3600 * 0.01
         assert disk <= float(sums.saved) * (1 + 1e-6)
+
+
+def test_what_starts_really_took_counts_in_place_of_the_catalogues_word() -> None:
+    """The median of the latest starts, of nodes with the purchase's own pods on them; other pools keep their figure."""
+    memory = Memory()
+    for seconds in (300, 70, 90):
+        entry = InFlight(
+            decision="d", offering="o", pool="t4", count=1, requested_at=NOW, ready_by=NOW, demands=("u",), woken=True
+        )  # fmt: skip
+        came = NOW + timedelta(seconds=seconds)
+        pods = (BoundPod(uid="u", namespace="ml", name="a"),)
+        node = Node(
+            name="n", pool="t4", instance_type="t", capacity_type="on-demand", created_at=NOW, ready=True,
+            ready_since=came, pods=pods,
+        )  # fmt: skip
+        memory = measured(memory, entry, [node, replace(node, name="m", pods=())])
+    assert memory.wakes == {"t4": (300.0, 70.0, 90.0)}
+    other = replace(T4_STOPS, pool="other")
+    assert [one.wake_s for one in as_measured([T4_STOPS, other], memory)] == [90.0, 60.0]

@@ -228,6 +228,24 @@ def test_a_pod_starts_a_node_that_stands_by(stand: Stand) -> None:
     assert list(HOLD.scan(stand.app.state, "")) == []
 
 
+def test_a_node_that_idles_comes_to_stand_by_and_the_next_pod_starts_it(stand: Stand) -> None:
+    """By the policy's sum, in a warm pool that takes nodes back: no instance is launched for the second pod, its start
+    is measured, and nothing is held once all is over."""
+    world = stand.aws.world
+    stand.aws.reuse["t4"] = {"MaxGroupPreparedCapacity": 0, "MinSize": 0}
+    for name in ("a", "b"):
+        pod = replace(waiting(name), created_at=world.clock.now())
+        world.submit(pod, 600)
+        stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name=name, uid=pod.uid), name)
+        stand.minutes(20)
+        assert (list(world.nodes), list(world.fleet.standing)) == ([], ["n1"])
+    assert (world.launches, world.wakes, stand.aws.refilled) == (1, 1, 0)
+    assert "stopped, not given back" in stand.told()
+    (took,) = ledger.recall(stand.app.state, "prod").memory.wakes["t4"]
+    assert 30 <= took <= 120
+    assert list(HOLD.scan(stand.app.state, "")) == []
+
+
 def test_a_start_that_fails_is_a_shortage(stand: Stand) -> None:
     """EC2 has no room for the stopped instance: the group's activity says so, and the pool rests as after any other."""
     world = stand.aws.world

@@ -31,8 +31,8 @@ locals {
     "servicequotas:ListServiceQuotas",
   ]
   grows = [
-    "autoscaling:CompleteLifecycleAction", "autoscaling:LaunchInstances", "autoscaling:SetDesiredCapacity",
-    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "autoscaling:CompleteLifecycleAction", "autoscaling:LaunchInstances", "autoscaling:PutWarmPool",
+    "autoscaling:SetDesiredCapacity", "autoscaling:SetInstanceProtection", "autoscaling:TerminateInstanceInAutoScalingGroup",
   ]
   cloud_rights = {
     none = []

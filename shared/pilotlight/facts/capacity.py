@@ -282,6 +282,7 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for.
 
     ``n`` is the number of its step. ``broken``: a part of its gangs could not be had, so all of it goes back.
+    ``woken``: as many nodes stood by in its pool, so all of it was to be started.
     """
 
     decision: str
@@ -294,3 +295,4 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     gangs: tuple[str, ...] = ()
     n: int = 0
     broken: bool = False
+    woken: bool = False

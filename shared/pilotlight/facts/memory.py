@@ -203,7 +203,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
     they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
-    ``learnt`` is by "pool/type", of nodes that joined.
+    ``learnt`` is by "pool/type", of nodes that joined. ``wakes`` are by pool the seconds that its latest starts of
+    stopped nodes took, the newest last.
     No decision reads ``tally``: it is for the figures.
     """
 
@@ -230,6 +231,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, int] = {}
     strays: dict[str, datetime] = {}
     learnt: dict[str, Learnt] = {}
+    wakes: dict[str, tuple[Seconds, ...]] = {}
     tally: Tally = Tally()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:

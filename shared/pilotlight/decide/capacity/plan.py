@@ -23,7 +23,7 @@ from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Group, Headroom, in_units
 from pilotlight.decide.capacity.scale_down import verdicts
 from pilotlight.decide.capacity.schedule import effective
-from pilotlight.decide.capacity.standby import standby
+from pilotlight.decide.capacity.standby import as_measured, standby
 from pilotlight.decide.capacity.warm import spare_buys, spares_by_pool, spares_coming
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.facts.brakes import NO_BRAKES, Brakes
@@ -70,6 +70,7 @@ def plan_cluster(
     if any(o.capacity_type == "reserved" for o in offerings):
         offerings, paid = with_paid(offerings, pools, policy, now)
     offerings = as_learnt(offerings, memory, policy) if memory.learnt else offerings
+    offerings = as_measured(offerings, memory) if memory.wakes else offerings
     offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]

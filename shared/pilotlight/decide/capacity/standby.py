@@ -6,7 +6,7 @@ How often is told by when it was last started: once since then. So a node that i
 at most what one start would have saved, whatever comes (ski rental).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
@@ -22,6 +22,8 @@ from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_second
 
 MOST = 512
 """No more nodes of a pool than so many are ever remembered."""
+STARTS = 9
+"""Of so many starts of a pool's stopped nodes the median counts."""
 
 
 def started(last: Sequence[Seconds], size: int, count: int, now_s: Seconds) -> tuple[Seconds, ...]:
@@ -29,6 +31,27 @@ def started(last: Sequence[Seconds], size: int, count: int, now_s: Seconds) -> t
     known = [*last, *(0.0 for _ in range(len(last), min(size, MOST)))]
     known[max(0, size - count) : size] = [now_s] * len(known[max(0, size - count) : size])
     return tuple(known)
+
+
+def measured(memory: Memory, entry: InFlight, nodes: Iterable[Node]) -> Memory:
+    """The memory with how long the nodes of a purchase took to start, which are ready now with its pods on them."""
+    own, asked = set(entry.demands), entry.requested_at
+    began = [
+        node.ready_since or node.created_at
+        for node in nodes
+        if node.pool == entry.pool and any(pod.uid in own for pod in node.pods)
+    ]
+    took = [(at - asked).total_seconds() for at in began if at > asked]
+    if not took:
+        return memory
+    known = (*memory.wakes.get(entry.pool, ()), *sorted(took))
+    return replace(memory, wakes={**memory.wakes, entry.pool: known[-STARTS:]})
+
+
+def as_measured(offerings: Sequence[Offering], memory: Memory) -> list[Offering]:
+    """The offerings with what starting a stopped node takes, where that was seen: also where no catalogue says it."""
+    usual = {pool: sorted(took)[len(took) // 2] for pool, took in memory.wakes.items()}
+    return [replace(one, wake_s=usual[one.pool]) if one.pool in usual else one for one in offerings]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import closed
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instance_lifetimes
+from pilotlight.flow.look.standing import without_standing
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing import METERED, METERING, CountFrom
 from pilotlight.state_schema.table import FULL, Entry, way
@@ -94,6 +95,8 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
     over = instance_lifetimes.over(deps, seen)
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.cluster.observe()
+    if any(pool.stops or pool.stopped for pool in pools):
+        view, _ = without_standing(view, pools)
     offerings = {offering.pool: offering for offering in deps.offerings}
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}

@@ -152,6 +152,7 @@ class Act:
             demands=buy.demands if not self._cut(buy) else (),
             gangs=buy.gangs,
             n=n,
+            woken=any(state.name == buy.pool and state.standby >= buy.count for state in self.snapshot.pools),
         )
 
     def _cut(self, buy: Buy) -> bool:

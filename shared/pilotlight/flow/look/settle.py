@@ -10,6 +10,7 @@ import msgspec
 from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
 from pilotlight.decide.capacity.learnt import with_learnt
 from pilotlight.decide.capacity.run_lengths import with_runs
+from pilotlight.decide.capacity.standby import measured
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding
@@ -54,6 +55,8 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
         if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
             memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
         memory = msgspec.structs.replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
+        if entry.woken:
+            memory = measured(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
     memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)

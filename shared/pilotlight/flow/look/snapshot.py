@@ -20,11 +20,11 @@ class Snapshot:
     """What was read, at a moment of the store's time: no two workers' clocks have to agree.
 
     ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
-    it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back: they
-    are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found odd. Of calls
-    whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving`` names nodes
-    that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay. ``moving`` are pods
-    that count as waiting though they still run, on a node that goes.
+    it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back or
+    stopped: they are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found
+    odd. Of calls whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving``
+    names nodes that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
+    ``moving`` are pods that count as waiting though they still run, on a node that goes.
     """
 
     view: ClusterView
@@ -47,11 +47,20 @@ def look(deps: Deps) -> Snapshot:
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.cluster.observe()
+    told = deps.pools.describe()
+    standing: tuple[Node, ...] = ()
+    if any(pool.stops or pool.stopped for pool in told):
+        from pilotlight.flow.look.standing import without_standing
+
+        view, standing = without_standing(view, told)
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    pools = tuple(_owing(_without(pool, there), fresh) for pool in deps.pools.describe())
-    return without_going(deps, Snapshot(view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now))
+    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    snapshot = Snapshot(
+        view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
+    )  # fmt: skip
+    return without_going(deps, snapshot)
 
 
 def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:

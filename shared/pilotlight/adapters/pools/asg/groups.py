@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.pools.asg.warm_config import WarmConfig
 from pilotlight.facts.capacity import PoolRules
 from pilotlight.facts.labels import HANDED_BACK
 
@@ -104,7 +104,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
     LaunchConfigurationName: str = ""
     MixedInstancesPolicy: _Mixed | None = None
     SuspendedProcesses: tuple[_Process, ...] = ()
-    WarmPoolConfiguration: dict[str, Any] | None = None
+    WarmPoolConfiguration: WarmConfig | None = None
     WarmPoolSize: int = 0
     NewInstancesProtectedFromScaleIn: bool = False
     DesiredCapacityType: str = ""
@@ -129,6 +129,11 @@ class ScalingGroup(msgspec.Struct, frozen=True):
     def live(self) -> Sequence[Instance]:
         """The instances that are its nodes, or will be."""
         return [instance for instance in self.Instances if instance.live]
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether its warm pool takes nodes back, up to a number that was set."""
+        return self.WarmPoolConfiguration is not None and self.WarmPoolConfiguration.takes_back
 
     @property
     def suspended(self) -> frozenset[str]:

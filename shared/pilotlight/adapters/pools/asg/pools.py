@@ -19,7 +19,7 @@ from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import ScalingGroup, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
-from pilotlight.adapters.pools.asg.warm import standing
+from pilotlight.adapters.pools.asg.warm import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, PoolState
 from pilotlight.facts.paid import Paid
@@ -106,22 +106,47 @@ class AsgPools:
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
+            self._end(self._find(pool), instance, gate)
+
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Where it cannot be made sure that only this instance would come to stand by, it is given back instead."""
+        from pilotlight.adapters.pools.asg.returning import put_by
+
+        with self._lock:
             group = self._find(pool)
-            if instance in [one.InstanceId for one in group.Instances if one.waits_to_end]:
-                return self._let_go(group, instance, gate)
             if instance not in [one.InstanceId for one in group.live]:
                 return
-            asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
-            if group.DesiredCapacity <= group.MinSize:
-                name, least = group.AutoScalingGroupName, group.MinSize
-                raise LastNode(f"group {name} keeps {least} at least; set its min to 0 to give this one back")
             with Deadline(WRITE_S) as deadline:
-                try:
-                    self._api.change(deadline, "TerminateInstanceInAutoScalingGroup", _Terminated, asked, gate)
-                except BadRequest as no:
-                    if "not found" in str(no).lower():
-                        return
+                if put_by(self._api, deadline, group, instance, lambda: self._find(pool), gate):
+                    return
+            self._end(self._find(pool), instance, gate)
+
+    def _end(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
+        if instance in [one.InstanceId for one in group.Instances if one.waits_to_end]:
+            return self._let_go(group, instance, gate)
+        if instance not in [one.InstanceId for one in group.live]:
+            return self._out_of_the_warm_pool(group, instance, gate)
+        asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
+        if group.DesiredCapacity <= group.MinSize:
+            name, least = group.AutoScalingGroupName, group.MinSize
+            raise LastNode(f"group {name} keeps {least} at least; set its min to 0 to give this one back")
+        with Deadline(WRITE_S) as deadline:
+            if group.takes_back:
+                from pilotlight.adapters.pools.asg.returning import hold_without
+
+                hold_without(self._api, deadline, group)
+            try:
+                self._api.change(deadline, "TerminateInstanceInAutoScalingGroup", _Terminated, asked, gate)
+            except BadRequest as no:
+                if "not found" not in str(no).lower():
                     raise
+
+    def _out_of_the_warm_pool(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
+        if group.takes_back:
+            from pilotlight.adapters.pools.asg.returning import give_back
+
+            with Deadline(WRITE_S) as deadline:
+                give_back(self._api, deadline, group, instance, gate)
 
     @cached_property
     def _account_quotas(self) -> "AccountQuotas":
@@ -161,6 +186,10 @@ class AsgPools:
             "HonorCooldown": "false",
         }
         with Deadline(WRITE_S) as deadline:
+            if group.takes_back:
+                from pilotlight.adapters.pools.asg.returning import before_growing
+
+                before_growing(self._api, deadline, group)
             self._api.change(deadline, "SetDesiredCapacity", _Nothing, asked, gate)
         return PoolState(name=pool, desired=to)
 
@@ -181,11 +210,14 @@ class AsgPools:
         booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
         owed = max(0, group.DesiredCapacity - len(live))
         refusal = last_refusal(self._api, group.AutoScalingGroupName) if owed else None
+        standing = warm(self._api, group)
         return PoolState(
             name=pool,
             desired=group.DesiredCapacity,
             booting=booting,
-            standby=standing(self._api, group),
+            standby=startable(standing),
+            stops=group.takes_back and group.NewInstancesProtectedFromScaleIn,
+            stopped=tuple(one.InstanceId for one in standing) if group.takes_back else (),
             refusal=refusal,
             owed=owed if refusal else 0,
             rules=group.rules,

@@ -1,7 +1,9 @@
 """A group's warm pool: instances that stand stopped beside it and are drawn on when its desired capacity is raised.
 
-They are none of its nodes, and cost their disks. Whoever made the warm pool keeps it: nothing here changes one.
+They are none of its nodes, and cost their disks. ``returning`` puts nodes into one that takes them back.
 """
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -10,6 +12,7 @@ from pilotlight.adapters.pools.asg.groups import PAGE, Instance, ScalingGroup
 
 STOPPED = "Warmed:Stopped"
 """The state of one that can be started. Others of the pool are still being made ready, or end."""
+ENDS = "Warmed:Terminat"
 
 
 class _Warm(msgspec.Struct, frozen=True):
@@ -17,15 +20,21 @@ class _Warm(msgspec.Struct, frozen=True):
     NextToken: str = ""
 
 
-def standing(api: QueryApi, group: ScalingGroup) -> int:
-    """How many can be started now; 0 where the group has no warm pool, which is not asked for then."""
+def warm(api: QueryApi, group: ScalingGroup) -> Sequence[Instance]:
+    """Those that are in it and stay; none where the group has no warm pool, which is not asked for then."""
     if group.WarmPoolConfiguration is None or not group.WarmPoolSize:
-        return 0
+        return ()
     asked = {"AutoScalingGroupName": group.AutoScalingGroupName, "MaxRecords": str(PAGE // 2)}
-    found, token = 0, ""
+    found: list[Instance] = []
+    token = ""
     while True:
         page = api.read("DescribeWarmPool", _Warm, asked | ({"NextToken": token} if token else {}))
-        found += sum(one.LifecycleState == STOPPED for one in page.Instances)
+        found += [one for one in page.Instances if not one.LifecycleState.startswith(ENDS)]
         token = page.NextToken
         if not token:
             return found
+
+
+def startable(instances: Sequence[Instance]) -> int:
+    """How many can be started now."""
+    return sum(one.LifecycleState == STOPPED for one in instances)

@@ -1,0 +1,133 @@
+"""Nodes put into their group's warm pool, and taken out of it: by counts, since AWS ends no named instance there.
+
+A scale-in by count returns a node to its warm pool; the group chooses which. So it is asked for only once every other
+instance was read back as protected, and the one that is meant as not protected: ADR 29. The size of the warm pool is
+set beside it so that AWS neither fills it nor ends what stands by.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.pools.asg.groups import ScalingGroup
+from pilotlight.adapters.pools.asg.warm import warm
+from pilotlight.errors import Denied, PilotlightError
+from pilotlight.ports import OPEN, Gate
+
+
+class _Nothing(msgspec.Struct, frozen=True):
+    """An answer that says nothing."""
+
+
+def stops(group: ScalingGroup) -> bool:
+    """Whether a node of it can come to stand by: its warm pool takes it back, and nothing else would be ended."""
+    config = group.WarmPoolConfiguration
+    ours = config is not None and config.takes_back and group.NewInstancesProtectedFromScaleIn
+    return ours and "Terminate" not in group.suspended
+
+
+def put_by(
+    api: QueryApi,
+    deadline: Deadline,
+    group: ScalingGroup,
+    instance: str,
+    again: Callable[[], ScalingGroup],
+    gate: Gate,
+) -> bool:
+    """Scale in by one, where that can only mean this instance. False: it cannot be made sure, and nothing was asked.
+
+    ``again`` reads the group anew.
+    """
+    if not stops(group) or group.DesiredCapacity != len(group.live) or group.DesiredCapacity <= group.MinSize:
+        return False
+    size = group.DesiredCapacity
+    sent = False
+
+    def let_out() -> None:
+        nonlocal sent
+        gate()
+        sent = True
+
+    try:
+        hold(api, deadline, group, size + len(warm(api, group)))
+        _protect(api, deadline, group, instance, on=False)
+    except Denied:  # A role without these rights, or a group that refuses: the instance is ended by its name.
+        return False
+    try:
+        if not _only(again(), instance, size):
+            return False
+        asked = {"AutoScalingGroupName": group.AutoScalingGroupName, "DesiredCapacity": str(size - 1)}
+        api.change(deadline, "SetDesiredCapacity", _Nothing, {**asked, "HonorCooldown": "false"}, let_out)
+    except PilotlightError:
+        if not sent:  # It stays, and may get work again.
+            with suppress(PilotlightError):
+                _protect(api, deadline, group, instance, on=True)
+        raise
+    return True
+
+
+def _protect(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: str, *, on: bool) -> None:
+    asked = {
+        "AutoScalingGroupName": group.AutoScalingGroupName,
+        "ProtectedFromScaleIn": "true" if on else "false",
+        **members("InstanceIds", [instance]),
+    }
+    api.change(deadline, "SetInstanceProtection", _Nothing, asked, OPEN)
+
+
+def _only(group: ScalingGroup, instance: str, size: int) -> bool:
+    """Whether a group of this size could scale in no other instance, nor one that comes meanwhile."""
+    config = group.WarmPoolConfiguration
+    keeps = config is not None and (config.MaxGroupPreparedCapacity or 0) >= size
+    exposed = [one.InstanceId for one in group.Instances if one.live and not one.ProtectedFromScaleIn]
+    there = group.DesiredCapacity == len(group.live) == size
+    steady = all(one.LifecycleState == "InService" for one in group.live)
+    return stops(group) and keeps and there and steady and exposed == [instance]
+
+
+def hold(api: QueryApi, deadline: Deadline, group: ScalingGroup, most: int, least: int = 0, gate: Gate = OPEN) -> None:
+    """Set how many the group and its warm pool may have together, and how many the warm pool keeps at least."""
+    config = group.WarmPoolConfiguration
+    if config is None or (config.MaxGroupPreparedCapacity, config.MinSize) == (most, least):
+        return
+    asked: Mapping[str, str] = {
+        "AutoScalingGroupName": group.AutoScalingGroupName,
+        "MaxGroupPreparedCapacity": str(most),
+        "MinSize": str(least),
+        "PoolState": "Stopped",
+        "InstanceReusePolicy.ReuseOnScaleIn": "true",
+    }
+    api.change(deadline, "PutWarmPool", _Nothing, asked, gate)
+
+
+def hold_without(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None:
+    """Before a node is ended: what stands by stays as it is when the group is smaller by one. Who may not say so at
+    AWS gets one launched there in its place, until a person lowers it."""
+    standing = len(warm(api, group))
+    most = group.DesiredCapacity - 1 + standing
+    config = group.WarmPoolConfiguration
+    if config is not None and config.takes_back and (config.MaxGroupPreparedCapacity or 0) > most:
+        with suppress(Denied):
+            hold(api, deadline, group, most, standing)
+
+
+def before_growing(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None:
+    """What is drawn out of the warm pool is not to be replaced there."""
+    config = group.WarmPoolConfiguration
+    if config is not None and config.takes_back and config.MinSize:
+        with suppress(Denied):
+            hold(api, deadline, group, group.DesiredCapacity + len(warm(api, group)))
+
+
+def give_back(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: str, gate: Gate) -> None:
+    """One less that stands by: AWS ends one of them, all alike. One that does not stand by is no error."""
+    config = group.WarmPoolConfiguration
+    if config is None or not config.takes_back:
+        return
+    standing = [one.InstanceId for one in warm(api, group)]
+    if instance in standing:
+        hold(api, deadline, group, group.DesiredCapacity + len(standing) - 1, gate=gate)
