@@ -15,11 +15,12 @@ CLOUD := google
 ROOT_google := infra/terraform
 ROOT_aws := infra/terraform/aws/root
 TF := terraform -chdir=$(ROOT_$(CLOUD))
+LOCKED = $(if $(wildcard $(ROOT_$(CLOUD))/.terraform.lock.hcl),-lockfile=readonly)
 COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package tf checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -91,6 +92,14 @@ package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the
 	@test "$(CLOUD)" != aws || $(BIN)/python scripts/lambda_layers.py
 	@cd build && sha256sum *.zip
 
+image-steps: ## The Dockerfile's steps on a root of Debian packages, and what they made served by its user (mmdebstrap, bwrap)
+	python3 scripts/try_image.py
+
+# For the machines that people and CI run Terraform on. Hashes come from the registry, so the file is made where it is reached.
+providers: ## .terraform.lock.hcl of CLOUD: the providers' versions and hashes, for you to commit; deploy then takes no others
+	@$(need_terraform)
+	$(TF) providers lock -platform=linux_amd64 -platform=linux_arm64 -platform=darwin_arm64 -platform=windows_amd64
+
 tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
 	@$(need_terraform)
 	$(TF) fmt -check -recursive
@@ -122,25 +131,25 @@ build/helm/.installed:
 
 deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google or aws)
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false
+	$(TF) init -input=false $(LOCKED)
 	$(TF) workspace select -or-create $(ENV)
 	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 drift: package ## Say what of ENV is no more as it was deployed: exit code 2 where something is not
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false
+	$(TF) init -input=false $(LOCKED)
 	$(TF) workspace select $(ENV)
 	$(TF) plan -input=false -detailed-exitcode -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 unprotect: package ## Let the state of ENV be destroyed: shows the plan, asks; nothing is destroyed yet
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false
+	$(TF) init -input=false $(LOCKED)
 	$(TF) workspace select $(ENV)
 	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV) -var=protected=false
 
 destroy: package ## Show what would go of ENV, ask, and destroy it; state that was not unprotected stays in the cloud
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false
+	$(TF) init -input=false $(LOCKED)
 	$(TF) workspace select $(ENV)
 	$(TF) destroy -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 

@@ -1,6 +1,7 @@
 """The tables of inputs and outputs in the READMEs of infra/terraform, in the format of terraform-docs.
 
 They stand between the marks that terraform-docs knows (BEGIN_TF_DOCS, END_TF_DOCS), so that either may write them.
+What a root and its module both take or tell is described once, in the module: the root's descriptions are copies.
 """
 
 import re
@@ -18,6 +19,8 @@ FOLDERS = (
     *sorted((TERRAFORM / "modules").iterdir()),
 )
 BEGIN, END = "<!-- BEGIN_TF_DOCS -->", "<!-- END_TF_DOCS -->"
+ROOTS = {TERRAFORM: TERRAFORM / "google", TERRAFORM / "aws" / "root": TERRAFORM / "aws"}
+"""Each root that is deployed, and the module that it passes its values on to."""
 
 _BLOCK = re.compile(r'^(variable|output) "(\w+)" \{\n(.*?)^\}', re.M | re.S)
 _ARGUMENT = re.compile(r"^  (\w+) += ")
@@ -32,7 +35,10 @@ class Block(NamedTuple):
 
 
 def main() -> None:
-    """Write every README's tables anew."""
+    """Write every root's descriptions anew, then every README's tables."""
+    for root, module in ROOTS.items():
+        for name in ("variables.tf", "outputs.tf"):
+            (root / name).write_text(described((root / name).read_text(), module))
     for folder in FOLDERS:
         readme = folder / "README.md"
         readme.write_text(page(readme.read_text(), folder))
@@ -45,6 +51,17 @@ def page(text: str, folder: Path) -> str:
     if BEGIN not in text:
         return f"{text.rstrip()}\n\n{made}\n"
     return re.sub(f"{BEGIN}.*?{END}", lambda _: made, text, flags=re.DOTALL)
+
+
+def described(text: str, module: Path) -> str:
+    """A root's variables or outputs with the descriptions that the module's of the same name have."""
+    said = {(block.kind, block.name): block.said["description"] for block in blocks(module)}
+
+    def copied(found: re.Match[str]) -> str:
+        own = dict(_arguments(found[3]))["description"]
+        return found[0].replace(own, said.get((found[1], found[2]), own), 1)
+
+    return _BLOCK.sub(copied, text)
 
 
 def tables(folder: Path) -> str:

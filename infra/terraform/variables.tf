@@ -1,5 +1,6 @@
-# Seven of these make a deployment: project, region, policy_file, a cluster and its address, and alerts.email. What each
-# holds, and what is refused, is in google/variables.tf; null is its default there.
+# Seven of these make a deployment: project, region, policy_file, a cluster and its address, and alerts.email. Types and
+# refusals are in google/variables.tf, where null is the default, and so are the descriptions: scripts/terraform_tables.py
+# copies them here.
 
 variable "project" {
   description = "The Google Cloud project to deploy into: its id, as `gcloud projects list` shows it. Give Pilotlight one of its own."
@@ -24,17 +25,33 @@ variable "environment" {
 }
 
 variable "policy_file" {
-  description = "The policy: which pools may be lit, for whom, and what it may cost. A path, seen from infra/terraform."
+  description = "The policy: which pools may be lit, for whom, and what it may cost. A path, seen from infra/terraform. It is the only place for behaviour."
   type        = string
 }
 
 variable "clusters" {
-  description = "The clusters to look after, each by the name that alerts will use: {ml = {civo = {...}}} or {ml = {gke = {...}}}."
+  description = <<-EOT
+    The clusters to look after, each by the name that alerts will use:
+      civo       {region, cluster_id} of a Civo cluster, as `civo kubernetes show` prints them
+      gke        {location, cluster, project} of a GKE cluster, whose name is also its name here; its project where that is
+                 another; dns = false reaches its address instead of its DNS name
+                 with neither, the cluster is reached by its kubeconfig, and its pools are advised on only
+      mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
+      reconcile  when to look, as cron: every minute
+      billing    when to count money, as cron: every minute; less often, and time is told to teams more coarsely
+    Secrets are never given here; the output `secrets_to_make` names those that must exist.
+  EOT
   type        = any
 }
 
 variable "alerts" {
-  description = "{email, secrets}: who is told when Pilotlight itself fails, and the secrets of the policy's channels."
+  description = <<-EOT
+    email    who is told when Pilotlight itself fails: dead letters, failing functions, silence
+    secrets  of the policy's channels: variable (url_env, token_env) to the name of the secret that holds it,
+             as {SLACK_URL = "pilotlight-slack"}
+    figures  true: Pilotlight's own figures reach Cloud Monitoring (Managed Service for Prometheus scrapes the home in a
+             cluster, or a collector takes what functions push), and what infra/prometheus alerts on is told here too
+  EOT
   type        = any
 }
 
@@ -45,43 +62,55 @@ variable "protected" {
 }
 
 variable "state" {
-  description = "{firestore} or {dynamodb}, and accounts: where state lies, and who else uses it."
+  description = <<-EOT
+    Where state lies: one of
+      firestore  {location}: a database in the functions' region unless it says another (the default)
+      dynamodb   {}: a table, for functions that run inside a cluster on AWS (network.path = "in-cluster")
+    accounts     e-mails of accounts that use the Firestore database beside the functions: that of a home inside a cluster
+  EOT
   type        = any
   default     = null
 }
 
 variable "network" {
-  description = "{path, addresses, cidr, existing}: how functions reach API servers."
+  description = <<-EOT
+    How functions reach API servers:
+      path = "static-addresses"  from fixed addresses, printed for the cluster's firewall (the default)
+      path = "dns-endpoint"      GKE's DNS endpoint, with no network at all; every cluster is GKE's
+      path = "in-cluster"        they run inside the cluster (infra/kubernetes/home); only state is made here
+    existing = {network, subnetwork} is a network of yours, whose NAT and addresses are yours too; left out, one is made
+    with so many addresses, in the range cidr
+  EOT
   type        = any
   default     = null
 }
 
 variable "functions" {
-  description = "Size and patience of the functions, and what may call them: {memory, timeout_s, max_instances, ingress, ...}."
+  description = "Size and patience of the functions. Defaults are small; a busy cluster raises max_instances. ingress: ALLOW_INTERNAL_ONLY also holds in a VPC Service Controls perimeter; ALLOW_INTERNAL_AND_GCLB lets a load balancer of yours in."
   type        = any
   default     = null
 }
 
 variable "bills" {
-  description = "What the clouds bill, for budgets and the report: civo:REGION, or focus:gs://BUCKET/PREFIX/*.parquet."
+  description = "What the clouds bill, read by billing_tick: civo:REGION, or focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets count by the meter."
   type        = string
   default     = null
 }
 
 variable "budget" {
-  description = "{billing_account, usd_per_month}: what Pilotlight itself may cost, watched by Google."
+  description = "What Pilotlight itself may cost a month, watched by Google: {billing_account, usd_per_month}. Its notices reach billing_tick. Budgets for GPUs are in the policy."
   type        = any
   default     = null
 }
 
 variable "encryption" {
-  description = "{key}: a key of your own in Cloud KMS, in the same region, for all that is stored. Left out: Google's keys."
+  description = "A key of your own in Cloud KMS, in the same region: {key = \"projects/P/locations/L/keyRings/R/cryptoKeys/K\"}. It encrypts state, messages, bundles, images and functions, and secrets that are made with it (README). Left out: Google's keys."
   type        = any
   default     = null
 }
 
 variable "aws" {
-  description = "{account_id, region}: an AWS account whose spot warnings, health events and failed launches are sent on."
+  description = "An AWS account whose spot warnings, health events and failed launches are sent on: {account_id, region}."
   type        = any
   default     = null
 }

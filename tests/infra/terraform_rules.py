@@ -306,6 +306,36 @@ def pushes_come_with_tokens(state: State) -> Iterator[str]:
                 yield f"{made.address} pushes with a token that Pub/Sub may not make"
 
 
+ENCRYPTED = {
+    "google_artifact_registry_repository": "kms_key_name",
+    "google_cloudfunctions2_function": "kms_key_name",
+    "google_firestore_database": "cmek_config.kms_key_name",
+    "google_pubsub_topic": "kms_key_name",
+    "google_storage_bucket": "encryption.default_kms_key_name",
+}
+"""What keeps something, and where it says whose key it is kept under."""
+KEEPERS = ("artifactregistry", "cloudfunctions", "firestore", "pubsub", "run", "secretmanager")
+
+
+def _under(values: Mapping[str, Any], path: str) -> Any:
+    """The value at a path through blocks, or nothing where one is left out."""
+    name, _, rest = path.partition(".")
+    found = values.get(name)
+    return _under(found[0], rest) if rest and found else None if rest else found
+
+
+def all_is_kept_under_the_key(state: State) -> Iterator[str]:
+    """With a key of one's own nothing is kept under another, and every agent that encrypts may use it."""
+    keys = {made.values["crypto_key_id"] for made in of_type(state, "google_kms_crypto_key_iam_member")}
+    for made in state:
+        if made.mode == "managed" and made.type in ENCRYPTED and _under(made.values, ENCRYPTED[made.type]) not in keys:
+            yield f"{made.address} is kept under Google's key"
+    may = {made.address.partition('["')[2].rstrip('"]') for made in of_type(state, "google_kms_crypto_key_iam_member")}
+    for api in KEEPERS:
+        if f"{api}.googleapis.com" not in may:
+            yield f"the agent of {api} may not use the key"
+
+
 GRAPH: Sequence[Callable[[Graph], Iterator[str]]] = (comes_after_its_api, builds_wait_for_rights)
 STATE: Sequence[Callable[[State], Iterator[str]]] = (
     has_its_api,
@@ -318,6 +348,7 @@ STATE: Sequence[Callable[[State], Iterator[str]]] = (
     what_faces_outward_writes_no_books,
     the_bill_reaches_who_counts,
     pushes_come_with_tokens,
+    all_is_kept_under_the_key,
 )
 TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
     budgets_are_asked_in_a_projects_name,

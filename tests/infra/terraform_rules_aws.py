@@ -30,6 +30,8 @@ CALLED_BY_LAMBDA = {
 IN_A_NETWORK = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"}
 OURS = {"sns:Publish", "s3:GetObject", "secretsmanager:GetSecretValue"}
 """The outbox, the policy, the secrets."""
+BY_THE_KEY = {"kms:Decrypt", "kms:GenerateDataKey"}
+"""By DynamoDB, SQS, SNS, S3, Secrets Manager and Lambda in the function's name, where a key is given."""
 OF_COMMANDS = ("pricing:",)
 """Services that `sizes` and `prices` ask with a person's own rights, and no function."""
 CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
@@ -83,7 +85,7 @@ def roles_may_what_is_called(state: State) -> Iterator[str]:
     cloud = _cloud_calls()
     for function, statements in _statements(state).items():
         role = "act" if function in CONTROLS else "read" if function == "billing_tick" else "none"
-        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | _store_calls() | cloud[role]
+        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | _store_calls() | cloud[role]
         expected |= {"s3:ListBucket"} if function == "billing_tick" else set()
         for action in sorted(_actions(statements) - expected):
             yield f"{function} may {action}, and calls it nowhere"
@@ -238,6 +240,43 @@ def state_outlives_a_mistake(state: State) -> Iterator[str]:
             yield f"{made.address} is kept by what is in it"
 
 
+ENCRYPTED = {
+    "aws_cloudwatch_log_group": "kms_key_id",
+    "aws_dynamodb_table": "server_side_encryption.kms_key_arn",
+    "aws_lambda_function": "kms_key_arn",
+    "aws_s3_bucket_server_side_encryption_configuration": (
+        "rule.apply_server_side_encryption_by_default.kms_master_key_id"
+    ),
+    "aws_sns_topic": "kms_master_key_id",
+    "aws_sqs_queue": "kms_master_key_id",
+}
+"""What keeps something, and where it says whose key it is kept under."""
+
+
+def _under(value: Any, path: str) -> Any:
+    """The value at a path through blocks, or nothing where one is left out."""
+    for name in path.split("."):
+        value = value[0] if isinstance(value, list) and value else value
+        value = value.get(name) if value else None
+    return value
+
+
+def all_is_kept_under_the_key(state: State) -> Iterator[str]:
+    """With a key of one's own nothing is kept under another; who writes to a queue may use it, and no other service."""
+    keys = {_under(made.values, ENCRYPTED[made.type]) for made in of_type(state, "aws_dynamodb_table")} - {None}
+    if len(keys) != 1:
+        yield "tables are not kept under one key"
+    for made in state:
+        if made.mode == "managed" and made.type in ENCRYPTED and _under(made.values, ENCRYPTED[made.type]) not in keys:
+            yield f"{made.address} is kept under AWS's key"
+    senders = [*of_type(state, "aws_iam_policy"), *of_type(state, "aws_iam_role_policy")]
+    for made in senders:
+        statements = json.loads(made.values["policy"])["Statement"]
+        used = {key for one in statements if "kms:GenerateDataKey" in one["Action"] for key in _listed(one["Resource"])}
+        if used != keys:
+            yield f"{made.address} may not use the key that it writes with, or another too"
+
+
 def starts_with_rights(graph: Graph) -> Iterator[str]:
     """A function is made after its rights, its log (which Lambda would else make, for ever) and the policy it reads."""
     before = {"aws_iam_role_policy.function", "aws_cloudwatch_log_group.this", "aws_s3_object.policy"}
@@ -272,6 +311,7 @@ STATE = (
     rules_send_what_is_read,
     the_bill_reaches_who_counts,
     state_outlives_a_mistake,
+    all_is_kept_under_the_key,
 )
 GRAPH = (starts_with_rights,)
 TEXT = (nothing_of_google_is_needed, the_module_leaves_providers_to_its_callers)

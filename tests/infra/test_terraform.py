@@ -97,6 +97,19 @@ def test_inputs_and_outputs_are_listed_as_they_are(folder: Path) -> None:
     assert names == {block.name for block in _tables().blocks(folder)}
 
 
+@pytest.mark.parametrize("root", _tables().ROOTS, ids=lambda folder: folder.name)
+def test_what_root_and_module_share_is_described_once(root: Path) -> None:
+    """Each variable and output of a root that its module has too says what the module says of it."""
+    tables = _tables()
+    root_says, module_says = (
+        {(block.kind, block.name): block.said["description"] for block in tables.blocks(folder)}
+        for folder in (root, tables.ROOTS[root])
+    )
+    shared = root_says.keys() & module_says.keys()
+    assert len(shared) > 15
+    assert {key: root_says[key] for key in shared} == {key: module_says[key] for key in shared}
+
+
 @pytest.mark.parametrize("module", [*sorted(p.name for p in (TERRAFORM / "modules").iterdir()), "../google", "../aws"])
 def test_every_module_has_an_example(module: str) -> None:
     """Beside a module stands a configuration of it that terraform takes."""
@@ -121,8 +134,8 @@ def test_nobody_gets_everything_and_nobody_is_everybody() -> None:
     text = "\n".join(path.read_text() for path in TERRAFORM.rglob("*.tf"))
     for never in ("allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer"):
         assert never not in text
-    # Of AWS's calls some know no resource: terraform_rules_aws.py says which may stand so.
-    assert {path.name for path in TERRAFORM.rglob("*.tf") if '"*"' in path.read_text()} <= {"iam.tf"}
+    # Of calls of AWS some know no resource: terraform_rules_aws.py says which. In the policy of a key it is the key.
+    assert {path.name for path in TERRAFORM.rglob("*.tf") if '"*"' in path.read_text()} <= {"iam.tf", "encryption.tf"}
     assert '"*"' not in (TERRAFORM / "google" / "iam.tf").read_text()
     resources = set(re.findall(r'^resource "(\w+)"', text, re.M))
     kept = {"google_service_account_key", "google_secret_manager_secret_version", "aws_iam_access_key", "aws_iam_user"}

@@ -68,8 +68,8 @@ FAULTS: list[Any] = [
         rules.what_cannot_be_taken_is_kept,
         (
             "queues.tf",
-            "message_retention_seconds = 1209600\n  sqs_managed_sse_enabled   = true\n}\n\nresource",
-            "message_retention_seconds = 60\n  sqs_managed_sse_enabled   = true\n}\n\nresource",
+            "message_retention_seconds = 1209600\n",
+            "message_retention_seconds = 60\n",
         ),
         "forgets before",
         id="dead letters go before anybody looks",
@@ -139,6 +139,18 @@ FAULTS: list[Any] = [
         ("policy.tf", "force_destroy = true", "force_destroy = false"),
         "is kept by what is in it",
         id="the bucket is kept by the policies in it",
+    ),
+    pytest.param(
+        rules.all_is_kept_under_the_key,
+        ("topics.tf", 'coalesce(local.key, "alias/aws/sns")', '"alias/aws/sns"'),
+        'aws_sns_topic.this["alerts"] is kept under AWS\'s key',
+        id="topics are not under the key that was given",
+    ),
+    pytest.param(
+        rules.all_is_kept_under_the_key,
+        ("schedules.tf", "}], local.uses_key)", "}], [])"),
+        "aws_iam_role_policy.schedules may not use the key",
+        id="the Scheduler may not write to queues under the key",
     ),
     pytest.param(
         rules.starts_with_rights,

@@ -200,6 +200,18 @@ FAULTS = [
         "project is",
         id="production shares a project with dev",
     ),
+    pytest.param(
+        rules.all_is_kept_under_the_key,
+        ("google/topics.tf", "  kms_key      = local.key\n", ""),
+        "is kept under Google's key",
+        id="messages are not under the key that was given",
+    ),
+    pytest.param(
+        rules.all_is_kept_under_the_key,
+        ("google/services.tf", '"run.googleapis.com", "secretmanager.googleapis.com",\n', '"run.googleapis.com",\n'),
+        "the agent of secretmanager may not use the key",
+        id="secrets cannot be made with the key",
+    ),
 ]
 
 

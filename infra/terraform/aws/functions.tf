@@ -11,12 +11,13 @@ resource "aws_lambda_layer_version" "this" {
 }
 
 resource "aws_cloudwatch_log_group" "this" {
-  #checkov:skip=CKV_AWS_158:encrypted by CloudWatch itself; the lines hold names, reasons and dollars, no secrets
+  #checkov:skip=CKV_AWS_158:a key of one's own is an input; the lines hold names, reasons and dollars, no secrets
   #checkov:skip=CKV_AWS_338:decisions are in the state and in messages; lines are of use for weeks, not for a year
   for_each = local.routes
 
   name              = "/aws/lambda/${local.prefix}-${replace(each.key, "_", "-")}"
   retention_in_days = 30
+  kms_key_id        = local.key
 }
 
 resource "aws_lambda_function" "this" {
@@ -24,7 +25,7 @@ resource "aws_lambda_function" "this" {
   #checkov:skip=CKV_AWS_115:its queues let so many at it as functions.max_instances says
   #checkov:skip=CKV_AWS_116:its queues have dead letters; nothing calls it otherwise
   #checkov:skip=CKV_AWS_117:in a VPC where `network` names one; outside it reaches public API servers only
-  #checkov:skip=CKV_AWS_173:its environment names secrets and holds none
+  #checkov:skip=CKV_AWS_173:a key of one's own is an input; its environment names secrets and holds none
   #checkov:skip=CKV_AWS_272:the bundle is named by its hash, and reproducible from source
   for_each = local.routes
 
@@ -39,6 +40,7 @@ resource "aws_lambda_function" "this" {
   layers           = [aws_lambda_layer_version.this[each.value.layer].arn]
   memory_size      = var.functions.memory_mb
   timeout          = var.functions.timeout_s
+  kms_key_arn      = local.key
 
   environment {
     variables = local.environments[each.key]

@@ -70,6 +70,7 @@ locals {
         },
       ],
       local.table_rights[function],
+      local.uses_key,
       local.cloud_rights[route.role],
       [for secrets in [values(local.secrets[function])] : {
         Sid      = "ReadSecrets", Effect = "Allow", Action = ["secretsmanager:GetSecretValue"]

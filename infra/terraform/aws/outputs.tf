@@ -1,5 +1,5 @@
 output "secrets_to_make" {
-  description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE"
+  description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE, with --kms-key-id KEY where encryption names one."
   value       = sort(distinct(flatten([for secrets in values(local.secrets) : values(secrets)])))
 }
 
@@ -54,4 +54,9 @@ output "connect" {
       ],
     ))
   }
+}
+
+output "key_policy" {
+  description = "Statements that the policy of encryption.key has to have, for AWS's services that write what it encrypts. Empty without a key."
+  value       = local.key == null ? "" : jsonencode(local.key_policy)
 }

@@ -7,7 +7,8 @@ resource "aws_sqs_queue" "dead" {
   name                      = "${local.prefix}-${each.key}-dead${each.value.ordered ? ".fifo" : ""}"
   fifo_queue                = each.value.ordered
   message_retention_seconds = 1209600
-  sqs_managed_sse_enabled   = true
+  sqs_managed_sse_enabled   = local.queues_own
+  kms_master_key_id         = local.key
 }
 
 resource "aws_sqs_queue" "this" {
@@ -19,7 +20,8 @@ resource "aws_sqs_queue" "this" {
   receive_wait_time_seconds  = 20
   # Dead letters keep the age they had: what goes there has to outlive it.
   message_retention_seconds = max(900, 2 * each.value.tries_for_s)
-  sqs_managed_sse_enabled   = true
+  sqs_managed_sse_enabled   = local.queues_own
+  kms_master_key_id         = local.key
 
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead[each.key].arn
@@ -33,7 +35,8 @@ resource "aws_sqs_queue" "letters" {
   name                      = "${local.prefix}-dead-letter.fifo"
   fifo_queue                = true
   message_retention_seconds = 1209600
-  sqs_managed_sse_enabled   = true
+  sqs_managed_sse_enabled   = local.queues_own
+  kms_master_key_id         = local.key
 }
 
 locals {
@@ -80,10 +83,8 @@ resource "aws_iam_policy" "pod_events" {
   description = "Send events of pods to Pilotlight."
   policy = jsonencode({
     Version = "2012-10-17"
-    Statement = [{
-      Effect   = "Allow"
-      Action   = ["sqs:GetQueueUrl", "sqs:SendMessage"]
-      Resource = aws_sqs_queue.this["pod-events"].arn
-    }]
+    Statement = concat([{
+      Sid = "Send", Effect = "Allow", Action = ["sqs:GetQueueUrl", "sqs:SendMessage"], Resource = aws_sqs_queue.this["pod-events"].arn
+    }], local.uses_key)
   })
 }

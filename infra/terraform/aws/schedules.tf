@@ -51,10 +51,9 @@ resource "aws_iam_role_policy" "schedules" {
   role = aws_iam_role.schedules.id
   policy = jsonencode({
     Version = "2012-10-17"
-    Statement = [{
-      Effect   = "Allow"
-      Action   = "sqs:SendMessage"
+    Statement = concat([{
+      Sid      = "Send", Effect = "Allow", Action = ["sqs:SendMessage"]
       Resource = [for tick in ["reconcile", "billing"] : aws_sqs_queue.this["ticks-${tick}"].arn]
-    }]
+    }], local.uses_key)
   })
 }

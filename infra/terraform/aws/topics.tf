@@ -12,7 +12,7 @@ resource "aws_sns_topic" "this" {
 
   name              = "${local.prefix}-${each.key}.fifo"
   fifo_topic        = true
-  kms_master_key_id = "alias/aws/sns"
+  kms_master_key_id = coalesce(local.key, "alias/aws/sns")
 }
 
 resource "aws_sns_topic_subscription" "this" {

@@ -12,7 +12,7 @@ variable "name" {
 }
 
 variable "environment" {
-  description = "Which deployment this is; the second part of every name."
+  description = "Which deployment this is; the second part of every name. `make deploy CLOUD=aws ENV=prod` gives it."
   type        = string
   default     = "dev"
 
@@ -85,7 +85,7 @@ variable "alerts" {
 }
 
 variable "protected" {
-  description = "Whether deleting the state is refused. `make unprotect` sets it to false."
+  description = "Whether deleting the state is refused. `make unprotect CLOUD=aws` sets it to false."
   type        = bool
   default     = true
 }
@@ -158,5 +158,16 @@ variable "budget" {
   validation {
     condition     = var.budget == null || can(regex("^user:[^$]+[$].+$", var.budget.tag))
     error_message = "budget.tag is written as AWS Budgets does, as user:app$pilotlight: the key and the value of a tag in labels."
+  }
+}
+
+variable "encryption" {
+  description = "A key of your own in KMS, in the same region: {key = \"arn:aws:kms:REGION:ACCOUNT:key/ID\"}. It encrypts state, queues, topics, logs, policies and functions' environments; the output `key_policy` is what the key's policy must let in, and secrets are made with it. Left out: AWS's keys."
+  type        = object({ key = string })
+  default     = null
+
+  validation {
+    condition     = var.encryption == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", var.encryption.key))
+    error_message = "encryption.key is the key's ARN, as `aws kms describe-key` prints it; an alias can be moved to another key."
   }
 }

@@ -4,7 +4,7 @@ output "allow_list" {
 }
 
 output "secrets_to_make" {
-  description = "Secrets that must exist before deploying: gcloud secrets create NAME --data-file=FILE"
+  description = "Secrets that must exist before deploying: gcloud secrets create NAME --data-file=FILE, with --replication-policy=user-managed --locations=REGION --kms-key-name=KEY where encryption names a key."
   value       = sort(distinct(flatten([for function in values(local.functions) : values(function.secrets)])))
 }
 

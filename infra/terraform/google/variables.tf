@@ -40,7 +40,7 @@ variable "name" {
 }
 
 variable "environment" {
-  description = "Which deployment this is; the second part of every name."
+  description = "Which deployment this is; the second part of every name. `make deploy ENV=prod` gives it."
   type        = string
   default     = "dev"
 
@@ -102,7 +102,7 @@ variable "alerts" {
 }
 
 variable "protected" {
-  description = "Whether deleting the state is refused."
+  description = "Whether deleting the state is refused. `make unprotect` sets it to false."
   type        = bool
   default     = true
 }
@@ -200,7 +200,7 @@ variable "bills" {
 }
 
 variable "encryption" {
-  description = "A key of your own in Cloud KMS, in the same region: {key = \"projects/P/locations/L/keyRings/R/cryptoKeys/K\"}. It encrypts state, messages, bundles, images and functions. Left out: Google's keys."
+  description = "A key of your own in Cloud KMS, in the same region: {key = \"projects/P/locations/L/keyRings/R/cryptoKeys/K\"}. It encrypts state, messages, bundles, images and functions, and secrets that are made with it (README). Left out: Google's keys."
   type        = object({ key = string })
   default     = null
 

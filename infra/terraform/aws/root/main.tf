@@ -14,6 +14,7 @@ module "pilotlight" {
   network     = var.network
   bills       = var.bills
   budget      = var.budget
+  encryption  = var.encryption
 }
 
 # Tables that an earlier deployment left behind, because its Terraform state was lost, are taken over.

@@ -1,7 +1,7 @@
 # The same as the module's: `terraform output -raw state` and the guides read them here.
 
 output "secrets_to_make" {
-  description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE"
+  description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE, with --kms-key-id KEY where encryption names one."
   value       = module.pilotlight.secrets_to_make
 }
 
@@ -48,4 +48,9 @@ output "roles" {
 output "connect" {
   description = "What lets the functions into each EKS cluster, by its RBAC: run it with a kubeconfig of your own."
   value       = module.pilotlight.connect
+}
+
+output "key_policy" {
+  description = "Statements that the policy of encryption.key has to have, for AWS's services that write what it encrypts. Empty without a key."
+  value       = module.pilotlight.key_policy
 }

@@ -1,5 +1,5 @@
-# Five of these make a deployment: region, policy_file, a cluster and its name at EKS, and alerts.email. What each holds, and
-# what is refused, is in ../variables.tf; null is its default there.
+# Five of these make a deployment: region, policy_file, a cluster and its name at EKS, and alerts.email. Types and refusals are
+# in ../variables.tf, where null is the default, and so are the descriptions: scripts/terraform_tables.py copies them here.
 
 variable "region" {
   description = "The AWS region that everything is in, which is the clusters': eu-west-1, us-east-1, ..."
@@ -24,17 +24,25 @@ variable "environment" {
 }
 
 variable "policy_file" {
-  description = "The policy: which pools may be lit, for whom, and what it may cost. A path, seen from infra/terraform/aws/root."
+  description = "The policy: which pools may be lit, for whom, and what it may cost. It is the only place for behaviour; price files that it names lie beside it."
   type        = string
 }
 
 variable "clusters" {
-  description = "The clusters to look after, each by the name that alerts will use: {ml = {eks = {cluster = \"prod\"}}}."
+  description = <<-EOT
+    The clusters to look after, each by the name that alerts and the cluster's event exporter use:
+      eks        {cluster} of an EKS cluster in this region, by its name there: its node groups are acted on
+                 without it, the cluster is reached by a kubeconfig that a secret holds, and its pools are advised on only
+      mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
+      reconcile  when to look, as the Scheduler writes it: rate(1 minute)
+      billing    when to count money: rate(1 minute); less often, and time is told to teams more coarsely
+    Secrets are never given here; the output `secrets_to_make` names those that must exist.
+  EOT
   type        = any
 }
 
 variable "alerts" {
-  description = "{email, secrets}: who is told when Pilotlight itself fails, and the secrets of the policy's channels."
+  description = "{email, secrets}: who is told when Pilotlight itself fails, and the secrets of the policy's channels: the variable that the policy names (url_env, token_env), to the secret's name."
   type        = any
 }
 
@@ -45,25 +53,31 @@ variable "protected" {
 }
 
 variable "functions" {
-  description = "Size and patience of the functions: {memory_mb, timeout_s, max_instances, bundles}."
+  description = "Size and patience of the functions. Defaults are small; a busy deployment raises max_instances. bundles: the folder that `make package` writes."
   type        = any
   default     = null
 }
 
 variable "network" {
-  description = "{subnets, security_groups}: where functions run to reach API servers that have no public address."
+  description = "{subnets, security_groups}: where functions run to reach API servers that have no public address. The subnets need a way to AWS's own services. Left out: outside of any VPC."
   type        = any
   default     = null
 }
 
 variable "bills" {
-  description = "What AWS bills, for budgets and the report: focus:s3://BUCKET/PREFIX/*.parquet."
+  description = "What AWS bills, read by billing_tick: focus:s3://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets count by the meter."
   type        = string
   default     = null
 }
 
 variable "budget" {
-  description = "{usd_per_month, tag}: what Pilotlight itself may cost before alerts.email is told. `tag` names one of labels."
+  description = "{usd_per_month, tag}: what Pilotlight itself may cost before alerts.email is told, at 50, 80 and 100 %. AWS counts what carries the tag, once it is activated as a cost allocation tag. Left out: no budget."
+  type        = any
+  default     = null
+}
+
+variable "encryption" {
+  description = "A key of your own in KMS, in the same region: {key = \"arn:aws:kms:REGION:ACCOUNT:key/ID\"}. It encrypts state, queues, topics, logs, policies and functions' environments; the output `key_policy` is what the key's policy must let in, and secrets are made with it. Left out: AWS's keys."
   type        = any
   default     = null
 }

@@ -96,3 +96,11 @@ run "a_budget_of_a_tag_that_is_none" {
   }
   expect_failures = [var.budget]
 }
+
+run "a_key_by_its_alias" {
+  command = plan
+  variables {
+    encryption = { key = "arn:aws:kms:eu-west-1:123456789012:alias/mine" }
+  }
+  expect_failures = [var.encryption]
+}

@@ -45,8 +45,8 @@ variables {
 run "all_of_it" {
   command = apply
   assert {
-    condition     = length(google_kms_crypto_key_iam_member.agent) == 6
-    error_message = "Pub/Sub, Firestore, storage, images, functions and what runs them encrypt with the key"
+    condition     = length(google_kms_crypto_key_iam_member.agent) == 7
+    error_message = "Pub/Sub, Firestore, storage, images, secrets, functions and what runs them encrypt with the key"
   }
   assert {
     condition     = google_storage_bucket_iam_member.bills[0].bucket == "acme-bills" && google_storage_bucket_iam_member.bills[0].role == "roles/storage.objectViewer"
