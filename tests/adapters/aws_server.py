@@ -15,7 +15,16 @@ from time import sleep
 from typing import Any
 from urllib.parse import parse_qsl
 
-from aws_wire_format import read_form, read_json, service_of, signature_holds, write_answer, write_json
+from aws_wire_format import (
+    read_form,
+    read_json,
+    read_rest,
+    service_of,
+    signature_holds,
+    write_answer,
+    write_json,
+    write_rest,
+)
 from civo_server import Fault
 
 from pilotlight.errors import NoCapacity, PilotlightError, QuotaExceeded
@@ -67,6 +76,7 @@ class Aws:
     launch template made instances, else its third.
     ``cores`` are the vCPUs of types. ``reuse`` are pools whose warm pool takes nodes back, with its sizes, by AWS's
     names; their nodes are protected but the ``unprotected``; ``refilled`` counts what AWS launched into one by itself.
+    ``ailing`` are the health issues of pools' node groups, ``ami`` their AMI type; ``updates`` of node groups end so.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -83,6 +93,9 @@ class Aws:
         self.reuse: dict[str, dict[str, int]] = {}
         self.unprotected: set[str] = set()
         self.refilled = 0
+        self.ailing: dict[str, list[dict[str, Any]]] = {}
+        self.ami = "AL2023_x86_64_NVIDIA"
+        self.updates: list[dict[str, Any]] = []
         self.reservations: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
@@ -335,6 +348,41 @@ class Aws:
         self._fill(pool)
         return {}
 
+    def _DeleteWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
+        pool = self._pool(asked["AutoScalingGroupName"])
+        self.reuse.pop(pool, None)
+        for node in self._stopped(pool):
+            self.world.terminate(node.id, "its warm pool is gone")
+        return {}
+
+    def _node_group(self, name: str) -> str:
+        found = next((pool for pool in self.world.fleet.pools if f"{pool}-nodes" == name), None)
+        if found is None:
+            raise Refused(404, "ResourceNotFoundException", f"No node group found for name: {name}.")
+        return found
+
+    def _DescribeNodegroup(self, asked: dict[str, Any]) -> dict[str, Any]:
+        name = asked["nodegroupName"]
+        issues = self.ailing.get(self._node_group(name), [])
+        return {"nodegroup": {"nodegroupName": name, "amiType": self.ami, "health": {"issues": issues}}}
+
+    def _UpdateNodegroupConfig(self, asked: dict[str, Any]) -> dict[str, Any]:
+        pool, wanted = self._node_group(asked["nodegroupName"]), asked["warmPoolConfig"]
+        assert asked["clientRequestToken"]
+        if not self.updates:
+            self.updates.append({"id": "u-1", "status": "Successful"})
+        if self.updates[0]["status"] == "Successful" and wanted["enabled"]:
+            assert (wanted["poolState"], wanted["reuseOnScaleIn"]) == ("STOPPED", True)
+            most, least = wanted["maxGroupPreparedCapacity"], wanted["minSize"]
+            self.reuse[pool] = {"MaxGroupPreparedCapacity": most, "MinSize": least}
+        elif self.updates[0]["status"] == "Successful":
+            self._DeleteWarmPool({"AutoScalingGroupName": self.group_name(pool)})
+        return {"update": {"id": self.updates[0]["id"], "status": "InProgress"}}
+
+    def _DescribeUpdate(self, asked: dict[str, Any]) -> dict[str, Any]:
+        self._node_group(asked["nodegroupName"])
+        return {"update": self.updates.pop(0)}
+
     def _SetInstanceProtection(self, asked: dict[str, Any]) -> dict[str, Any]:
         for instance in asked["InstanceIds"]:
             if instance not in self.world.nodes:
@@ -432,7 +480,31 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
+        def do_GET(self) -> None:
+            self._rest("GET")
+
+        def _rest(self, method: str) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            if not signature_holds(f"http://{headers['host']}{self.path}", body, headers, SECRET, method):
+                return self._say(403, b'{"message": "The security token is invalid"}')
+            action, asked = read_rest("eks", method, self.path, body)
+            with aws.lock:
+                aws.calls.append((action, asked))
+                fault = next((f for f in aws.faults if f.method == action), None)
+                if fault is not None:
+                    aws.faults.remove(fault)
+            said, status, code = b"", 200, ""
+            if fault is None or fault.when == "after":
+                try:
+                    said = write_rest("eks", action, aws.answer(action, asked))
+                except Refused as no:
+                    said, status, code = json.dumps({"message": str(no)}).encode(), no.status, no.code
+            return self._say(status, said, code=code) if fault is None else self._misbehave(fault, said)
+
         def do_POST(self) -> None:
+            if self.path != "/":
+                return self._rest("POST")
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             json_body = "x-amz-target" in self.headers
             form = {} if json_body else dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True))
@@ -477,8 +549,10 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
                         sleep(0.05)
                     self.close_connection = True
 
-        def _say(self, status: int, data: bytes, length: int | None = None) -> None:
+        def _say(self, status: int, data: bytes, length: int | None = None, code: str = "") -> None:
             self.send_response(status)
+            if code:
+                self.send_header("x-amzn-ErrorType", code)
             self.send_header("Content-Type", "text/xml")
             self.send_header("Content-Length", str(len(data) if length is None else length))
             self.end_headers()

@@ -4,10 +4,12 @@ Every request is validated by the model, and every answer is read back by botoco
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
 from botocore.auth import SigV4Auth
@@ -154,12 +156,42 @@ def write_json(service: str, action: str, values: dict[str, Any]) -> bytes:
     return text
 
 
-def signature_holds(url: str, body: bytes, headers: Mapping[str, str], secret: str) -> bool:
+def read_rest(service: str, method: str, target: str, body: bytes) -> tuple[str, dict[str, Any]]:
+    """The call and the values of a REST interface's request. Raises ``Malformed`` where no operation takes them."""
+    path, _, query = target.partition("?")
+    found, rest = {}, json.loads(body or b"{}")
+    for action in model(service).operation_names:
+        http = model(service).operation_model(action).http
+        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", http["requestUri"])
+        if http["method"] == method and (match := re.fullmatch(pattern, path)):
+            found[action] = match.groupdict()
+    if len(found) != 1:
+        raise Malformed(f"{method} {target} is {list(found) or 'no call'}")
+    ((action, named),) = found.items()
+    shape = model(service).operation_model(action).input_shape
+    by_wire = {m.serialization.get("name", name): name for name, m in shape.members.items()}
+    values = {by_wire[key]: value for key, value in {**named, **dict(parse_qsl(query)), **rest}.items()}
+    report = ParamValidator().validate(values, shape)
+    if report.has_errors():
+        raise Malformed(f"{action}: {report.generate_report()}")
+    return action, values
+
+
+def write_rest(service: str, action: str, values: dict[str, Any]) -> bytes:
+    """The answer of a REST interface, which botocore reads as these very values."""
+    text = json.dumps(values).encode()
+    shape = model(service).operation_model(action).output_shape
+    read = create_parser("rest-json").parse({"body": text, "headers": {}, "status_code": 200}, shape)
+    assert read.items() >= values.items(), f"botocore reads {read}"
+    return text
+
+
+def signature_holds(url: str, body: bytes, headers: Mapping[str, str], secret: str, method: str = "POST") -> bool:
     """Whether botocore signs this request as its sender did."""
     said = dict(part.split("=", 1) for part in headers["authorization"].split(" ", 1)[1].split(", "))
     key, _, region, service, _ = said["Credential"].split("/")
     names = said["SignedHeaders"].split(";")
-    request = AWSRequest("POST", url, headers={name: headers[name] for name in names if name != "host"}, data=body)
+    request = AWSRequest(method, url, headers={name: headers[name] for name in names if name != "host"}, data=body)
     request.context["timestamp"] = headers["x-amz-date"]
     token = headers.get("x-amz-security-token")
     auth = SigV4Auth(Credentials(key, secret, token), service, region)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from small_fleet import NOW, T4, policy
 
 from pilotlight.decide.capacity.offerings import relighting
-from pilotlight.decide.capacity.standby import Worth, as_measured, measured, standby, started, worth
-from pilotlight.facts.capacity import BoundPod, InFlight, Node, PoolState
+from pilotlight.decide.capacity.standby import Worth, as_measured, measured, standby, stands_by, started, worth
+from pilotlight.facts.capacity import BoundPod, InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -143,3 +143,17 @@ def test_what_starts_really_took_counts_in_place_of_the_catalogues_word() -> Non
     assert memory.wakes == {"t4": (300.0, 70.0, 90.0)}
     other = replace(T4_STOPS, pool="other")
     assert [one.wake_s for one in as_measured([T4_STOPS, other], memory)] == [90.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("offering", "standby", "stands"),
+    [
+        pytest.param(T4_STOPS, "auto", True, id="both figures known"),
+        pytest.param(T4_STOPS, 0, False, id="the policy wants none"),
+        pytest.param(T4, "auto", False, id="no figures known"),
+        pytest.param(replace(T4_STOPS, capacity_type="spot"), 2, False, id="spot nodes are not stopped"),
+    ],
+)
+def test_a_place_to_stand_by_is_made_where_nodes_ever_may(offering: Offering, standby: object, stands: bool) -> None:
+    """What taking a pool over asks before it makes one."""
+    assert stands_by(offering, PoolPolicy(instance_type="t", standby=standby)) is stands  # type: ignore[arg-type]

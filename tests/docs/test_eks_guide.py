@@ -80,7 +80,9 @@ def test_the_trust_names_one_identity_and_this_role() -> None:
 def test_handing_back_needs_a_role_of_its_own() -> None:
     """What commands call beside a look is in the watchman's role, for the cluster's groups, or told as a person's."""
     *_, role = blocks()
-    look, change = role["Statement"]
+    look, change, warm = role["Statement"]
+    assert {action.partition(":")[0] for action in _actions(warm)} == {"eks"}
+    assert all(":nodegroup/prod/" in arn or arn.endswith(":cluster/prod") for arn in warm["Resource"])
     assert "autoscaling:ResourceTag/eks:cluster-name" in change["Condition"]["StringEquals"]
     persons = set(re.findall(r"`(autoscaling:\w+)`", GUIDE.read_text()))
     assert _actions(change) | persons == by_commands()

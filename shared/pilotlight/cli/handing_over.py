@@ -80,10 +80,11 @@ def take_over(
     now: datetime,
     dry: bool,
     role: str = "",
+    stands: bool = False,
 ) -> Iterator[Told]:
-    """Make a pool ours; ``role`` is whom the cloud is asked as."""
+    """Make a pool ours; ``role`` is whom the cloud is asked as, ``stands`` whether its nodes may stand by."""
     earlier = book.read()[0].get(pool)
-    taken = msgspec.structs.replace(rules.take(pool, policy.pools[pool], state, pools, earlier, now), role=role)
+    taken = msgspec.structs.replace(rules.take(pool, policy.pools[pool], state, pools, earlier, now, stands), role=role)
     changes = rules.forth(taken, state)
     if not dry:
         book.write(taken)

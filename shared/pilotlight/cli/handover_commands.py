@@ -66,6 +66,7 @@ def takeover(
 
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
     from pilotlight.connections import handover_at
+    from pilotlight.decide.capacity.standby import stands_by
 
     settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items()}
     if wrong := [name for name in named if name not in names]:
@@ -78,13 +79,23 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
         )
     book = Book(_api(settings), settings.cluster_name, site.state)
     groups = handover.read()
+    stands = {o.pool for o in site.deps.offerings if stands_by(o, site.policy.pools[o.pool])}
     for name in named or [name for name in names if name in groups]:
         if name not in groups:
             raise BadInput(
                 f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
             )
         yield from take_over(
-            name, site.policy, settings.pools, handover, groups[name], book, datetime.now(UTC), dry, role
+            name,
+            site.policy,
+            settings.pools,
+            handover,
+            groups[name],
+            book,
+            datetime.now(UTC),
+            dry,
+            role,
+            name in stands,
         )
 
 

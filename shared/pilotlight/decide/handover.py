@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.facts.handover import Change, GroupState, Kept, Setting, Taken
+from pilotlight.facts.handover import KEPT, Change, GroupState, Kept, Setting, Taken
 from pilotlight.facts.labels import HANDED_BACK
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import Seconds
@@ -18,18 +18,29 @@ AUTOSCALER = "k8s.io/cluster-autoscaler/"
 """So begin the tags by which cluster-autoscaler finds its groups, where no further "/" comes."""
 MARK = f"tag {HANDED_BACK}"
 
-_FORTH = ("protects-new", "rebalances", "min", "max", "hook")
+_FORTH = ("protects-new", "rebalances", "min", "max", "warm", "hook")
 """The order of taking over; then the autoscaler's tags go, and our mark last."""
-_BACK = ("max", "min", "protects-new", "rebalances", "hook")
+_BACK = ("warm", "max", "min", "protects-new", "rebalances", "hook")
 """The order of giving back, after our mark is on; the autoscaler's tags come last. No min is ever over its max, and a
 node that comes late is protected from a lower max."""
 
 
-def take(pool: str, rules: PoolPolicy, state: GroupState, pools: str, earlier: Taken | None, now: datetime) -> Taken:
-    """What to write down before anything is changed. What an earlier taking over found is not forgotten."""
+def take(
+    pool: str,
+    rules: PoolPolicy,
+    state: GroupState,
+    pools: str,
+    earlier: Taken | None,
+    now: datetime,
+    stands: bool = False,
+) -> Taken:
+    """What to write down before anything is changed. What an earlier taking over found is not forgotten.
+
+    ``stands``: its nodes may stand by.
+    """
     before = {s.name: s for s in earlier.settings} if earlier is not None and earlier.group == state.group else {}
     made: list[Setting] = []
-    for name, wanted in _wanted(rules, state, before):
+    for name, wanted in _wanted(rules, state, before, stands):
         was = before.get(name)
         is_ = state.settings.get(name, "")
         if was is not None and is_ in (was.now, was.was):
@@ -41,13 +52,17 @@ def take(pool: str, rules: PoolPolicy, state: GroupState, pools: str, earlier: T
     )  # fmt: skip
 
 
-def _wanted(rules: PoolPolicy, state: GroupState, before: dict[str, Setting]) -> Iterator[tuple[str, str]]:
+def _wanted(
+    rules: PoolPolicy, state: GroupState, before: dict[str, Setting], stands: bool
+) -> Iterator[tuple[str, str]]:
     """What a pool of ours is set to. No max is lower than what runs."""
     yield "min", "0"
     yield "max", str(max(rules.max, state.nodes))
     yield "protects-new", "true"
     if state.zones > 1:
         yield "rebalances", "false"
+    if stands or "warm" in before:
+        yield "warm", KEPT
     hook = state.settings.get("hook", "") or (before["hook"].now if "hook" in before else "")
     if hook:
         yield "hook", hook

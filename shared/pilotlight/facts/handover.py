@@ -1,8 +1,8 @@
 """What taking a pool over changed at its cloud, written down so that somebody who knows no more can give it back.
 
 A setting is a name and a text: "min" and "max" (sizes), "protects-new" and "rebalances" ("true", "false"), "hook"
-(ours, as its cloud's own JSON), "tag KEY" and "launch-tag KEY" (a tag of the group; one that its new nodes get too).
-Empty: there is none.
+(ours, as its cloud's own JSON), "warm" (where nodes stand by: ``KEPT`` where Pilotlight keeps it, else its cloud's own
+JSON), "tag KEY" and "launch-tag KEY" (a tag of the group; one that its new nodes get too). Empty: there is none.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,10 @@ import msgspec
 
 OnSilence = Literal["keep", "hand-back"]
 """What becomes of a pool that was taken over when nothing is heard of Pilotlight any more."""
+
+
+KEPT = "takes nodes back"
+"""A place where nodes stand by that takes back what is scaled in, and is filled by nobody else."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

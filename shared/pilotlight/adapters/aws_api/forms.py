@@ -13,6 +13,7 @@ _NAMES = {
     "autoscaling": "AUTO_SCALING",
     "dynamodb": "DYNAMODB",
     "ec2": "EC2",
+    "eks": "EKS",
     "pricing": "PRICING",
     "s3": "S3",
     "secretsmanager": "SECRETS_MANAGER",

@@ -1,4 +1,4 @@
-"""AWS's signature, version 4, of a form or of JSON that is posted to a service's root, and of an object that is read.
+"""AWS's signature, version 4, of what is posted to a service's root, of calls of REST interfaces, and of objects.
 
 Source: "Create a signed AWS API request", docs.aws.amazon.com/IAM. A test compares every signature with botocore's.
 """
@@ -48,6 +48,18 @@ def signed(
     return _authorized("POST", "/", headers, hashlib.sha256(body).hexdigest(), keys, service, region)
 
 
+def signed_rest(
+    method: str, url: str, body: bytes, keys: Keys, service: str, region: str, at: datetime
+) -> Mapping[str, str]:
+    """The headers of a call of a REST interface: ``url`` has plain names in its path and at most one query value."""
+    where = urlsplit(url)
+    headers = {"content-type": "application/json", "host": where.netloc, "x-amz-date": f"{at:%Y%m%dT%H%M%SZ}"}
+    if keys.session:
+        headers["x-amz-security-token"] = keys.session
+    digest = hashlib.sha256(body).hexdigest()
+    return _authorized(method, where.path, headers, digest, keys, service, region, where.query)
+
+
 def signed_get(url: str, keys: Keys, region: str, at: datetime) -> Mapping[str, str]:
     """The headers of ``GET url`` of an object of S3, whose path is quoted already."""
     where, stamp, nothing = urlsplit(url), f"{at:%Y%m%dT%H%M%SZ}", hashlib.sha256(b"").hexdigest()
@@ -58,12 +70,19 @@ def signed_get(url: str, keys: Keys, region: str, at: datetime) -> Mapping[str, 
 
 
 def _authorized(
-    method: str, path: str, headers: Mapping[str, str], digest: str, keys: Keys, service: str, region: str
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    digest: str,
+    keys: Keys,
+    service: str,
+    region: str,
+    query: str = "",
 ) -> Mapping[str, str]:
     """Those headers with their signature; they are in the order of their names."""
     stamp, names = headers["x-amz-date"], ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-    request = f"{method}\n{path}\n\n{lines}\n{names}\n{digest}"
+    request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}"
     scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     to_sign = f"{ALGORITHM}\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
     signature = hmac.new(_derived(keys.secret, scope), to_sign.encode(), hashlib.sha256).hexdigest()

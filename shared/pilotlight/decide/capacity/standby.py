@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment
 
 MOST = 512
@@ -82,6 +82,12 @@ class Worth:
         an_hour = HOUR / max(now_s - since, 60.0)
         price = f"({cents(self.wait)}/h of waiting + {cents(self.offering.usd_per_hour)}/h)"
         return f"{once} ({an_hour:.2f} an hour) x {human(self.offering.boot_s - self.wake_s)} x {price}"
+
+
+def stands_by(offering: Offering, rules: PoolPolicy) -> bool:
+    """Whether nodes of an offering may ever stand by: the policy does not forbid it, and both figures are known."""
+    known = offering.wake_s is not None and offering.standby_usd_per_hour is not None
+    return known and offering.capacity_type == "on-demand" and rules.standby != 0
 
 
 def worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:

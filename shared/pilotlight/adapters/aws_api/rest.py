@@ -1,0 +1,94 @@
+"""One service of AWS in one region by its REST interface: JSON to a path, and JSON back as typed values."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from pilotlight.adapters.aws_api import refusals
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.reading import read_again
+from pilotlight.adapters.aws_api.signing import signed_rest
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
+from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable, Unsure
+from pilotlight.ports import Gate
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+READ_S: Seconds = 5
+PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
+"""Between the tries of a read."""
+
+
+class _Said(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class RestApi:
+    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
+
+    def __init__(
+        self,
+        service: str,
+        region: str,
+        credentials: Credentials,
+        environ: Mapping[str, str],
+        *,
+        sleep: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._service, self._region, self._credentials, self.sleep = service, region, credentials, sleep
+        self._url = address(service, region, environ)
+        self._site = Site(self._url)
+
+    def read(self, path: str, shape: type[T]) -> T:
+        """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
+
+        def once() -> T:
+            with Deadline(READ_S) as deadline:
+                return self._call(deadline, "GET", path, shape, b"", None)
+
+        return read_again(once, PAUSES_S, self.sleep)
+
+    def change(self, deadline: Deadline, path: str, shape: type[T], asked: Mapping[str, Any], gate: Gate) -> T:
+        """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""
+        return self._call(deadline, "POST", path, shape, msgspec.json.encode(asked), gate)
+
+    def _call(self, deadline: Deadline, method: str, path: str, shape: type[T], body: bytes, gate: Gate | None) -> T:
+        lost: type[Unavailable] = Unsure if gate else Unavailable
+        keys = self._credentials.keys()
+        url, now = f"{self._url}{path}", datetime.now(UTC)
+        headers = signed_rest(method, url, body, keys, self._service, self._region, now)
+        what = f"{method} {self._service} {path.partition('?')[0]}"
+        try:
+            answer = self._site.ask(deadline, method, path, body, headers, gate=gate, repeatable=gate is None)
+        except Broken as error:
+            raise (lost if error.sent else Unavailable)(f"AWS does not answer {what} ({error})") from None
+        if answer.status != 200:
+            raise _problem(what, answer, keys.hidden, lost)
+        try:
+            return msgspec.json.decode(answer.body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise lost(f"AWS's answer to {what} cannot be read") from None
+
+
+def _problem(what: str, answer: HttpAnswer, hidden: Callable[[str], str], lost: type[Unavailable]) -> PilotlightError:
+    """What an answer refuses with. Its words are left out where it was about the credential."""
+    code = answer.headers.get("x-amzn-errortype", "").partition(":")[0]
+    line = f"AWS answers {what} with {answer.status}" + (f": {code[:80]}" if code else "")
+    try:
+        words = msgspec.json.decode(answer.body, type=_Said).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        words = ""
+    if words and code not in refusals.FORBIDDEN:
+        line += f" ({' '.join(hidden(words).split())[:240]})"
+    known = refusals.refusal(code, line)
+    if known is not None:
+        return known
+    if answer.status == 429:
+        return Throttled(line, refusals.PAUSE_S)
+    return lost(line) if answer.status >= 500 or answer.status < 400 else BadRequest(line)

@@ -1,0 +1,88 @@
+"""EKS's own word of a node group: what ails it, and the warm pool that EKS keeps beside it."""
+
+from uuid import uuid4
+
+import msgspec
+
+from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.deadline import Deadline
+from pilotlight.errors import BadRequest, Denied, Unavailable
+from pilotlight.ports import CALL_S, OPEN
+from pilotlight.units import Seconds
+
+LOOK_S: Seconds = 5
+LOOKS = 120
+"""An update of a node group is waited for so often."""
+NO_REUSE = "BOTTLEROCKET"
+"""So begin the AMI types whose warm pools take no node back ("WarmPoolConfig", EKS's API reference)."""
+
+
+class Issue(msgspec.Struct, frozen=True):
+    """What EKS says is wrong with a node group."""
+
+    code: str = ""
+    message: str = ""
+    resourceIds: tuple[str, ...] = ()
+
+
+class _Health(msgspec.Struct, frozen=True):
+    issues: tuple[Issue, ...] = ()
+
+
+class NodeGroup(msgspec.Struct, frozen=True):
+    """A node group as EKS tells it."""
+
+    nodegroupName: str = ""
+    amiType: str = ""
+    health: _Health = _Health()
+
+
+class _Described(msgspec.Struct, frozen=True):
+    nodegroup: NodeGroup = NodeGroup()
+
+
+class _Error(msgspec.Struct, frozen=True):
+    errorCode: str = ""
+    errorMessage: str = ""
+
+
+class _Update(msgspec.Struct, frozen=True):
+    id: str = ""
+    status: str = ""
+    errors: tuple[_Error, ...] = ()
+
+
+class _Updated(msgspec.Struct, frozen=True):
+    update: _Update = _Update()
+
+
+def node_group(api: RestApi, cluster: str, name: str) -> NodeGroup:
+    """A node group by its name."""
+    return api.read(f"/clusters/{cluster}/node-groups/{name}", _Described).nodegroup
+
+
+def keep_warm_pool(api: RestApi, cluster: str, name: str, on: bool) -> None:
+    """Give a node group a warm pool that takes its nodes back and is filled by nobody, or take it away; until it is so.
+
+    Raises ``Denied`` where EKS does not do it.
+    """
+    if on and (kind := node_group(api, cluster, name).amiType).startswith(NO_REUSE):
+        raise BadRequest(f"node group {name} is of {kind}: EKS takes no node of it back; set its standby to 0")
+    wanted: dict[str, object] = {"enabled": on}
+    if on:
+        wanted |= {"minSize": 0, "maxGroupPreparedCapacity": 0, "poolState": "STOPPED", "reuseOnScaleIn": True}
+    asked = {"warmPoolConfig": wanted, "clientRequestToken": str(uuid4())}
+    with Deadline(CALL_S) as deadline:
+        path = f"/clusters/{cluster}/node-groups/{name}/update-config"
+        update = api.change(deadline, path, _Updated, asked, OPEN).update
+    for _ in range(LOOKS):
+        if update.status != "InProgress":
+            break
+        api.sleep(LOOK_S)
+        path = f"/clusters/{cluster}/updates/{update.id}?nodegroupName={name}"
+        update = api.read(path, _Updated).update
+    if update.status == "InProgress":
+        raise Unavailable(f"EKS is still at update {update.id} of node group {name}; run it again later")
+    if update.status != "Successful":
+        why = "; ".join(f"{one.errorCode} {one.errorMessage}" for one in update.errors)[:240]
+        raise Denied(f"EKS's update of node group {name}: {update.status}: {why or 'it does not say why'}")

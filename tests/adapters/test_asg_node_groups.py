@@ -1,0 +1,152 @@
+"""Warm pools that taking a pool over makes and handing it back takes away: by EKS for its node groups, else by AWS."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aws_server import EKS, REGION, SECRET, Aws, Refused, serving
+from aws_wire_format import signature_holds
+from civo_server import Fault
+from hypothesis import given
+from hypothesis import strategies as st
+from test_standby_world import world
+
+from pilotlight.adapters.aws_api import rest
+from pilotlight.adapters.aws_api.signing import Keys, signed_rest
+from pilotlight.adapters.pools.asg import handing, node_groups
+from pilotlight.decide.handover import back, forth, take
+from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
+from pilotlight.facts.handover import KEPT
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.ports import CloudAccount, Handover
+
+NOW = datetime(2026, 11, 22, 16, 0, tzinfo=UTC)
+RULES = PoolPolicy(instance_type="one", max=100, standby=2)
+
+
+@contextmanager
+def account(*, eks: bool = True) -> Iterator[tuple[Aws, Handover]]:
+    """An account, and what takes its groups over."""
+    aws = Aws(world(), at_once=False, eks=eks)
+    with serving(aws) as environ:
+        where = f"{REGION}/{EKS}" if eks else REGION
+        found = handing.open_handover(where, CloudAccount(aws.names(), aws.world.clock, lambda: "", environ))
+        assert found is not None
+        yield aws, found
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_groups, "LOOK_S", 0.0)
+    monkeypatch.setattr(rest, "PAUSES_S", ())
+
+
+@given(
+    name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}", fullmatch=True),
+    method=st.sampled_from(["GET", "POST"]),
+    query=st.sampled_from(["", "?nodegroupName=gpu-a"]),
+    session=st.sampled_from(["", "a/b+c="]),
+    body=st.binary(max_size=80),
+)
+def test_every_signature_of_a_rest_call_is_botocores(
+    name: str, method: str, query: str, session: str, body: bytes
+) -> None:
+    """Any node group's path, with a query or none."""
+    url = f"https://eks.{REGION}.amazonaws.com/clusters/prod/node-groups/{name}{query}"
+    headers = signed_rest(method, url, body, Keys("AKIA1", "secret", session), "eks", REGION, NOW)
+    assert signature_holds(url, body, headers, "secret", method)
+    assert not signature_holds(url, body + b".", headers, "secret", method)
+
+
+@pytest.mark.parametrize("eks", [True, False], ids=["a node group of EKS", "a plain group"])
+def test_a_warm_pool_is_made_and_taken_away(eks: bool) -> None:
+    """Empty, stopped, and taking nodes back; AWS launches nothing into it. Handing back takes it away again."""
+    with account(eks=eks) as (aws, handover):
+        before = handover.read()["one"]
+        taken = take("one", RULES, before, "asg:x", None, NOW, stands=True)
+        for change in forth(taken, before):
+            handover.put(before.group, change.name, change.to) if change.name == "warm" else None
+        assert aws.reuse["one"] == {"MaxGroupPreparedCapacity": 0, "MinSize": 0}
+        aws.reuse["one"] = {"MaxGroupPreparedCapacity": 3, "MinSize": 1}  # As it moves with what stands by.
+        between = handover.read()["one"]
+        assert (between.settings["warm"], aws.refilled) == (KEPT, 0)
+        changes, _ = back(taken, between, NOW)
+        assert [one.to for one in changes if one.name == "warm"] == [""]
+        handover.put(between.group, "warm", "")
+        assert (aws.reuse, handover.read()["one"].settings["warm"]) == ({}, "")
+        through = {name for name, _ in aws.calls}
+        assert ({"UpdateNodegroupConfig", "DescribeUpdate"} <= through, "PutWarmPool" in through) == (eks, not eks)
+
+
+def test_a_pool_that_is_not_to_stand_by_gets_no_warm_pool() -> None:
+    """What the policy or the prices do not ask for is not made."""
+    with account() as (_, handover):
+        taken = take("one", RULES, handover.read()["one"], "asg:x", None, NOW)
+        assert "warm" not in [setting.name for setting in taken.settings]
+
+
+def _bottlerocket(aws: Aws) -> None:
+    aws.ami = "BOTTLEROCKET_x86_64_NVIDIA"
+
+
+def _fails(aws: Aws) -> None:
+    errors = [{"errorCode": "AccessDenied", "errorMessage": "the role may not"}]
+    aws.updates.append({"id": "u-9", "status": "Failed", "errors": errors})
+
+
+def _never_ends(aws: Aws) -> None:
+    aws.updates += [{"id": "u-9", "status": "InProgress"}] * (node_groups.LOOKS + 1)
+
+
+def _may_not(aws: Aws) -> None:
+    aws._UpdateNodegroupConfig = _refused  # type: ignore[assignment, method-assign]
+
+
+def _refused(_: dict[str, Any]) -> dict[str, Any]:
+    raise Refused(403, "AccessDeniedException", f"not with {SECRET}")
+
+
+NO: dict[str, tuple[Any, type[PilotlightError], str]] = {
+    "Bottlerocket": (_bottlerocket, BadRequest, "EKS takes no node of it back; set its standby to 0"),
+    "an update that fails": (_fails, Denied, "Failed: AccessDenied the role may not"),
+    "an update that does not end": (_never_ends, Unavailable, "run it again later"),
+    "no right": (_may_not, Forbidden, "AccessDeniedException; give the role"),
+}
+
+
+@pytest.mark.parametrize(("how", "kind", "says"), NO.values(), ids=NO)
+def test_what_eks_does_not_do_is_said(how: Any, kind: type[PilotlightError], says: str) -> None:
+    """In one line, without a secret; no warm pool is believed to be there."""
+    with account() as (aws, handover):
+        group = handover.read()["one"].group
+        how(aws)
+        with pytest.raises(kind, match=says) as no:
+            handover.put(group, "warm", KEPT)
+        assert "planted" not in str(no.value)
+
+
+@pytest.mark.parametrize("what", ["hang", "reset", "cut", (200, "<x/>"), (500, "{}")], ids=str)
+def test_a_lost_answer_of_eks_is_an_error_and_may_be_asked_again(what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is as it was or as it is wanted; the second try makes it so."""
+    monkeypatch.setattr(node_groups, "CALL_S", 0.2)
+    with account() as (aws, handover):
+        group = handover.read()["one"].group
+        aws.faults = [Fault(what, "after", "UpdateNodegroupConfig")]
+        with pytest.raises(Unavailable):
+            handover.put(group, "warm", KEPT)
+        aws.updates.clear()
+        handover.put(group, "warm", KEPT)
+        assert handover.read()["one"].settings["warm"] == KEPT
+
+
+def test_another_hands_warm_pool_is_written_down_and_not_made_by_us() -> None:
+    """Its own shape is told; giving that back is a person's."""
+    with account() as (aws, handover):
+        aws.extra["one"] = {"WarmPoolConfiguration": {"MinSize": 4, "PoolState": "Running"}, "WarmPoolSize": 0}
+        state = handover.read()["one"]
+        assert json.loads(state.settings["warm"])["MinSize"] == 4
+        with pytest.raises(BadRequest, match="make it so by hand"):
+            handover.put(state.group, "warm", state.settings["warm"])
