@@ -36,6 +36,13 @@ def _kinds(*names: str) -> frozenset[str]:
 
 
 BUGS = {
+    "a decision is filed beside the audit chain": Bug(
+        "flow.memory.ledger:close",
+        "record.at, digest)",
+        'record.at, "0" * 64)',
+        _kinds("broken_chains"),
+        range(3),
+    ),
     "an account is written without its version": Bug(
         "flow.books.accounts:change",
         "if_version=version",

@@ -27,6 +27,7 @@ ignored_people          a call sent some seconds after a person paused its pool;
                         a person opened it; two decisions that bought by one approval
 crossed_clusters        a record, a message, an alert or a call of another cluster than the one that is worked for
 untold_lates            a node that came or went by a call that nobody could stop any more, unused and untold
+broken_chains           a filed decision that the audit chain does not prove, or one that it proves and that is gone
 ======================  ==============================================================================================
 """
 
@@ -74,6 +75,7 @@ Kind = Literal[
     "ignored_people",
     "crossed_clusters",
     "untold_lates",
+    "broken_chains",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -7,7 +7,9 @@ import msgspec
 from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hard_caps import passed, unseen
 from pilotlight.chaos.setting import HEADERS, Setting, What
+from pilotlight.decide.audit import verify
 from pilotlight.doorway import Function
+from pilotlight.flow.memory.audit_chain import KEPT, lines, strangers
 from pilotlight.ports import CALL_S, State
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
@@ -147,6 +149,10 @@ def _count(setting: Setting, state: State) -> None:
         broke("miscounted_dollars", what)
     for key in _room(state, f"waiting/{setting.cluster}/"):
         broke("lost_alerts", f"{key} still waits when all is quiet")
+    proved = verify(lines(state, setting.cluster), kept_since=state.now() - KEPT)
+    for wrong in (proved.tampered, *strangers(state, setting.cluster)):
+        if wrong is not None:
+            broke("broken_chains", f"the audit chain does not prove {wrong}")
 
 
 def _held(setting: Setting, state: State) -> list[str]:

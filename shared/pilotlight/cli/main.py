@@ -50,6 +50,7 @@ COMMANDS = {
     "waste_command": ("waste",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
+    "audit_commands": ("audit",),
     "state_commands": ("state",),
     "whatif_command": ("whatif",),
     "cost_command": ("cost-of-self",),
@@ -69,7 +70,7 @@ PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback kueue uninstall",
-    "What it did, and what it cost": "status pools why report bill budget alerts state",
+    "What it did, and what it cost": "status pools why report bill budget alerts audit state",
     "Reckoning": "waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -308,10 +309,37 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("planned", "sent")
 
 
+class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
+    """What an offering cost when it was weighed. ``priced_at`` is None for the policy's own figure."""
+
+    offering: str
+    usd_per_hour: UsdPerHour
+    priced_at: datetime | None = None
+
+
+class BudgetSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a limit was used up: settled and held, by the meter's key."""
+
+    meter: str
+    limit: Decimal
+    total: Decimal
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision rests on: digests of what was looked at and of the policy, the prices of the offerings that its
+    plan names, and the budgets."""
+
+    facts: str
+    policy: str
+    prices: tuple[PriceUsed, ...] = ()
+    budgets: tuple[BudgetSeen, ...] = ()
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The write-ahead record: written before the first call, closed after the last is known.
 
-    ``left_out`` counts the groups, nodes, findings and messages that are not in it, where all would be too large.
+    ``basis`` is None in records from before there was one. ``left_out`` counts the groups, nodes, findings and messages
+    that are not in it, where all would be too large.
     """
 
     id: str
@@ -324,6 +352,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     messages: tuple[Outgoing, ...] = ()
     left_out: dict[str, int] = {}
+    basis: Basis | None = None
 
     @property
     def made(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:
@@ -340,3 +369,38 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         if missed is None or any(step.state == "done" for step in steps):
             return group.verdict, group.why
         return "waiting", f"not bought: {missed.note or missed.state}"
+
+
+LinkKind = Literal["decision", "cost", "checkpoint"]
+"""``decision``: it was filed. ``cost``: what a day came to. ``checkpoint``: what is older was dropped with its age."""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in a cluster's audit chain: ``digest`` is of the record ``id``, ``prev`` the hash of the link before.
+
+    Digests and hashes are SHA-256 in hex: of a record's bytes as they are stored, of a link's own JSON.
+    """
+
+    seq: int
+    prev: str
+    kind: LinkKind
+    id: str
+    at: datetime
+    digest: str
+
+    @property
+    def hash(self) -> str:
+        """What the next link names."""
+        return sha256(msgspec.json.encode(self)).hexdigest()
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest links of a cluster, the last of them its head."""
+
+    links: tuple[Link, ...] = ()
+
+    def after(self, kind: LinkKind, id: str, at: datetime, digest: str) -> Link:
+        """The link that goes on from here."""
+        last = self.links[-1] if self.links else None
+        seq, prev = (last.seq + 1, last.hash) if last else (1, "")
+        return Link(seq=seq, prev=prev, kind=kind, id=id, at=at, digest=digest)

@@ -26,7 +26,7 @@ from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
 from pilotlight.flow.look.settle import settle
-from pilotlight.flow.look.snapshot import Snapshot, look, with_flights
+from pilotlight.flow.look.snapshot import Snapshot, basis, look, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
@@ -120,7 +120,7 @@ class Cycle:
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         snapshot = replace(snapshot, memory=memory)
-        record = self.record(snapshot, plan)
+        record = self.record(snapshot, plan, money)
         if snapshot.view.queued:
             from pilotlight.flow.cycle.admission import admit
 
@@ -163,7 +163,7 @@ class Cycle:
         self.opened, self.open_until = doors.opened(placed), doors.open_until(placed)
         return doors.turn(self.deps, snapshot, plan, self.held.keep)
 
-    def record(self, snapshot: Snapshot, plan: Plan) -> Record | None:
+    def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
         id_ = ledger.new_id(snapshot.now, f"{self.deps.name}/{self.trigger}/{self.held.fence}/{self.round}")
         record = Record(
@@ -176,11 +176,11 @@ class Cycle:
             plan=plan,
             steps=steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
-        if record.steps:
-            return record
-        over = endings(self.deps, record, {node.name for node in snapshot.view.nodes})
-        messages = messages_of(self.deps, record) + over
-        return msgspec.structs.replace(record, messages=messages) if messages else None
+        over = () if record.steps else endings(self.deps, record, {node.name for node in snapshot.view.nodes})
+        messages = () if record.steps else messages_of(self.deps, record) + over
+        if not (record.steps or messages):
+            return None
+        return msgspec.structs.replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
 
     def act(self, snapshot: Snapshot, record: Record) -> Record:
         """Write the decision, make its calls, tell what became of them.

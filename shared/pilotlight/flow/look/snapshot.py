@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 import msgspec
 
+from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
+from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -61,6 +64,27 @@ def look(deps: Deps) -> Snapshot:
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
     )  # fmt: skip
     return without_going(deps, snapshot)
+
+
+def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
+    """What a plan over this look rests on. Equal facts have equal digests, in whatever order they were read."""
+    named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
+    return Basis(
+        facts=_digest((snapshot.view, snapshot.pools, snapshot.memory)),
+        policy=_digest(deps.policy),
+        prices=tuple(
+            PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
+            for one in deps.offerings
+            if one.name in named
+        ),
+        budgets=tuple(
+            BudgetSeen(meter=one.meter.key, limit=one.meter.limit, total=one.total) for one in money.balances
+        ),
+    )
+
+
+def _digest(value: object) -> str:
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
 
 
 def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:

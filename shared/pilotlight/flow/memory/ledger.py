@@ -9,6 +9,7 @@ from before a decision's first call until after its last is known, then ``decisi
 import hashlib
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -17,11 +18,12 @@ import msgspec
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.capacity import InFlight, Node, PoolState
-from pilotlight.facts.decisions import Record
+from pilotlight.facts.decisions import Chain, LinkKind, Record
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.flow.memory.record_limits import fitting
 from pilotlight.ports import ABSENT, LARGEST, State
+from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
 from pilotlight.state_schema.table import ReadParts, Table
@@ -130,10 +132,31 @@ def write(state: State, record: Record, *, if_version: int) -> int:
 
 
 def close(state: State, record: Record) -> None:
-    """File a decision all of whose steps are known and whose messages are sent."""
-    closed = msgspec.structs.replace(record, status="closed")
-    DECISION.put(state, _name(record), _storable(closed, DECISION))
+    """File a decision all of whose steps are known and whose messages are sent: in the chain, then under its id."""
+    closed = _storable(msgspec.structs.replace(record, status="closed"), DECISION)
+    digest = hashlib.sha256(DECISION.format.write(closed)).hexdigest()
+    chain(state, record.cluster, "decision", record.id, record.at, digest)
+    DECISION.put(state, _name(record), closed)
     OPEN.delete(state, _name(record))
+
+
+def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, digest: str) -> None:
+    """Put a record's digest behind the head of its cluster's audit chain, once: whoever files it again, after a worker
+    that died in between, finds it there. Whoever was faster makes it start again from what that one wrote.
+    """
+    while True:
+        found = HEAD.get(state, cluster)
+        head = found.value if found else Chain()
+        if any((link.id, link.digest) == (id, digest) for link in head.links):
+            return
+        link, kept = head.after(kind, id, at, digest), head.links
+        if len(kept) >= AT_THE_HEAD:
+            with suppress(Conflict):  # Then one that died before it moved the head has written the same.
+                LINKS.put(state, f"{cluster}/{kept[0].seq:012d}", head, if_version=ABSENT)
+            kept = ()
+        with suppress(Conflict):
+            HEAD.put(state, cluster, Chain(links=(*kept, link)), if_version=found.version if found else ABSENT)
+            return
 
 
 def filed(state: State, cluster: str, decision: str) -> Record | None:

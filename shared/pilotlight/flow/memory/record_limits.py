@@ -55,7 +55,8 @@ def _trimmed(record: Record, most: int) -> Record:
         nodes=kept + plan.releases,
         findings=plan.findings[:most],
     )
-    cut = msgspec.structs.replace(record, plan=less, messages=record.messages[:most])
+    basis = record.basis and msgspec.structs.replace(record.basis, prices=record.basis.prices[:most])
+    cut = msgspec.structs.replace(record, plan=less, messages=record.messages[:most], basis=basis)
     return msgspec.structs.replace(cut, left_out=dict(Counter(_counts(record)) - Counter(_counts(cut))))
 
 
@@ -71,4 +72,5 @@ def _counts(record: Record) -> dict[str, int]:
         "nodes": len(plan.nodes),
         "findings": len(plan.findings),
         "messages": len(record.messages),
+        "prices": len(record.basis.prices) if record.basis else 0,
     }

@@ -1,0 +1,152 @@
+"""``pilotlight audit``: the chain of a cluster's decisions, proved and carried out of the store."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.audit import Anchor, ChainProof
+from pilotlight.settings import deployed
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Cluster = Annotated[str, typer.Option(help="Of which cluster, where there are several.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Prove that no decision's record was changed; carry them out.")
+    group.command("verify")(verify)
+    group.command("export")(export)
+    app.add_typer(group, name="audit")
+
+
+def verify(
+    file: Annotated[str, typer.Argument(help="An export to verify, or - for stdin; without one, the state.")] = "",
+    anchor: Annotated[
+        list[str] | None, typer.Option(help="COUNT:HEAD as it was told (alert audit-anchor). May be repeated.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="Another export: the first record that differs is named.")] = "",
+    cluster: Cluster = "",
+    as_json: AsJson = False,
+) -> None:
+    """Name the first record of the chain that was edited, cut or moved; exit code 1 where there is one.
+
+    Example: [bold]pilotlight audit verify --anchor 1234:9f86d081...[/bold]
+    """
+    from pilotlight.decide.audit import hashes
+    from pilotlight.decide.audit import verify as walk
+
+    anchors = [_anchor(text) for text in anchor or ()]
+    copy = hashes(_lines_of(against)) if against else {}
+    found = walk(_lines_of(file), anchors, copy=copy) if file else _of_state(anchors, copy, cluster)
+    typer.echo(msgspec.json.encode(found).decode() if as_json else "\n".join(_said(found)))
+    if found.tampered is not None:
+        raise typer.Exit(1)
+
+
+def export(
+    where: Annotated[str, typer.Argument(help="A file to write, or - for stdout.")],
+    after: Annotated[int, typer.Option(help="Only what comes behind this record.", min=0)] = 0,
+    cluster: Cluster = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write the chain with its records as JSON Lines, and say its count and head.
+
+    Example: [bold]pilotlight audit export audit.jsonl[/bold]
+    """
+    from pilotlight.flow.memory.audit_chain import lines
+
+    wired = _wired()
+    found = list(lines(wired.state, _cluster(wired, cluster), after))
+    body = b"".join(line + b"\n" for line in found)
+    if where == "-":
+        sys.stdout.buffer.write(body)
+        return
+    try:
+        Path(where).write_bytes(body)
+    except OSError as error:
+        raise BadInput(f"{where}: {error.strerror}; name a file that can be written") from None
+    _exported(where, found, as_json)
+
+
+def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
+    from pilotlight.decide.audit import hashes
+
+    seq, head = max(hashes(found[-1:]).items(), default=(0, ""))
+    if as_json:
+        typer.echo(msgspec.json.encode({"where": where, "records": len(found), "last": seq, "head": head}).decode())
+        return
+    typer.echo(f"{len(found)} records in {where}" + (f"; anchor {seq}:{head}" if head else ""))
+
+
+def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
+    from pilotlight.decide.audit import verify as walk
+    from pilotlight.flow.memory.audit_chain import KEPT, lines, strangers
+
+    wired = _wired()
+    cluster = _cluster(wired, name)
+    kept_since = wired.state.now() - KEPT
+    found = walk(lines(wired.state, cluster), anchors, kept_since=kept_since, copy=copy)
+    if found.tampered is None and (added := strangers(wired.state, cluster)):
+        from pilotlight.facts.audit import Tampered
+
+        tampered = Tampered(seq=found.last + 1, how="added", id=added[0], why="it is in the store and in no link")
+        found = msgspec.structs.replace(found, tampered=tampered)
+    return found
+
+
+def _said(found: ChainProof) -> Iterator[str]:
+    if found.tampered is not None:
+        wrong = found.tampered
+        name = f"record {wrong.seq}" + (f" (decision {wrong.id})" if wrong.id else "")
+        yield f"{name} was {wrong.how}: {wrong.why}"
+        return
+    if not found.last:
+        yield "the chain has no record yet: it begins with the next decision"
+        return
+    yield f"{found.last - found.first + 1} records from {found.first} to {found.last} are as they were written"
+    if found.expired:
+        yield f"{found.expired} decisions are older than the store keeps them: their links hold; an export has them"
+    yield f"{found.anchors} anchors hold" if found.anchors else "no anchor was given: a cut tail would not show"
+    yield f"anchor {found.last}:{found.head}"
+
+
+def _anchor(text: str) -> Anchor:
+    seq, colon, head = text.partition(":")
+    if not colon or not seq.isdigit() or len(head) != 64:
+        raise BadInput(f"--anchor is {text!r}: use COUNT:HEAD, as `pilotlight audit export` and the alert say it")
+    return Anchor(seq=int(seq), hash=head)
+
+
+def _lines_of(file: str) -> Iterable[bytes]:
+    if file == "-":
+        return (line.rstrip(b"\n") for line in sys.stdin.buffer)
+    return _read(file)
+
+
+def _read(file: str) -> Iterator[bytes]:
+    try:
+        with open(file, "rb") as opened:
+            for line in opened:
+                yield line.rstrip(b"\n")
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}; name an export of `pilotlight audit export`") from None
+
+
+def _wired() -> "App":
+    from pilotlight.wiring import app
+
+    return app(deployed())
+
+
+def _cluster(wired: "App", name: str) -> str:
+    if name and name not in wired.clusters:
+        raise BadInput(f"--cluster {name}: there are {', '.join(wired.clusters)}")
+    return name or wired.settings.cluster_name

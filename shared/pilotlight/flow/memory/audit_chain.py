@@ -1,0 +1,62 @@
+"""A cluster's audit chain as the state has it: its lines with their records, and its head."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from hashlib import sha256
+
+from pilotlight.decide.audit import line_of
+from pilotlight.facts.decisions import Link
+from pilotlight.ports import State
+from pilotlight.state_schema.audit import HEAD, LINKS
+from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.table import pages
+from pilotlight.units import HOUR
+
+KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
+"""A decision of so long ago may have left the store with its age."""
+
+
+def links(state: State, cluster: str, after: int = 0) -> list[Link]:
+    """The links behind a place, in their order. The head is read first: what is added meanwhile is not in it."""
+    head = HEAD.get(state, cluster)
+    if head is None or not head.value.links:
+        return []
+    found = {link.seq: link for link in head.value.links}
+    first = min(found)
+    # A record begins at its first link: the one that has `after` may begin earlier, by as many as one holds.
+    for entry in LINKS.scan(state, f"{cluster}/"):
+        if entry.value.links and entry.value.links[-1].seq > after:
+            found |= {link.seq: link for link in entry.value.links if link.seq < first}
+    return [link for seq, link in sorted(found.items()) if seq > after]
+
+
+def lines(state: State, cluster: str, after: int = 0) -> Iterator[bytes]:
+    """The chain as an export has it. A decision that was filed twice stands with the link that is of its record."""
+    chain = links(state, cluster, after)
+    of_id: dict[str, list[Link]] = {}
+    for link in chain:
+        of_id.setdefault(link.id, []).append(link)
+    for link in chain:
+        record = _record(state, cluster, link)
+        twice = len(of_id[link.id]) > 1 and _seat(of_id[link.id], record) != link.seq
+        yield line_of(link, b"" if twice else record)
+
+
+def _record(state: State, cluster: str, link: Link) -> bytes:
+    stored = state.get(DECISION.key(f"{cluster}/{link.id}")) if link.kind == "decision" else None
+    return stored.value if stored else b""
+
+
+def _seat(links: Sequence[Link], record: bytes) -> int:
+    """Which of one decision's links the record is of; the last where it is of none."""
+    digest = sha256(record).hexdigest()
+    return next((link.seq for link in links if link.digest == digest), links[-1].seq)
+
+
+def strangers(state: State, cluster: str) -> list[str]:
+    """Decisions that are in no link though the chain had begun: somebody put them there."""
+    chain = links(state, cluster)
+    known, since = {link.id for link in chain}, min((link.id for link in chain if link.kind == "decision"), default="~")
+    within = DECISION.key(f"{cluster}/")
+    ids = (key.removeprefix(within) for key, _ in pages(state, within))
+    return [id for id in ids if id not in known and id > since]

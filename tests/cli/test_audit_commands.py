@@ -1,0 +1,101 @@
+"""pilotlight audit, as a person runs it: a chain is proved, carried away and proved there."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput
+from pilotlight.facts.decisions import Plan, Record
+from pilotlight.flow.memory import ledger
+from pilotlight.ports import State
+from pilotlight.state_schema.decisions import DECISION
+
+LATELY = datetime.now(UTC) - timedelta(hours=2)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+    """A deployment's store with twenty decisions of the last hours."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    for n in range(20):
+        at = LATELY + timedelta(minutes=n)
+        ledger.close(
+            state,
+            Record(
+                id=ledger.new_id(at, str(n)),
+                cluster="local",
+                flow="reconcile",
+                trigger="a tick",
+                at=at,
+                status="open",
+                plan=Plan(),
+                steps=(),
+            ),
+        )
+    return state
+
+
+def run(*words: object) -> Result:
+    """The command's outcome; what it raises goes on to the test."""
+    return CliRunner().invoke(build(["audit"]), ["audit", *map(str, words)], catch_exceptions=False)
+
+
+def test_verify_says_that_the_chain_is_whole_and_its_anchor(state: State) -> None:
+    """Count and head are printed as --anchor takes them, and hold."""
+    done = run("verify")
+    assert done.exit_code == 0
+    assert "20 records from 1 to 20" in done.stdout
+    told = done.stdout.split("anchor ")[-1].strip()
+    assert run("verify", "--anchor", told).stdout.count("1 anchors hold") == 1
+    with pytest.raises(BadInput, match="COUNT:HEAD"):
+        run("verify", "--anchor", "20")
+
+
+def test_an_edit_a_cut_and_a_stranger_are_named(state: State) -> None:
+    """With the place and the id, and exit code 1; as JSON too."""
+    key = next(iter(DECISION.scan(state, "local/", after="local/"))).name
+    record = DECISION.get(state, key)
+    assert record is not None
+    DECISION.put(state, "local/99999999999999-aa", msgspec.structs.replace(record.value, id="99999999999999-aa"))
+    assert "99999999999999-aa) was added" in run("verify").stdout
+    DECISION.put(state, key, msgspec.structs.replace(record.value, trigger="nothing"))
+    done = run("verify", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["tampered"]["seq"]) == (1, 1)
+    DECISION.delete(state, key)
+    assert "was cut: its record is gone" in run("verify").stdout
+
+
+def test_an_export_is_verified_by_itself_and_against_the_state(state: State, tmp_path: Path) -> None:
+    """A line that was edited is named; a store whose chain was made anew differs from the export."""
+    file = tmp_path / "audit.jsonl"
+    done = run("export", file)
+    assert "20 records in" in done.stdout
+    assert run("verify", file).exit_code == 0
+    assert run("verify", "--against", file).exit_code == 0
+    assert run("export", "-", "--after", "15").stdout.count("\n") == 5
+    lines = file.read_bytes().splitlines()
+    lines[6] = lines[6].replace(b"a tick", b"a tock")
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    assert "record 7 " in run("verify", file).stdout
+    del lines[6]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    assert "record 7 was cut" in run("verify", file).stdout
+    with pytest.raises(BadInput, match="nowhere"):
+        run("verify", tmp_path / "nowhere")
+
+
+def test_an_empty_chain_says_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was decided yet: that is no fault."""
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'new.db'}")
+    done = run("verify")
+    assert done.exit_code == 0
+    assert "begins with the next decision" in done.stdout
