@@ -4,14 +4,17 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
-from aws_server import EKS, REGION, SECRET, Aws, Refused, serving
+from aws_server import EKS, REGION, SECRET, Aws, Refused, activity, serving
 from aws_wire_format import signature_holds
 from civo_server import Fault
 from hypothesis import given
 from hypothesis import strategies as st
+from test_asg import opened
+from test_on_aws import on_aws
 from test_standby_world import world
 
 from pilotlight.adapters.aws_api import rest
@@ -150,3 +153,75 @@ def test_another_hands_warm_pool_is_written_down_and_not_made_by_us() -> None:
         assert json.loads(state.settings["warm"])["MinSize"] == 4
         with pytest.raises(BadRequest, match="make it so by hand"):
             handover.put(state.group, "warm", state.settings["warm"])
+
+
+ISSUES: dict[str, tuple[list[tuple[str, str]], str | None]] = {
+    "a shortage in the group's words": (
+        [("AsgInstanceLaunchFailures", "Could not launch: InsufficientInstanceCapacity")], "no-capacity",
+    ),
+    "a quota in the group's words": ([("AsgInstanceLaunchFailures", "VcpuLimitExceeded")], "quota"),
+    "no addresses left": ([("InsufficientFreeAddresses", "subnet-1 is full")], "no-capacity"),
+    "a quota by its code": ([("InstanceLimitExceeded", "no more")], "quota"),
+    "its launch template is gone": ([("Ec2LaunchTemplateNotFound", "lt-1")], "other"),
+    "the clearest of several": (
+        [("IamNodeRoleNotFound", "gone"), ("AsgInstanceLaunchFailures", "MaxSpotInstanceCountExceeded")], "quota",
+    ),
+    "what is about no launch": ([("NodeCreationFailure", "did not join"), ("ClusterUnreachable", "no")], None),
+    "none": ([], None),
+}  # fmt: skip
+
+
+def owing(aws: Aws) -> None:
+    """A group of two that has none yet, and whose activities say nothing of it."""
+    aws.world.fleet.desired["one"] = 2
+
+
+@pytest.mark.parametrize(("issues", "reason"), ISSUES.values(), ids=ISSUES)
+def test_what_ails_a_node_group_is_a_refusal_like_any(issues: list[tuple[str, str]], reason: str | None) -> None:
+    """In EKS's words, mapped as an answer would be; the same issue has one name however often it is read."""
+    with account() as (aws, _), serving(aws) as environ:
+        pools = opened(aws, environ)
+        owing(aws)
+        aws.ailing["one"] = [{"code": code, "message": message, "resourceIds": ["r"]} for code, message in issues]
+        first, second = (next(p for p in pools.describe() if p.name == "one") for _ in range(2))
+        assert (first.refusal.reason if first.refusal else None, first.owed) == (reason, 2 if reason else 0)
+        assert first.refusal is None or second.refusal is None or first.refusal.identity == second.refusal.identity
+
+
+def test_eks_is_asked_only_where_the_group_does_not_tell() -> None:
+    """A group that has its size is not; one that tries, or tells why it failed, says it itself; an outage of EKS, or
+    a role without the right, tells nothing and stops nothing."""
+    with account() as (aws, _), serving(aws) as environ:
+        pools = opened(aws, environ)
+        pools.describe()
+        owing(aws)
+        group, now = aws.group_name("one"), aws.world.clock.now()
+        aws.ailing["one"] = [{"code": "InstanceLimitExceeded", "message": "no", "resourceIds": ["r"]}]
+        for status in ("InProgress", "Failed"):
+            aws.failed = [activity(group, "InsufficientInstanceCapacity", now, status)]
+            pools.describe()
+        assert "DescribeNodegroup" not in [name for name, _ in aws.calls]
+        aws.failed = []
+        for said in ((403, '{"message": "no"}'), (500, "{}")):
+            aws.faults = [Fault(said, "before", "DescribeNodegroup")]
+            assert [p.refusal for p in pools.describe()] == [None, None, None]
+
+
+def test_a_pod_whose_node_group_ails_gets_another_offering() -> None:
+    """What was just asked for may be launched yet; two minutes later EKS's word counts, and the pod goes elsewhere."""
+    with on_aws(at_once=False) as (stage, aws):
+        aws._SetDesiredCapacity = partial(_takes_it_on, aws)  # type: ignore[method-assign]
+        aws.ailing["one"] = [{"code": "InsufficientFreeAddresses", "message": "full", "resourceIds": ["subnet-1"]}]
+        stage.event(stage.submit("a", workload_class="batch", run_s=7200))
+        stage.minutes(1)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 0)
+        aws._SetDesiredCapacity = partial(Aws._SetDesiredCapacity, aws)  # type: ignore[method-assign]
+        stage.minutes(4)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
+        assert any("InsufficientFreeAddresses" in alert.why for alert in stage.alerts)
+
+
+def _takes_it_on(aws: Aws, asked: dict[str, Any]) -> dict[str, Any]:
+    """The size is set, and nothing is tried."""
+    aws.world.fleet.desired[aws._pool(asked["AutoScalingGroupName"])] = asked["DesiredCapacity"]
+    return {}

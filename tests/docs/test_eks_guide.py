@@ -17,8 +17,8 @@ LOOKS = tuple(file for file in sorted(ADAPTER.glob("*.py")) if file.name != "han
 """All but what only commands import."""
 BESIDE_LAUNCH = {"ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions"}
 """What AWS's documentation asks for beside LaunchInstances."""
-OF_THE_CLUSTER = {"eks:DescribeCluster"}
-"""What PILOTLIGHT_API=eks:REGION/NAME calls."""
+OF_THE_CLUSTER = {"eks:DescribeCluster", "eks:DescribeNodegroup"}
+"""What PILOTLIGHT_API=eks:REGION/NAME calls, and ``node_groups`` by its path."""
 
 
 def blocks() -> list[Any]:

@@ -27,7 +27,7 @@ locals {
     "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
     "autoscaling:DescribeWarmPool",
     "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster",
+    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster", "eks:DescribeNodegroup",
     "servicequotas:ListServiceQuotas",
   ]
   grows = [

@@ -9,6 +9,7 @@ from pilotlight.adapters.pools.asg.pools import AsgPools
 from pilotlight.ports import CloudAccount, Pools, Shop
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
@@ -30,7 +31,12 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
         return AccountQuotas(ec2, JsonApi("servicequotas", region, credentials, account.environ), account.clock)
 
-    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas)
+    def eks() -> "RestApi":
+        from pilotlight.adapters.aws_api.rest import RestApi
+
+        return RestApi("eks", region, credentials, account.environ)
+
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks)
 
 
 def open_shop(where: str, account: CloudAccount) -> Shop:

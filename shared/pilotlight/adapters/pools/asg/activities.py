@@ -1,5 +1,6 @@
 """What a group could not launch, as it tells later: a failed activity in its words, mapped like an answer's code."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -10,6 +11,7 @@ from pilotlight.facts.capacity import LateRefusal
 
 LATEST = "20"
 FAILED = ("Failed", "Cancelled")
+DONE = "Successful"
 LAUNCHING = "Launching"
 """So begins the description of an activity that launches."""
 
@@ -31,13 +33,17 @@ class _Zone(msgspec.Struct, frozen=True):
     zone: str = msgspec.field(name="Availability Zone", default="")
 
 
-def last_refusal(api: QueryApi, group: str) -> LateRefusal | None:
-    """The newest launch of a group, where it failed; None where it succeeded, or is still tried."""
+def last_refusal(api: QueryApi, group: str, otherwise: Callable[[], LateRefusal | None]) -> LateRefusal | None:
+    """The newest launch of a group, where it failed; None while it is still tried. Where it succeeded, or nothing was
+    tried, what is asked ``otherwise``.
+    """
     asked = {"AutoScalingGroupName": group, "MaxRecords": LATEST}
     found = api.read("DescribeScalingActivities", _Activities, asked).Activities
     launches = [each for each in found if each.Description.startswith(LAUNCHING)]
     newest = max(launches, key=lambda each: each.StartTime, default=None)
-    if newest is None or newest.StatusCode not in FAILED:
+    if newest is None or newest.StatusCode == DONE:
+        return otherwise()
+    if newest.StatusCode not in FAILED:
         return None
     return LateRefusal(
         identity=f"{group}/{newest.ActivityId}",

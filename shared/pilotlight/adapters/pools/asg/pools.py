@@ -16,18 +16,19 @@ import msgspec
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
-from pilotlight.adapters.pools.asg.groups import ScalingGroup, Seen, described, groups_of
+from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, PoolState
+from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, LateRefusal, PoolState
 from pilotlight.facts.paid import Paid
 from pilotlight.facts.quota import Quota
 from pilotlight.ports import CALL_S, OPEN, Clock, Gate
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
 
 WRITE_S: Seconds = CALL_S
@@ -59,10 +60,11 @@ class AsgPools:
         clock: Clock,
         reserved: Mapping[str, str],
         quotas: "Callable[[], AccountQuotas]",
+        eks: "Callable[[], RestApi]",
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
         self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)
-        self._open_quotas = quotas
+        self._open_quotas, self._open_eks = quotas, eks
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
@@ -148,6 +150,19 @@ class AsgPools:
             with Deadline(WRITE_S) as deadline:
                 give_back(self._api, deadline, group, instance, gate)
 
+    def _ailment(self, group: ScalingGroup) -> LateRefusal | None:
+        """Why a group is short, where its own activities do not tell: EKS may, of its node groups."""
+        name = group.tag(NODE_GROUP_TAG)
+        if not self._cluster or not name:
+            return None
+        from pilotlight.adapters.pools.asg.node_groups import ailment
+
+        return ailment(self._eks, self._cluster, name, self._clock.now())
+
+    @cached_property
+    def _eks(self) -> "RestApi":
+        return self._open_eks()
+
     @cached_property
     def _account_quotas(self) -> "AccountQuotas":
         return self._open_quotas()
@@ -209,7 +224,8 @@ class AsgPools:
         since = {id_: one.launchTime for id_, one in seen.items()}
         booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
         owed = max(0, group.DesiredCapacity - len(live))
-        refusal = last_refusal(self._api, group.AutoScalingGroupName) if owed else None
+        name = group.AutoScalingGroupName
+        refusal = last_refusal(self._api, name, lambda: self._ailment(group)) if owed else None
         standing = warm(self._api, group)
         return PoolState(
             name=pool,
