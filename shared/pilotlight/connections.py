@@ -17,6 +17,7 @@ from pilotlight.settings import Settings, beside, objects, read
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
     from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+    from pilotlight.decide.money.bill_scope import Rules
 
 
 def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
@@ -222,12 +223,27 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
             return CivoBills(_civo(settings, where), rates, clock, policy.bill.services if policy.bill else ())
         case "focus" if where:
             from pilotlight.adapters.bills.focus import FocusBills
-            from pilotlight.decide.money.bill_scope import Rules
 
-            names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
-            rules = Rules(settings.cluster_name, policy.bill, policy.prices.currencies, names)
-            return FocusBills(where, rules, objects(settings.environ))
-    raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use civo:REGION or focus:URI")
+            return FocusBills(where, _rules(settings, policy), objects(settings.environ))
+        case "bigquery" if where:
+            from pilotlight.adapters.bills.bigquery import BigQueryBills
+
+            url = settings.environ.get("BIGQUERY_EMULATOR_HOST", "")
+            file = bool(settings.environ.get("GOOGLE_APPLICATION_CREDENTIALS", ""))
+            return BigQueryBills(where, _rules(settings, policy), url=url, credentials_file=file)
+        case "athena" if where:
+            from pilotlight.adapters.bills.athena import AthenaBills
+
+            return AthenaBills(where, _rules(settings, policy), settings.environ)
+    known = "civo:REGION, focus:URI, bigquery:PROJECT.DATASET.TABLE or athena:REGION/WORKGROUP/DATABASE.TABLE"
+    raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use {known}")
+
+
+def _rules(settings: Settings, policy: Policy) -> "Rules":
+    from pilotlight.decide.money.bill_scope import Rules
+
+    names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
+    return Rules(settings.cluster_name, policy.bill, policy.prices.currencies, names)
 
 
 def shop_at(settings: Settings, region: str = "") -> Shop | None:

@@ -33,6 +33,7 @@ CIVO_API_URL                    another address of Civo's API
 GOOGLE_APPLICATION_CREDENTIALS  a credentials file for Google Cloud; unset: the metadata server's, then gcloud's
 FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of the service
 PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service
+BIGQUERY_EMULATOR_HOST          ``http://HOST:PORT`` of an emulator of BigQuery instead of the service
 STORAGE_EMULATOR_HOST           ``http://HOST:PORT`` of an emulator of Cloud Storage instead of the service
 AWS_ENDPOINT_URL_DYNAMODB       ``http://HOST:PORT`` of a DynamoDB on this machine, as moto or DynamoDB local
 AWS_ENDPOINT_URL                the same for all of AWS; ``_AUTO_SCALING``, ``_EC2``, ``_STS``, ``_SNS`` and

@@ -120,7 +120,10 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud billed for one UTC day: ``resource`` is its id of a node, disk or pool, or empty."""
+    """What a cloud billed for one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
+
+    ``egress`` is for data that was moved: out of a region, a zone or the cloud.
+    """
 
     day: date
     usd: Usd
@@ -128,6 +131,7 @@ class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
     team: str = ""
     resource: str = ""
     service: str = ""
+    egress: bool = False
     gpu_hours: Decimal = Decimal(0)
 
 

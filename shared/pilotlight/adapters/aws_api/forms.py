@@ -10,6 +10,7 @@ VERSIONS: Mapping[str, str] = {
     "sts": "2011-06-15",
 }
 _NAMES = {
+    "athena": "ATHENA",
     "autoscaling": "AUTO_SCALING",
     "dynamodb": "DYNAMODB",
     "ec2": "EC2",

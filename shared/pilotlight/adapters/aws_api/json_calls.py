@@ -23,7 +23,7 @@ READ_S: Seconds = 5
 PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
 KIND = "application/x-amz-json-1.1"
-TARGETS = {"pricing": "AWSPriceListService", "servicequotas": "ServiceQuotasV20190624"}
+TARGETS = {"athena": "AmazonAthena", "pricing": "AWSPriceListService", "servicequotas": "ServiceQuotasV20190624"}
 """What calls of a service are named by, where that is not the service."""
 
 

@@ -47,13 +47,14 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
             COALESCE({_text(columns, "SubAccountId")}, '') AS account,
             COALESCE({_text(columns, "BillingAccountId")}, '') AS payer,
             [{", ".join(_tag(columns, (key,)) for key in tags)}]::VARCHAR[] AS tags,
-            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage
+            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
+            COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
             {", " + VERSION if several else ""}
         FROM export)
         SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
             sum(usd), count(*),
-            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US})
+            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress
         FROM charge WHERE {where}
         GROUP BY ALL ORDER BY ALL"""
 

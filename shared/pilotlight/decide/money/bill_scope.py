@@ -34,7 +34,7 @@ Tie = Literal["own", "shared", "other"]
 
 class Line(NamedTuple):
     """Lines of a bill that are alike, as one. ``amount`` is in ``currency``; ``tags`` are the values of the scope's
-    keys, in their order; ``reach`` is the latest end of usage of at most a day."""
+    keys, in their order; ``reach`` is the latest end of usage of at most a day. ``egress`` is data that was moved."""
 
     day: date | None
     team: str
@@ -48,6 +48,7 @@ class Line(NamedTuple):
     amount: Decimal | None
     rows: int
     reach: datetime | None
+    egress: bool = False
 
 
 class Rules(NamedTuple):
@@ -115,7 +116,7 @@ def _usd(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
 def _day(line: Line, usd: Decimal, pools: Mapping[str, str]) -> BilledDay:
     assert line.day is not None
     pool = pools.get(line.pool, line.pool)
-    return BilledDay(day=line.day, usd=usd, team=line.team, pool=pool, service=line.service)
+    return BilledDay(day=line.day, usd=usd, team=line.team, pool=pool, service=line.service, egress=line.egress)
 
 
 def _horizon(lines: Iterable[tuple[Line, Decimal]], end: datetime) -> datetime | None:

@@ -1,0 +1,82 @@
+-- Compiled from focus.sql by scripts/bill_sql.py: change that one.
+WITH charge AS (
+  SELECT
+    TRY_CAST(BilledCost AS DECIMAL(38, 12)) AS usd,
+    ChargePeriodStart AS since,
+    ChargePeriodEnd AS until,
+    COALESCE(BillingCurrency, 'USD') AS currency,
+    COALESCE(
+      ELEMENT_AT(Tags, 'pilotlight.dev/team'),
+      ELEMENT_AT(Tags, 'team'),
+      ELEMENT_AT(Tags, 'Team'),
+      ELEMENT_AT(Tags, 'user:team'),
+      ELEMENT_AT(Tags, 'user:Team'),
+      ''
+    ) AS team,
+    COALESCE(
+      ELEMENT_AT(Tags, 'pilotlight.dev/pool'),
+      ELEMENT_AT(Tags, 'eks:nodegroup-name'),
+      ELEMENT_AT(Tags, 'aws:eks:nodegroup-name'),
+      ELEMENT_AT(Tags, 'goog-k8s-node-pool-name'),
+      ELEMENT_AT(Tags, 'aks-managed-poolName'),
+      ELEMENT_AT(Tags, 'karpenter.sh/nodepool'),
+      ''
+    ) AS pool,
+    COALESCE(ServiceName, '') AS service,
+    COALESCE(SubAccountId, '') AS account,
+    COALESCE(BillingAccountId, '') AS payer,
+    ELEMENT_AT(Tags, '{tag_1}') AS tag_1,
+    ELEMENT_AT(Tags, '{tag_2}') AS tag_2,
+    ELEMENT_AT(Tags, '{tag_3}') AS tag_3,
+    ELEMENT_AT(Tags, '{tag_4}') AS tag_4,
+    COALESCE(ChargeCategory, 'Usage') = 'Usage' AS used,
+    COALESCE(
+      LOWER(ChargeDescription) LIKE '%data transfer%'
+      OR LOWER(ChargeDescription) LIKE '%egress%',
+      FALSE
+    ) AS moved
+  FROM "{export}"
+  WHERE
+    ChargePeriodStart IS NULL
+    OR (
+      ChargePeriodStart >= CAST('{start}' AS TIMESTAMP WITH TIME ZONE)
+      AND ChargePeriodStart < CAST('{end}' AS TIMESTAMP WITH TIME ZONE)
+    )
+)
+SELECT
+  CAST(since AS DATE) AS day,
+  team,
+  pool,
+  service,
+  account,
+  payer,
+  tag_1,
+  tag_2,
+  tag_3,
+  tag_4,
+  currency,
+  CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
+  CASE WHEN moved THEN 1 ELSE 0 END AS egress,
+  SUM(usd) AS amount,
+  COUNT(*) AS charges,
+  MAX(
+    CASE
+      WHEN used AND TO_UNIXTIME(until) - TO_UNIXTIME(since) <= 86400
+      THEN TO_UNIXTIME(until)
+    END
+  ) AS reach
+FROM charge
+GROUP BY
+  1,
+  2,
+  3,
+  4,
+  5,
+  6,
+  7,
+  8,
+  9,
+  10,
+  11,
+  12,
+  13

@@ -1,0 +1,41 @@
+-- The sums of a FOCUS export in a warehouse, in DuckDB's SQL. scripts/bill_sql.py compiles it to the others' beside it.
+-- Amounts may be floating-point numbers there: twelve digits of them are meant.
+-- Braces are filled in before it is sent: the table, the period, and up to four tags that the bill's scope names.
+WITH charge AS (
+    SELECT
+        TRY_CAST(BilledCost AS DECIMAL(38, 12)) AS usd,
+        ChargePeriodStart AS since,
+        ChargePeriodEnd AS until,
+        COALESCE(BillingCurrency, 'USD') AS currency,
+        COALESCE(
+            Tags['pilotlight.dev/team'], Tags['team'], Tags['Team'], Tags['user:team'], Tags['user:Team'], ''
+        ) AS team,
+        COALESCE(
+            Tags['pilotlight.dev/pool'], Tags['eks:nodegroup-name'], Tags['aws:eks:nodegroup-name'],
+            Tags['goog-k8s-node-pool-name'], Tags['aks-managed-poolName'], Tags['karpenter.sh/nodepool'], ''
+        ) AS pool,
+        COALESCE(ServiceName, '') AS service,
+        COALESCE(SubAccountId, '') AS account,
+        COALESCE(BillingAccountId, '') AS payer,
+        Tags['{tag_1}'] AS tag_1,
+        Tags['{tag_2}'] AS tag_2,
+        Tags['{tag_3}'] AS tag_3,
+        Tags['{tag_4}'] AS tag_4,
+        COALESCE(ChargeCategory, 'Usage') = 'Usage' AS used,
+        COALESCE(
+            LOWER(ChargeDescription) LIKE '%data transfer%' OR LOWER(ChargeDescription) LIKE '%egress%', FALSE
+        ) AS moved
+    FROM "{export}"
+    WHERE ChargePeriodStart IS NULL OR (
+        ChargePeriodStart >= CAST('{start}' AS TIMESTAMPTZ) AND ChargePeriodStart < CAST('{end}' AS TIMESTAMPTZ)
+    )
+)
+SELECT
+    CAST(since AS DATE) AS day, team, pool, service, account, payer, tag_1, tag_2, tag_3, tag_4, currency,
+    CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
+    CASE WHEN moved THEN 1 ELSE 0 END AS egress,
+    SUM(usd) AS amount,
+    COUNT(*) AS charges,
+    MAX(CASE WHEN used AND EPOCH(until) - EPOCH(since) <= 86400 THEN EPOCH(until) END) AS reach
+FROM charge
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
