@@ -63,7 +63,9 @@ def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
             return f"{what} {at:%Y-%m-%d}: that is no time of a notice that comes now"
     if found.said_at is not None and found.said_at - now > AHEAD:
         return f"it is dated {human((found.said_at - now).total_seconds())} ahead"
-    if node is None or found.cloud in ("", "world") or found.kind == "hard-cap" or found.kind == "max-runtime":
+    if node is None or found.cloud in ("", "world"):
+        return ""
+    if found.kind == "hard-cap" or found.kind == "max-runtime" or found.kind == "deadline":
         return ""
     if node.cloud and node.cloud != found.cloud:
         return f"it is {found.cloud}'s, and the node is {node.cloud}'s"

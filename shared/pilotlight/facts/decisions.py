@@ -48,18 +48,20 @@ Code = Literal[
     "dearer",
     "gang",
     "unbound",
+    "deadline",
 ]
 """The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
 
 The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``toleration``, ``device`` (the GPU's
 resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``, ``neighbours`` (other pods).
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
-``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none). Money and counts:
+``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none),
+``deadline`` (of its job: other capacity costs less, or it cannot be met). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
 ``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """
 
-NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid")
+NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid", "deadline")
 """The codes of offerings that may be had later."""
 
 

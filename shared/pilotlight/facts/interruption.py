@@ -16,6 +16,9 @@ StopKind = Literal["hard-cap", "max-runtime"]
 """Stops of our own: what a hard budget holds ends, or the longest run that a class's policy allows."""
 STOP_KINDS: tuple[StopKind, ...] = ("hard-cap", "max-runtime")
 
+MOVE: Literal["deadline"] = "deadline"
+"""A move of our own making off spot: a job on the node ends in time only on on-demand."""
+
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
 
@@ -55,7 +58,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     instance: str
-    kind: NoticeKind | StopKind
+    kind: NoticeKind | StopKind | Literal["deadline"]
     cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None

@@ -190,6 +190,17 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
 
+class DueJob(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a job with a deadline has come: its checkpoints keep ``saved_s`` of run, ``base_s`` of it from before the
+    run that ``began``. ``at`` is when that was last moved on, in seconds from the epoch.
+    """
+
+    at: Seconds
+    saved_s: Seconds = 0.0
+    base_s: Seconds = 0.0
+    began: datetime | None = None
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
 
@@ -204,7 +215,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
     ``learnt`` is by "pool/type", of nodes that joined. ``wakes`` are by pool the seconds that its latest starts of
-    stopped nodes took, the newest last.
+    stopped nodes took, the newest last. ``due`` are jobs with a deadline, by ``Due.job``.
     No decision reads ``tally``: it is for the figures.
     """
 
@@ -232,6 +243,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     strays: dict[str, datetime] = {}
     learnt: dict[str, Learnt] = {}
     wakes: dict[str, tuple[Seconds, ...]] = {}
+    due: dict[str, DueJob] = {}
     tally: Tally = Tally()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:

@@ -138,6 +138,14 @@ Classifier = Callable[[PodTraits], tuple[WorkloadClass, str]]
 """Tells a pod's class, and the reason in words."""
 
 
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """A deadline: ``work_s`` of run are to end ``by`` then. All pods that a ``job`` has in turn name the same."""
+
+    job: str
+    by: datetime
+    work_s: Seconds
+
+
 class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan.
 
@@ -146,7 +154,8 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
     ``other`` are amounts of further resources by name (hugepages in bytes, "rdma/hca"), sorted.
     ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
-    seconds between its checkpoints, 0 where it names none. ``near`` is None where no pod near by matters to it.
+    seconds between its checkpoints, 0 where it names none. ``near`` is None where no pod near by matters to it,
+    ``due`` where its job names no deadline.
     ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
     """
 
@@ -168,6 +177,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_s: Seconds = 0
     gang: Gang | None = None
     near: Near | None = None
+    due: Due | None = None
     key: str = ""
 
 

@@ -146,5 +146,6 @@ def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundP
         checkpoint_s=demand.shape.checkpoint_s,
         checkpoint_takes_s=demand.checkpoint_takes_s,
         checkpointed_at=kept_at,
+        works_since=since if demand.shape.due else None,
         shape=demand.shape,
     )

@@ -21,6 +21,7 @@ class OwnerReference(Wire, frozen=True):
 
     kind: str
     name: str
+    uid: str = ""
     controller: bool = False
 
 
@@ -217,9 +218,16 @@ class Terminated(Wire, frozen=True):
     finished_at: datetime | None = None
 
 
-class ContainerState(Wire, frozen=True):
-    """Only the end is read."""
+class Running(Wire, frozen=True):
+    """Since when a container runs."""
 
+    started_at: datetime | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    """Whether a container runs, or how it ended."""
+
+    running: Running | None = None
     terminated: Terminated | None = None
 
 

@@ -26,6 +26,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.workload import (
     Classifier,
+    Due,
     Finding,
     Gang,
     GpuRequest,
@@ -175,10 +176,23 @@ def _demand(
             checkpoint_s=_seconds(meta.annotations, labels.CHECKPOINT_S),
             gang=gang,
             near=near,
+            due=_due(pod, workload_class, gang=bool(gang or gang_key(pod))),
         ),
         grace_s=pod.spec.termination_grace_period_seconds,
         checkpoint_takes_s=_seconds(meta.annotations, labels.CHECKPOINT_TAKES_S),
     )
+
+
+def _due(pod: Pod, workload_class: str, *, gang: bool) -> Due | None:
+    if not _names_deadline(pod):
+        return None
+    from pilotlight.codec.kubernetes.due import due_of
+
+    return due_of(pod, workload_class, gang=gang)
+
+
+def _names_deadline(pod: Pod) -> bool:
+    return labels.DEADLINE in pod.metadata.annotations or labels.WORK in pod.metadata.annotations
 
 
 def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDemand | None:
@@ -220,6 +234,7 @@ def bound_pod(
     """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
     pod = asked.pod
     gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
+    timed = _names_deadline(pod)
     every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
     return BoundPod(
         uid=pod.metadata.uid or pod.name,
@@ -234,11 +249,18 @@ def bound_pod(
         max_run_s=pod.spec.active_deadline_seconds,
         grace_s=pod.spec.termination_grace_period_seconds,
         started_at=pod.status.start_time,
+        works_since=_works_since(pod) if timed else None,
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
-        shape=_shape_elsewhere(asked, objects, classify) if elsewhere and asked.gpu else None,
+        shape=_shape_elsewhere(asked, objects, classify) if (elsewhere or timed) and asked.gpu else None,
     )
+
+
+def _works_since(pod: Pod) -> datetime | None:
+    from pilotlight.codec.kubernetes.due import works_since
+
+    return works_since(pod)
 
 
 def _shape_elsewhere(asked: Asked, objects: Objects, classify: Classifier) -> PodShape | None:

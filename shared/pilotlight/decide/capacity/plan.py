@@ -33,6 +33,7 @@ from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_p
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.quota import NO_QUOTAS, Quota
+from pilotlight.facts.workload import PodDemand
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 
@@ -160,10 +161,13 @@ def plan_cluster(
 
 def _plan_pods(run: Provisioner, view: ClusterView) -> None:
     """Plan for all pods that wait, in order."""
-    asked = run.in_flight(view.pending)
-    gangs = any(pod.shape.gang for pod in view.pending)
+    pending: Sequence[PodDemand] = view.pending
+    if any(pod.shape.due for pod in pending):
+        pending = _in_time(run, pending)
+    asked = run.in_flight(pending)
+    gangs = any(pod.shape.gang for pod in pending)
     running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
-    for gang, groups in in_units(view.pending):
+    for gang, groups in in_units(pending):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
         flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
         rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
@@ -172,6 +176,21 @@ def _plan_pods(run: Provisioner, view: ClusterView) -> None:
             place_gang(run, gang, rest, running[gang], flown)
         elif rest:
             run.place(rest[0])
+
+
+def _in_time(run: Provisioner, pending: Sequence[PodDemand]) -> Sequence[PodDemand]:
+    """The pods without those whose deadline could not be met when they came: that is told, and nothing is bought."""
+    from pilotlight.decide.capacity.due import finding_of, infeasible
+
+    kept: list[PodDemand] = []
+    for pod in pending:
+        why = infeasible(pod, run.able(run.offerings, pod.shape), run.memory, run.now) if pod.shape.due else ""
+        if why:
+            run.findings.append(finding_of(pod, why))
+            run.tell("finding", Group(pod.shape, [pod]), "", why, code="deadline")
+        else:
+            kept.append(pod)
+    return kept
 
 
 def _bought(buys: Sequence[Buy]) -> Counter[str]:
@@ -205,6 +224,7 @@ def _rests(run: Provisioner, memory: Memory) -> list[datetime]:
     if not any(o.verdict in ("waiting", "refused") for o in run.outcomes):
         return []
     ends = [b.until for b in memory.backoffs] + [q.until for q in memory.quarantines]
+    ends += run.due
     if run.headroom.purse is not None:
         ends += run.headroom.purse.frees_at()
     return [until for until in ends if until > run.now]

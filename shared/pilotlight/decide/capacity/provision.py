@@ -30,7 +30,7 @@ PLACED = ("fits", "booting", "bought")
 
 
 class Provisioner:
-    """One planning run: use once. Gives ``outcomes``, ``purchases`` and ``findings``.
+    """One planning run: use once. Gives ``outcomes``, ``purchases``, ``findings``; ``due`` is when deadlines ask.
 
     While ``only`` is set, room and purchases are of that one offering: its pool, in its zone. Nodes of pools
     ``steered`` are kept for pods that belong there (``homes``, None where no node is kept for anybody); those that are
@@ -70,6 +70,7 @@ class Provisioner:
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
+        self.due: list[datetime] = []
         self.only: Offering | None = None
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
@@ -77,12 +78,22 @@ class Provisioner:
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """What of some offerings a shape may be bought now."""
-        return eligible(shape, offerings, self.policy, self.throughput, self.memory, self.now, self.steps)
+        able = eligible(shape, offerings, self.policy, self.throughput, self.memory, self.now, self.steps)
+        if shape.due is None:
+            return able
+        from pilotlight.decide.capacity.due import narrowed
+
+        able = narrowed(able, shape, self.memory, self.now)
+        if able.look_again_at is not None:
+            self.due.append(able.look_again_at)
+        return able
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
         if self.homes is not None and self.homes.closed:
             self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
+        if any(pod.shape.due for pod in pending):
+            pending = [pod for pod in pending if not self._in_vain(pod)]
         asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
         for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
@@ -90,6 +101,16 @@ class Provisioner:
             others = (bin_ for bin_ in self.booting if bin_.pool == entry.pool)
             fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
+
+    def _in_vain(self, pod: PodDemand) -> bool:
+        """Whether only spot is on its way to a pod whose deadline leaves no time for that."""
+        if pod.shape.due is None or not self.able(self.offerings, pod.shape).sure:
+            return False
+        return all(self._is_spot(entry.pool) for entry in self.memory.in_flight if pod.uid in entry.demands)
+
+    def _is_spot(self, pool: str) -> bool:
+        rules = self.policy.pools.get(pool)
+        return rules is not None and rules.capacity_type == "spot"
 
     def homes_of(self, shape: PodShape) -> PoolNames | None:
         """The pools that a shape belongs to; None: any it may use."""
@@ -134,6 +155,8 @@ class Provisioner:
             (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
             (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
         ):
+            if shape.due is not None and self.able(self.offerings, shape).sure:
+                bins = [b for b in bins if not self._is_spot(b.pool)]
             if self.homes is not None and homes is not None:
                 bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
                 bins = [b for b in bins if not self._taken_first(self.homes, b, group)]
@@ -243,6 +266,7 @@ class Provisioner:
             pods = group.pods[: nodes * candidate.per_node]
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
+            why += f"; {able.why}" if able.why else ""
             rejected = (*blocked, *dearer(order[index:]), *self._not_bought(group, able))
             self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
             return len(pods)
@@ -260,7 +284,7 @@ class Provisioner:
 
     def _better_waited_for(self, candidate: Candidate, group: Group) -> str:
         """Why pods wait for what the cloud is short of rather than get a candidate; empty where they get it."""
-        if not any(b.short_since is not None and b.until > self.now for b in self.memory.backoffs):
+        if group.shape.due or not any(b.short_since is not None and b.until > self.now for b in self.memory.backoffs):
             return ""
         shape = group.shape
         held = self.able(self.offerings, shape).held
@@ -346,7 +370,8 @@ class Provisioner:
         else:
             later = [r for r in rejected if r.code in NOT_NOW]
             why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
-            self.tell("waiting", group, "", why, rejected, code=later[0].code if later else "")
+            rule: Code = "deadline" if able.why else later[0].code if later else ""
+            self.tell("waiting", group, "", able.why or why, rejected, code=rule)
 
     def tell(
         self,

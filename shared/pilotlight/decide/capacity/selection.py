@@ -47,7 +47,8 @@ class Eligible:
     """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can.
 
     ``held`` would do, but may not be bought now, each with (code, reason). ``barred`` says which step of a budget's
-    ladder rules offerings out.
+    ladder rules offerings out. ``why`` says what a job's deadline asks for, ``look_again_at`` when it asks for more;
+    ``sure``: room on spot does not do for it any more.
     """
 
     candidates: tuple[Candidate, ...]
@@ -55,6 +56,9 @@ class Eligible:
     held: tuple[tuple[Candidate, Code, str], ...] = ()
     finding: tuple[Code, str] | None = None
     barred: str = ""
+    why: str = ""
+    look_again_at: datetime | None = None
+    sure: bool = False
 
 
 class Memo(Generic[T]):
@@ -196,7 +200,8 @@ def _eligible(
             else:
                 free.append(offering)
     preferred = [o for o in free if allows(rules, o.capacity_type)]
-    chosen = preferred or (free if rules.fallback == "allow" else [])
+    falls_back = rules.fallback == "allow"
+    chosen = free if falls_back and shape.due else preferred or (free if falls_back else [])
     candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
     return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
 

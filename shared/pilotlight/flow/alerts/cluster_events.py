@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record, Step
-from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED
+from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
 from pilotlight.flow.alerts.words import mark
 from pilotlight.flow.deps import Deps
 from pilotlight.units import an_hour
@@ -56,6 +56,8 @@ def _of_group(record: Record, group: PodGroup, new: set[str]) -> Said | None:
         return Said("", NO_GPU_NODE, f"{why}; {_next_try(record)}", f"{group.where} {record.id}")
     if group.verdict == "refused" and mark("refused", group.pods) in new:
         return Said("", NO_GPU_NODE, f"refused: {why}; {_next_try(record)}", group.code or "refused")
+    if group.code == "deadline" and mark("deadline", group.pods) in new:
+        return Said("", WAITS, group.why, "deadline")
     held = next((h for h in record.plan.held if h.buy is not None and h.target == group.where), None)
     stopped = held is not None and any(key.startswith(f"stopped/grow/{held.of.pool}/{held.target}") for key in new)
     if group.verdict == "waiting" and held is not None and stopped:

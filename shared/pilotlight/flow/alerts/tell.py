@@ -16,7 +16,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
-_OF_PODS = ("refused/", "finding-")
+_OF_PODS = ("refused/", "finding-", "deadline/")
 _OWED = f"finding-{LAUNCH_OWED}/"
 _alert = msgspec.json.Decoder(Alert)
 

@@ -107,6 +107,7 @@ def warnings(deps: Deps, plan: Plan, decision: str, now: datetime) -> list[Alert
     """The alerts of a plan's findings and refusals, each naming its pods and their team."""
     found = [_finding(one) for one in plan.findings]
     found += [_refused(group) for group in plan.pods if group.verdict == "refused"]
+    found += [_for_spot(group) for group in plan.pods if group.verdict == "waiting" and group.code == "deadline"]
     return [msgspec.structs.replace(alert, cluster=deps.name, decision=decision, at=now) for alert in found]
 
 
@@ -146,6 +147,12 @@ _TITLES = {
 def _refused(group: PodGroup) -> Alert:
     more = f" and {len(group.pods) - 1} more" if len(group.pods) > 1 else ""
     return _warning("refused", f"{group.pods[0]}{more} refused", group.why, group.pods, group.pods[0], group.team)
+
+
+def _for_spot(group: PodGroup) -> Alert:
+    """A job with a deadline that waits because that costs least, and on-demand is still in time."""
+    told = _warning("deadline", f"{group.pods[0]} waits for spot", group.why, group.pods, group.pods[0], group.team)
+    return msgspec.structs.replace(told, severity="info")
 
 
 def _warning(kind: str, what: str, why: str, pods: tuple[str, ...], subject: str, team: str) -> Alert:

@@ -175,7 +175,11 @@ def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgo
     return (*found.messages, closing(found, price, now))
 
 
-_WHEN = {"preempted": "no more: it is gone", "state-change": "no more: it is gone", "rebalance": "perhaps, soon"}
+_WHEN = {
+    "preempted": "no more: it is gone",
+    "state-change": "no more: it is gone",
+    "rebalance": "perhaps, soon",
+}
 
 _ENDED = {
     "not ours": "left to its owner: nothing is bought and nothing is drained",

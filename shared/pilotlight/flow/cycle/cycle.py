@@ -13,6 +13,7 @@ from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.facts.placement import NOTHING_PLACED, Opening
 from pilotlight.facts.quota import NO_QUOTAS, Quota
@@ -53,7 +54,7 @@ class Aim:
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
-    snapshot = with_flights(deps, look(deps))
+    snapshot = _with_due(with_flights(deps, look(deps)))
     plan = decide(deps, snapshot, Aim(releases=releases), money=budget_holds.balances(deps, snapshot.now), explain=True)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
 
@@ -115,6 +116,8 @@ class Cycle:
         if snapshot.memory.believing or any(group.verdict == "fits" for group in plan.pods):
             snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
             plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
+        if any(pod.shape.due for pod in snapshot.view.pending):
+            snapshot = self.taken_on(snapshot, plan)
         snapshot = self.turn_doors(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held) if left else ()
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
@@ -126,7 +129,7 @@ class Cycle:
 
             again = (*again, *admit(self.deps, snapshot.view, plan, snapshot.now))
         if record is None:
-            if plan.demands:
+            if plan.demands or memory.due != snapshot.was.memory.due:
                 ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
             answer = Answer(decision="", did=again, why=summary(plan, ()), outcome=_without_record(plan))
         else:
@@ -134,6 +137,14 @@ class Cycle:
             lines, why = (*again, *did(done)), summary(done.plan, done.made)
             answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
         return msgspec.structs.replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
+
+    def taken_on(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
+        """The look that remembers the deadlines that are promised to pods which wait."""
+        from pilotlight.decide.capacity.due_jobs import taken_on
+
+        refused = {found.uid for found in plan.findings if found.code in ("deadline", "bad-deadline")}
+        promised = [pod for pod in snapshot.view.pending if pod.shape.due is not None and pod.uid not in refused]
+        return replace(snapshot, memory=taken_on(snapshot.memory, promised, snapshot.now))
 
     def observe(self) -> tuple[Snapshot, Money, list[Left]]:
         """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
@@ -147,7 +158,12 @@ class Cycle:
         memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         again = msgspec.structs.replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=msgspec.structs.replace(memory, tally=again))
+        snapshot = _with_due(snapshot)
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
+        if self.aim.releases and _any_due(snapshot.view):
+            from pilotlight.flow.books.due_moves import begin
+
+            begin(self.deps, snapshot)
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
         if not self.deps.policy.budgets:
             return snapshot, NO_BUDGETS, left
@@ -255,6 +271,21 @@ def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
         return held  # Nothing that another could have left.
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     return msgspec.structs.replace(held, paused={**others, **held.paused}) if others else held
+
+
+def _any_due(view: ClusterView) -> bool:
+    """Whether a pod on a node has a deadline."""
+    return any(pod.shape is not None and pod.shape.due is not None for node in view.nodes for pod in node.gpu_pods)
+
+
+def _with_due(snapshot: Snapshot) -> Snapshot:
+    """The look that knows how far jobs with a deadline have come."""
+    if not (_any_due(snapshot.view) or snapshot.memory.due):
+        return snapshot
+    from pilotlight.decide.capacity.due_jobs import with_due
+
+    memory = with_due(snapshot.memory, snapshot.view.nodes, snapshot.view.pending, snapshot.now)
+    return replace(snapshot, memory=memory)
 
 
 def _without_record(plan: Plan) -> Outcome:

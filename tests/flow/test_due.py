@@ -1,0 +1,229 @@
+"""Jobs with a deadline in the world: moved between spot, on-demand and waiting, in time, and cheaper than on-demand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stage import MINUTE, START, Stage
+
+from pilotlight.decide.capacity.due import chosen, standing
+from pilotlight.decide.capacity.selection import Candidate
+from pilotlight.errors import NoCapacity
+from pilotlight.facts.capacity import CapacityType, Offering
+from pilotlight.facts.memory import DueJob, Memory
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.workload import Due, PodDemand, PodShape, shape
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.units import HOUR
+from pilotlight.world.pools import WorldPools
+
+RULES = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"), idle_timeout=120)
+POOLS = {
+    "od": PoolPolicy(instance_type="one", max=4),
+    "cheap": PoolPolicy(instance_type="one", max=4, capacity_type="spot"),
+}
+TICK_MINUTES = 10
+
+
+class SpotCloud(WorldPools):
+    """A cloud whose spot is out of stock while ``up`` is False, and that has nothing at all while ``empty``."""
+
+    up, empty = True, False
+
+    def grow(self, pool: str, *args: Any, **options: Any) -> Any:
+        """Refused while spot is down."""
+        if self.empty or (pool == "cheap" and not self.up):
+            raise NoCapacity("no spot now")
+        return super().grow(pool, *args, **options)
+
+
+class Course:
+    """A stage on which spot comes and goes by ``ups``, ten minutes each; what is taken is told two minutes ahead."""
+
+    def __init__(self, ups: Sequence[bool], **rules: Any) -> None:
+        self.stage = Stage(pools=POOLS, **{"classes": {"batch": RULES}, **rules})
+        self.cloud = SpotCloud(self.stage.world)
+        self.stage.deps = replace(self.stage.deps, pools=self.cloud)
+        self.ups = ups
+
+    def job(self, work_h: float, in_h: float, name: str = "train", **traits: Any) -> PodDemand:
+        """A job that saves every ten minutes is submitted, and its event arrives."""
+        by = self.stage.world.clock.now() + timedelta(hours=in_h)
+        due = Due(job=f"ml/{name}", by=by, work_s=work_h * HOUR)
+        pod = self.stage.submit(name, run_s=work_h * HOUR, checkpoint_s=600, due=due, **traits)
+        self.stage.event(pod)
+        return pod
+
+    def play(self) -> None:
+        """A tick a minute, for as long as the course says when spot is up."""
+        for up in self.ups:
+            self.cloud.up = up
+            for _ in range(TICK_MINUTES):
+                for node in [n for n in self.stage.world.nodes.values() if n.pool == "cheap" and not up]:
+                    self._take(node.id)
+                self.stage.wait(MINUTE)
+                go_on(self.stage.deps)
+                self.stage.tick()
+            if not self.stage.world.running and not self.stage.world.pending:
+                return
+
+    def _take(self, node: str) -> None:
+        world = self.stage.world
+        if world.nodes[node].doomed_s is None:
+            at = world.moment(world.interrupt(node, 120.0))
+            notice = InterruptionNotice(
+                cluster="c", instance=node, kind="spot-interruption", cloud="world", at=world.clock.now(), deadline=at
+            )
+            interrupt(self.stage.deps, notice)
+
+    @property
+    def late_s(self) -> float:
+        """How long after its deadline the only job ended."""
+        [job] = self.stage.world.finished
+        due = job.demands[0].shape.due
+        assert due is not None
+        assert job.finish_s is not None
+        return (self.stage.world.moment(job.finish_s) - due.by).total_seconds()
+
+
+def drawn(seed: int, hours: float) -> list[bool]:
+    """Spot that stays for about two hours and is away for about one."""
+    rng, up, row = Random(seed), bool(seed % 2), []
+    for _ in range(int(hours * 60 / TICK_MINUTES)):
+        row.append(up)
+        up = not up if rng.random() < (1 / 12 if up else 1 / 6) else up
+    return row
+
+
+COURSES = {
+    "up all the time": [True] * 48,
+    "down all the time": [False] * 48,
+    "gone when it had begun": [True] * 4 + [False] * 44,
+    "up and down each ten minutes": [True, False] * 24,
+    "drawn": drawn(1, 8),
+    "drawn, down at first": drawn(2, 8),
+}
+
+
+@pytest.mark.parametrize("ups", COURSES.values(), ids=COURSES)
+def test_a_job_with_a_deadline_is_not_late_whatever_spot_does(ups: list[bool]) -> None:
+    """It ends in time and costs no more than on-demand alone with one start, and the starts on spot that were lost."""
+    course = Course(ups)
+    course.job(3.0, 4.5)
+    course.play()
+    assert course.late_s <= 0
+    spot = sum(r["event"] == "launch" and r["capacity_type"] == "spot" for r in course.stage.log)
+    assert float(course.stage.world.cost()) <= (3.0 + 0.25) * 1.0 + spot * 0.25 * 0.5
+
+
+def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can() -> None:
+    """An Event on the pod, an alert and a finding; nothing is bought. One that fits is taken on, and never refused."""
+    course = Course([True])
+    course.job(3.0, 3.05)
+    told = [(about, reason, why) for _, about, reason, why in course.stage.deps.cluster.told]  # type: ignore[attr-defined]
+    assert [(about, reason) for about, reason, _ in told] == [("ml/train", "NoGpuNode")]
+    assert "end at 2026-11-20T15:10Z at the earliest" in told[0][2]
+    assert not course.stage.world.nodes
+    assert [alert.kind for alert in course.stage.alerts] == ["finding-deadline"]
+
+
+def test_a_job_that_was_taken_on_goes_on_when_it_will_be_late() -> None:
+    """It is bought on-demand at once, whatever it costs: a deadline that has passed loses no job."""
+    course = Course([])
+    course.cloud.empty = True
+    course.job(1.0, 1.5)
+    course.stage.wait(2 * HOUR)
+    course.cloud.empty = False
+    course.stage.tick()
+    assert course.stage.nodes("od") == 1
+
+
+def test_waiting_for_spot_is_told_once_with_its_figures() -> None:
+    """As an Event and in the record that ``why`` reads: what it is expected to cost, and when on-demand begins."""
+    course = Course([])
+    course.cloud.up = False
+    course.job(3.0, 9.0)
+    course.stage.minutes(5)
+    told = [why for _, _, reason, why in course.stage.deps.cluster.told if reason == "WaitsForSpot"]  # type: ignore[attr-defined]
+    assert len(told) == 1
+    assert "waiting for spot costs least; $" in told[0]
+    assert "on-demand at 11-20 17:51 at the latest" in told[0]
+
+
+def test_work_that_keeps_nothing_on_spot_is_moved_to_on_demand_in_time() -> None:
+    """A job whose checkpoints do not come: room is bought, it leaves when that is ready, and its spot node goes."""
+    course = Course([])
+    course.job(2.0, 3.2)
+    stage = course.stage
+    stage.minutes(6)
+    [job] = stage.world.running.values()
+    job.demands = tuple(msgspec.structs.replace(d, shape=_saves_by_the_day(d)) for d in job.demands)
+    job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
+    [node] = stage.world.nodes.values()
+    node.changed()
+    stage.minutes(85, meanwhile=lambda: go_on(stage.deps))
+    assert [node.pool for node in stage.world.nodes.values()] == ["od"]
+    assert any("on spot it may be late" in alert.why for alert in stage.alerts)
+    assert list(stage.world.running)
+
+
+def _saves_by_the_day(demand: PodDemand) -> PodShape:
+    fields = {name: getattr(demand.shape, name) for name in PodShape.__struct_fields__}
+    return shape(**{**fields, "checkpoint_s": 86_400.0, "key": ""})
+
+
+def test_a_budget_that_has_no_room_is_not_passed_for_a_deadline() -> None:
+    """On-demand is refused and told as for any pod; nothing is bought beyond the budget."""
+    budget = Budget(name="small", scope="all", usd=Decimal("0.50"), period="day")
+    rules = msgspec.structs.replace(RULES, max_runtime=4 * HOUR)
+    course = Course([False] * 12, classes={"batch": rules}, budgets=(budget,))
+    course.cloud.up = False
+    course.job(1.0, 2.0)
+    course.play()
+    assert not course.stage.events("launch")
+    assert any(alert.kind == "refused" and "budget small" in alert.why for alert in course.stage.alerts)
+
+
+@given(
+    work_h=st.floats(0.1, 200),
+    spare_h=st.floats(0, 400),
+    saved=st.floats(0, 1),
+    boot_s=st.floats(0, 3600),
+    rate=st.floats(0, 3),
+    up=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_choice_leaves_on_demand_too_little_time(
+    work_h: float, spare_h: float, saved: float, boot_s: float, rate: float, up: bool
+) -> None:
+    """Whoever waits or takes spot could still, two looks later, start on on-demand and do all that is not saved."""
+    due = Due(job="j", by=START + timedelta(hours=work_h + spare_h), work_s=work_h * HOUR)
+    memory = Memory(due={"j": DueJob(at=0.0, saved_s=saved * work_h * HOUR)})
+    sure, spot = (Candidate(_offering(kind, boot_s, rate), 1, 1.0) for kind in ("on-demand", "spot"))
+    stands = standing(due, [sure], memory, 60.0)
+    choice = chosen(due, stands, [spot] if up else [], [] if up else [spot], [sure], 600.0, START)
+    left_s = (1 - saved) * work_h * HOUR
+    if choice.capacity != "on-demand":
+        assert START + timedelta(seconds=2 * MINUTE + boot_s + 60 + left_s) <= due.by + timedelta(seconds=1)
+
+
+def _offering(kind: CapacityType, boot_s: float, rate: float) -> Offering:
+    return Offering(
+        pool=kind,
+        instance_type="one",
+        capacity_type=kind,
+        gpu_model="T4",
+        gpus=1,
+        usd_per_hour=Decimal("0.3") if kind == "spot" else Decimal(1),
+        boot_s=boot_s,
+        interruptions_per_hour=rate,
+    )
