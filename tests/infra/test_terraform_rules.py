@@ -133,7 +133,7 @@ FAULTS = [
         (
             "google/outputs.tf",
             '] if module.plan.roles[function] != "none"',
-            '] if module.plan.roles[function] == "act"',
+            '] if module.plan.roles[function] == "read"',
         ),
         "pod_pending is bound by nothing",
         id="an account is bound by nothing in the cluster's RBAC",
