@@ -18,6 +18,8 @@ STOP_KINDS: tuple[StopKind, ...] = ("hard-cap", "max-runtime")
 
 MOVE: Literal["deadline"] = "deadline"
 """A move of our own making off spot: a job on the node ends in time only on on-demand."""
+RENEW: Literal["node-age"] = "node-age"
+"""A replacement of our own: the node is too old, or its launch template has changed, and its pods may be moved."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
@@ -58,7 +60,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     instance: str
-    kind: NoticeKind | StopKind | Literal["deadline"]
+    kind: NoticeKind | StopKind | Literal["deadline", "node-age"]
     cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None

@@ -79,8 +79,9 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
     are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves. ``on_silence``
     "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
-    ``paid`` says what a reserved pool may use, where its cloud tells no reservation. Idle nodes older than ``max_age``,
-    and with ``drift`` "replace" those that an older launch template made, are replaced one at a time.
+    ``paid`` says what a reserved pool may use, where its cloud tells no reservation. Nodes older than ``max_age``,
+    and with ``drift`` "replace" those that an older launch template made, are replaced one at a time: idle ones, and
+    those whose pods' classes say ``at_max_age`` "move".
     """
 
     cloud: CloudName = "world"
@@ -116,7 +117,8 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     ``wait_scale`` times the policy's ``value_of_wait`` is what an hour of one of its waiting jobs is worth.
     ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
     ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
-    may stop its nodes in order; they are then held for in stretches of ``hold``.
+    may stop its nodes in order; they are then held for in stretches of ``hold``. ``at_max_age`` "move": its pods may be
+    moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
@@ -125,6 +127,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     max_idle_timeout: Duration = 3600
     max_runtime: Duration | None = None
     at_hard_cap: Literal["keep", "stop"] = "keep"
+    at_max_age: Literal["keep", "move"] = "keep"
     hold: Duration = 4 * 3600
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0

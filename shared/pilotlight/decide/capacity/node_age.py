@@ -1,16 +1,18 @@
-"""Nodes that are too old, or made by a launch template that has changed: replaced while idle, one of a pool at a time.
+"""Nodes that are too old, or made by a launch template that has changed: replaced one of a pool at a time.
 
-What a pool keeps lit is bought again at the next look, new. A node that works is left to its work.
+What a pool keeps lit is bought again at the next look, new. A node that works is left to its work, but where all of its
+pods may be moved.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.schedule import in_window
 from pilotlight.decide.money.economics import billed
-from pilotlight.facts.capacity import Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -58,6 +60,47 @@ def renewed(
             n = verdicts[oldest.name]
             out[n] = replace(out[n], verdict="release", why=f"idle, and {old[oldest.name]}", spent_usd=cost)
     return out, min((at for at in due if at > now), default=None)
+
+
+def movable(nodes: Sequence[Node], pools: Iterable[PoolState], policy: Policy, now: datetime) -> list[tuple[Node, str]]:
+    """Of each pool the oldest node that works, is too old, and whose pods may all be moved; and why it is replaced.
+
+    None while an old one idles (``renewed`` has it), another is on its way, or no window is open. A reserved pool has
+    no second node to move to.
+    """
+    states = {state.name: state for state in pools}
+    found = []
+    for name, pool in policy.pools.items():
+        here = [node for node in nodes if node.pool == name]
+        asked = pool.max_age is not None or pool.drift == "replace"
+        if not asked or pool.capacity_type == "reserved" or not here or not _open(policy, name, now):
+            continue
+        old, _ = _old(here, pool, states.get(name), now)
+        aged = sorted((node for node in here if node.name in old), key=lambda node: (node.created_at, node.name))
+        if _moves(here, states.get(name)) or any(not node.gpu_pods for node in aged):
+            continue
+        free = (n for n in aged if n.schedulable and not n.marked and all(_moves_on(p, policy) for p in n.gpu_pods))
+        found += [(node, old[node.name]) for node in islice(free, 1)]
+    return found
+
+
+def _moves_on(pod: BoundPod, policy: Policy) -> bool:
+    """Whether a pod loses nothing by a move: it saves when it is asked, or serves; a gang would go whole."""
+    name = pod.workload_class or "batch"
+    consents = policy.of_class(name).at_max_age == "move"  # type: ignore[arg-type]
+    return consents and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or name == "serving")
+
+
+def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:
+    """Whether a ready node beside the one that goes has free GPUs for a pod."""
+    wants = pod.gpu
+    others = (n for n in nodes if n.name != leaving and n.ready and n.schedulable and not n.marked)
+    return wants is None or any(
+        n.slices.get(wants.resource, 0) >= wants.count
+        if n.resource != wants.resource
+        else sum(device >= wants.milli for device in n.devices) >= wants.count
+        for n in others
+    )
 
 
 def _old(

@@ -179,6 +179,7 @@ _WHEN = {
     "preempted": "no more: it is gone",
     "state-change": "no more: it is gone",
     "rebalance": "perhaps, soon",
+    "node-age": "when its pods have moved",
 }
 
 _ENDED = {

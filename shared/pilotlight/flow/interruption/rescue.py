@@ -17,7 +17,7 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import GONE, Interruption, Move
+from pilotlight.facts.interruption import GONE, RENEW, Interruption, Move
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
@@ -159,7 +159,7 @@ class Rescue(Saving):
             verdict="release",
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
-            forced=True,
+            forced=self.found.kind != RENEW,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))

@@ -17,7 +17,7 @@ from pilotlight.flow.look.snapshot import Snapshot
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
-    failed = _blocks_begun(deps)
+    failed = _blocks_begun(deps) or _ages_begun(deps)
     left = interruptions.left(deps)
     if not left:
         if failed is not None:
@@ -42,6 +42,19 @@ def _blocks_begun(deps: Deps) -> PilotlightError | None:
     if not any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
         return None
     from pilotlight.flow.interruption.block_ends import begin
+
+    try:
+        begin(deps)
+    except (Retry, Denied) as error:
+        return error
+    return None
+
+
+def _ages_begun(deps: Deps) -> PilotlightError | None:
+    """Replacements begun of nodes that are too old and whose pods may be moved; what kept one from being begun."""
+    if not any(rules.at_max_age == "move" for rules in deps.policy.classes.values()):
+        return None
+    from pilotlight.flow.interruption.node_ages import begin
 
     try:
         begin(deps)

@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.decide.deadline import MARGIN_S, assumed_saved, rescue
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
-from pilotlight.facts.interruption import STOP_KINDS, Interruption, Move
+from pilotlight.facts.interruption import RENEW, STOP_KINDS, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
@@ -82,7 +82,7 @@ class Saving:
             cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
             self._note(asked={**self.found.asked, pod.uid: self.now})
             self.did.append(f"asked {name} for a checkpoint")
-        elif self._may_evict(move) and self._evict(pod, move):
+        elif self._may_evict(pod, move) and self._evict(pod, move):
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
             self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
             self.did.append(f"evicted {name}")
@@ -117,9 +117,13 @@ class Saving:
         self._note(cordoned=False)
         self.did.append(f"uncordoned {node}")
 
-    def _may_evict(self, move: Move) -> bool:
+    def _may_evict(self, pod: BoundPod, move: Move) -> bool:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
+        if self.found.kind == RENEW:  # Nothing ends it: who cannot move yet goes on working.
+            from pilotlight.decide.capacity.node_age import room_for
+
+            return self.found.replaced and room_for(pod, self.found.node, self.view.nodes)
         return self.found.replaced or (move.by is not None and self.now >= move.by)
 
     def _empty(self, node: Node) -> bool:

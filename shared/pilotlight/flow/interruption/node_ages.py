@@ -1,0 +1,70 @@
+"""Nodes that work and are too old: their pods are moved to a new one, in order, and the old one is given back.
+
+Nothing forces it: what has not moved within half an hour stays, the node takes pods again, and a day later it is tried
+anew.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.capacity.node_age import movable
+from pilotlight.decide.capacity.schedule import effective
+from pilotlight.decide.deadline import CORDON_S, unsaved
+from pilotlight.errors import Conflict
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.interruption import RENEW, Interruption
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.books.interruptions import Versioned
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.standing import without_standing
+from pilotlight.flow.memory import brakes
+from pilotlight.ports import ABSENT
+
+AGAIN = timedelta(days=1)
+"""A node whose pods did not move is asked about again after so long."""
+
+
+def begin(deps: Deps) -> None:
+    """Begin one replacement in each pool that acts and where none of its nodes is on its way out."""
+    if not any(pool.max_age or pool.drift == "replace" for pool in deps.policy.pools.values()):
+        return
+    now = deps.now()
+    going = {kept.found.pool for kept in interruptions.left(deps)}
+    pools = deps.pools.describe()
+    view, _ = without_standing(deps.cluster.observe(), pools)
+    policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
+    for node, why in movable([n for n in view.nodes if not _tried(deps, n, now)], pools, policy, now):
+        held = node.pool in going or brakes.paused(deps.state, deps.name, node.pool)
+        if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
+            _begin(deps, node, why, now)
+
+
+def _tried(deps: Deps, node: Node, now: datetime) -> bool:
+    last = interruptions.filed(deps, node.instance or node.name) if node.gpu_pods else None
+    return last is not None and last.kind == RENEW and now - last.received_at < AGAIN
+
+
+def _begin(deps: Deps, node: Node, why: str, now: datetime) -> None:
+    offering = next((one for one in deps.offerings if one.pool == node.pool), None)
+    if offering is None:  # Without a price nothing is bought in its place.
+        return
+    price = offering.usd_per_hour
+    found = Interruption(
+        cluster=deps.name,
+        instance=node.instance or node.name,
+        kind=RENEW,
+        received_at=now,
+        begin=now,
+        until=now + timedelta(seconds=CORDON_S),
+        pool=node.pool,
+        node=node.name,
+        ours=True,
+        why=why,
+        lost={pod.uid: unsaved(pod, node, price, now) for pod in node.gpu_pods},
+    )
+    opening = interruptions.opening(found, len(node.gpu_pods), price, now)
+    try:
+        interruptions.write(deps, Versioned(msgspec.structs.replace(found, messages=(opening,)), ABSENT))
+    except Conflict:
+        return  # Another look began one.
