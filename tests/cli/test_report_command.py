@@ -16,9 +16,9 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
+from pilotlight.facts.bill import Anomaly, BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.facts.paid import UnusedMonth, UnusedPool
-from pilotlight.state_schema.billing import BILL, METER, PAID_IDLE
+from pilotlight.state_schema.billing import ANOMALY, BILL, METER, PAID_IDLE
 from pilotlight.units import EPOCH
 
 DAY = date(2026, 10, 5)
@@ -57,6 +57,29 @@ def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
     assert "2026-10-01 to 2026-10-31: $18.02" in shown
     assert "teams $15.02 + idle $2.00 + shared $1.00 = $18.02" in shown
     assert "billed $20.00 for 1 whole days on which the meter counted $18.02: $1.98 is unexplained" in shown
+
+
+def test_odd_hours_egress_and_a_thousand_requests_are_told_beside_the_lines() -> None:
+    """Two odd hours of a day and pool are one line with the worst one's cause; all of it is in --json."""
+    state = SqliteState(Path(os.environ["PILOTLIGHT_HOME"]) / "state.db", SystemClock())
+    at = datetime(2026, 10, 5, 11, tzinfo=EPOCH.tzinfo)
+    for hour, usd in ((10, 64), (11, 96)):
+        odd = Anomaly(
+            at=at, usd=Decimal(usd), usual=Decimal(2), spread=Decimal(0), hours=5, weekday=0, pool="t4",
+            pool_usd=Decimal(usd), pool_usual=Decimal(2), team="research", team_usd=Decimal(usd), team_usual=Decimal(0),
+            decision="01795324291264-5d3ade71",
+        )  # fmt: skip
+        ANOMALY.put(state, f"local/2026-10-05T{hour}", odd)
+    moved = BilledDay(day=DAY, usd=Decimal("1.25"), egress=True)
+    BILL.write(state, f"local/{DAY}/s", BillDay(day=DAY, source="s", rows=(moved,)))
+    shown = " ".join(run(*OCTOBER, "--per", "requests=4000").stdout.split())
+    assert "of the bill, $1.25 is for data that was moved (egress)" in shown
+    assert "$4.5040 for each thousand of 4,000 requests" in shown
+    assert "odd: 2 hours of 2026-10-05 cost $156.00 above what is usual: 5 Mondays at that hour: median $2.00" in shown
+    assert "pool t4 $96.00 an hour (usually $2.00), research $96.00 (usually $0.00); bought by decision 01795" in shown
+    found = json.loads(run(*OCTOBER, "--json").stdout)
+    assert [one[1]["usd"] for one in found["anomalies"]] == ["64", "96"]
+    assert (found["egress"], found["idle_hour"]) == ("1.25", "1")
 
 
 def test_what_was_paid_for_and_ran_nowhere_is_told_beside_the_lines() -> None:

@@ -12,16 +12,18 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import Bill, BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import bill, paid_idle
+from pilotlight.flow.billing import anomalies, bill, paid_idle
 from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema import registry
 from pilotlight.state_schema.billing import BILL, METER
+from pilotlight.state_schema.billing import HOUR as HOUR_COST
+from pilotlight.state_schema.decisions import DECISION
 from pilotlight.units import HOUR
 
 TICK = Tick(cluster="c", what="billing")
@@ -277,6 +279,29 @@ def test_a_pool_that_is_billed_at_another_price_is_told_once_and_moves_no_budget
     tick(on)
     assert told(on, "bill-correction") == [("pool one is billed at 1.15 of what is metered", "warning", False)]
     assert month(on) == (Decimal("103.50"), Decimal(20))
+
+
+def test_an_hour_that_costs_far_more_than_usual_is_told_once_with_its_cause() -> None:
+    """Nothing runs for eight days at noon, and then a pod is given a node of $32: pool, team and decision are named."""
+    on = Stage()
+    now = on.world.clock.now()
+    for back in range(1, 9):
+        quiet = HourCost(at=now - back * DAY + timedelta(hours=1), hours=Decimal(1), rates=HourSums())
+        HOUR_COST.put(on.deps.state, f"c/12/{(now - back * DAY).date()}", quiet)
+        HOUR_COST.put(on.deps.state, f"c/13/{(now - back * DAY).date()}", quiet)
+    tick(on)
+    on.event(on.submit("a", 8, run_s=6 * HOUR, team="red"))
+    hours(on, 3)
+    ((what, severity, resolved),) = told(on, "spend-anomaly")
+    assert (severity, resolved) == ("warning", False)
+    assert what.endswith("$0.00 is usual")
+    (alert,) = [a for a in on.alerts if a.kind == "spend-anomaly"]
+    (decision,) = [entry.value.id for entry in DECISION.scan(on.deps.state, "c/") if entry.value.steps]
+    assert alert.how == f"pilotlight why {decision}"
+    assert alert.why.startswith("8 days at that hour: median $0.00, median distance $0.00; pool eight $")
+    assert "(usually $0.00), red $" in alert.why
+    kept = list(anomalies.between(on.deps.state, "c", now.date(), now.date()))
+    assert [(one.pool, one.team, one.decision) for one in kept] == [("eight", "red", decision)] * len(kept) != []
 
 
 def test_a_bill_that_cannot_be_read_stops_neither_meter_nor_ladder() -> None:

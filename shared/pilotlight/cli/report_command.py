@@ -1,12 +1,13 @@
 """``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed
@@ -15,6 +16,8 @@ from pilotlight.units import shortened
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.month import Month, Unused
+    from pilotlight.decide.money.reconciliation import Correction
+    from pilotlight.facts.bill import Anomaly
     from pilotlight.ports import State
 
 
@@ -80,7 +83,30 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     elif team is not None and team not in teams:
         typer.echo(f"no line of team {team!r} in {first:%Y-%m}: it has {', '.join(teams) or 'no team'}", err=True)
     found = month(metered, billed, first, last, team=team)
-    return found if team is not None else found._replace(paid_idle=_paid_idle(wired.state, names, first))
+    if team is not None:
+        return found
+    learnt, odd = _beside(wired.state, names, first, last)
+    return found._replace(paid_idle=_paid_idle(wired.state, names, first), learnt=learnt, anomalies=odd)
+
+
+def _beside(
+    state: "State", clusters: Sequence[str], first: date, last: date
+) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
+    """What is learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
+    from pilotlight.cli.bill_command import LEARN
+    from pilotlight.decide.money.reconciliation import compared, corrections
+    from pilotlight.decide.money.spend import books
+    from pilotlight.flow.billing import anomalies, bill, meter
+
+    learnt: list[tuple[str, Correction]] = []
+    odd: list[tuple[str, Anomaly]] = []
+    for name in clusters:
+        said = name if len(clusters) > 1 else ""
+        since = first - LEARN
+        known = books(meter.days(state, name, since, last), bill.days(state, name, since, last))
+        learnt += [(said, one) for one in corrections(compared(known.metered, known.billed))]
+        odd += [(said, one) for one in anomalies.between(state, name, first, last)]
+    return tuple(learnt), tuple(odd)
 
 
 def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
@@ -111,7 +137,7 @@ def _unit(text: str) -> tuple[str, Decimal]:
 def plain(month: "Month") -> dict[str, Any]:
     """The report as JSON values; numbers as text, in which parts add up to their whole."""
     out = {name: _value(getattr(month, name)) for name in month._fields}
-    ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "unrecovered")
+    ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "idle_hour", "unrecovered")
     return out | {name: _exact(getattr(month, name)) for name in ours}
 
 
@@ -125,6 +151,8 @@ def _value(value: Any) -> Any:
             return _exact(value)
         case date():
             return str(value)
+        case msgspec.Struct():
+            return {name: _value(item) for name, item in msgspec.structs.asdict(value).items()}
         case tuple() if hasattr(value, "_fields"):
             return {name: _value(getattr(value, name)) for name in value._fields}
         case tuple():

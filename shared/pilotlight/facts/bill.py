@@ -169,3 +169,57 @@ class BillDay(msgspec.Struct, frozen=True, kw_only=True):
     def usd(self) -> Usd:
         """All of it."""
         return sum((row.usd for row in self.rows), Decimal(0))
+
+
+class HourSums(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars by pool and by team, and GPU-hours by machine: instance type and capacity type.
+
+    Idle and shared time is under the names ``(idle)`` and ``(shared)``.
+    """
+
+    pools: dict[str, Usd] = {}
+    teams: dict[str, Usd] = {}
+    machines: dict[str, Decimal] = {}
+
+
+class HourMark(msgspec.Struct, frozen=True, kw_only=True):
+    """What the meter had counted of a day at ``at``, when its last hour was told."""
+
+    at: datetime
+    day: date
+    usd: HourSums
+
+
+class HourCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What an hour cost, an hour, up to ``at``; its rates are of as long as the meter was not looked at: ``hours``."""
+
+    at: datetime
+    hours: Decimal
+    rates: HourSums
+
+
+class Anomaly(msgspec.Struct, frozen=True, kw_only=True):
+    """An hour, ended at ``at``, that cost far more than is usual then, with the pool and the team that rose most.
+
+    Dollars are an hour's. ``usual`` and ``spread`` are the median and the median distance from it of so many ``hours``
+    of the same ``weekday``, or of every day's where it is None. ``decision`` is the last purchase of that pool.
+    """
+
+    at: datetime
+    usd: Usd
+    usual: Usd
+    spread: Usd
+    hours: int
+    weekday: int | None
+    pool: str
+    pool_usd: Usd
+    pool_usual: Usd
+    team: str
+    team_usd: Usd
+    team_usual: Usd
+    decision: str = ""
+
+    @property
+    def more(self) -> Usd:
+        """Dollars above what is usual."""
+        return self.usd - self.usual

@@ -9,7 +9,10 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from pilotlight.decide.money.hourly import cause
 from pilotlight.decide.money.month import Amount, Month, cents
+from pilotlight.facts.bill import Anomaly
+from pilotlight.report.bill_table import told
 from pilotlight.report.sheet import Column, Sheet
 from pilotlight.report.terminal import shown
 from pilotlight.units import Usd
@@ -17,6 +20,10 @@ from pilotlight.units import Usd
 NOBODY = "(no team)"
 OTHERS = "others"
 TENTH = Decimal("0.1")
+REQUESTS = "requests"
+"""A unit that is told by the thousand."""
+ODD = 5
+"""So many days and pools with odd hours are told."""
 
 
 class Line(NamedTuple):
@@ -76,8 +83,11 @@ def notes(month: Month) -> list[str]:
             f"billed ${billed:,.2f} for {month.billed_days} whole days on which the meter counted "
             f"${metered:,.2f}: {_signed(billed - metered)} is unexplained"
         )
-    for unit, count in month.units:
-        out.append(f"${month.total.usd / count:,.4f} for each of {count:,} {unit}")
+    if month.egress:
+        out.append(f"of the bill, ${month.egress:,.2f} is for data that was moved (egress)")
+    out += [told(one) + (f" ({name})" if name else "") for name, one in month.learnt]
+    out += [_of_unit(month, unit, count) for unit, count in month.units]
+    out += _odd(month)
     out += [
         f"paid for and unused, in no line: {each.gpu_hours:,.1f} GPU-hours of pool {each.pool}"
         + (f", ${each.usd:,.2f} on demand" if each.usd is not None else ", whose price is not known")
@@ -86,6 +96,27 @@ def notes(month: Month) -> list[str]:
     if month.unpriced:
         out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
     return out
+
+
+def _of_unit(month: Month, unit: str, count: Decimal) -> str:
+    """What one of a unit costs; a thousand of requests."""
+    if unit == REQUESTS:
+        return f"${1000 * month.total.usd / count:,.4f} for each thousand of {count:,} {unit}"
+    return f"${month.total.usd / count:,.4f} for each of {count:,} {unit}"
+
+
+def _odd(month: Month) -> Iterator[str]:
+    """The odd hours by day and pool, the dearest first, each with what was behind its worst hour."""
+    groups: dict[tuple[str, str, str], list[Anomaly]] = {}
+    for name, one in month.anomalies:
+        groups.setdefault((name, f"{one.at:%Y-%m-%d}", one.pool), []).append(one)
+    ordered = sorted(groups.items(), key=lambda group: -sum(one.more for one in group[1]))
+    for (name, day, _), odd in ordered[:ODD]:
+        worst = max(odd, key=lambda one: one.more)
+        more, where = sum((one.more for one in odd), Decimal(0)), f" ({name})" if name else ""
+        yield f"odd: {len(odd)} hours of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
+    if len(ordered) > ODD:
+        yield f"odd: {len(ordered) - ODD} more days and pools; --json has all"
 
 
 def render(month: Month) -> RenderableType:

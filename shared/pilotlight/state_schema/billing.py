@@ -5,14 +5,14 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.bill import BillDay, Life, MeterDay, MeterPart
+from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.paid import UnusedMonth
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Part, Parted, Table
-from pilotlight.units import HOUR
+from pilotlight.units import HOUR as HOUR_S
 
-DAY_S = 24 * HOUR
+DAY_S = 24 * HOUR_S
 
 
 class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ METERED = Table("metered", Format(CountFrom))
 """``<cluster>``: the day from which on counting goes on."""
 
 # Schema 1 was one life, under ``<cluster>/<instance>``.
-LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR), LifePart)
+LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR_S), LifePart)
 """``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
 for longer than a node object outlives its instance, and than the meter may stand still."""
 
@@ -51,6 +51,15 @@ BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 
 PAID_IDLE = Table("paid-idle", Format(UnusedMonth), 800 * DAY_S)
 """``<cluster>/<yyyy-mm>``: what was paid for and ran nowhere."""
+
+HOUR_MARK = Table("hour-mark", Format(HourMark))
+"""``<cluster>``: up to where hours are told."""
+
+HOUR = Table("hour", Format(HourCost), 70 * DAY_S)
+"""``<cluster>/<hh>/<yyyy-mm-dd>``: what an hour of a day cost. One scan reads the same hour of all days."""
+
+ANOMALY = Table("anomaly", Format(Anomaly), 800 * DAY_S)
+"""``<cluster>/<yyyy-mm-ddThh>``: an hour that cost far more than is usual then."""
 
 LADDER = Table("ladder", Format(Ladder))
 """``<cluster>``: the steps of budgets that are in force."""

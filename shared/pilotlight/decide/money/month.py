@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from pilotlight.facts.bill import BillDay, CostLine, MeterDay
+from pilotlight.decide.money.reconciliation import Correction
+from pilotlight.facts.bill import Anomaly, BillDay, CostLine, MeterDay
 from pilotlight.units import Usd, shortened
 
 K = TypeVar("K")
@@ -67,7 +68,8 @@ class Month(NamedTuple):
 
     ``units`` are what it is divided by, for a cost a unit: epochs, thousands of requests, experiments.
     ``billed`` covers ``billed_days`` whole days; ``metered`` is what the meter counted on those. ``unpriced`` nodes are
-    in no line, nor is ``paid_idle``, whose dollars are spent already.
+    in no line, nor is ``paid_idle``, whose dollars are spent already. ``egress`` is what of the bill is for moved data.
+    What is learnt of pools and the hours that were odd are by cluster.
     """
 
     first: date
@@ -90,6 +92,9 @@ class Month(NamedTuple):
     unpriced: tuple[str, ...]
     units: tuple[tuple[str, Decimal], ...] = ()
     paid_idle: tuple[Unused, ...] = ()
+    egress: Usd = ZERO
+    learnt: tuple[tuple[str, Correction], ...] = ()
+    anomalies: tuple[tuple[str, Anomaly], ...] = ()
 
     @property
     def split(self) -> tuple[Usd, Usd, Usd]:
@@ -116,6 +121,11 @@ class Month(NamedTuple):
     def idle_at_blended(self) -> Usd:
         """The idle hours at the month's average rate, as some reports price them. ``idle.usd`` is at their own."""
         return self.idle.gpu_hours * self.total.rate
+
+    @property
+    def idle_hour(self) -> Usd:
+        """Dollars for an hour in which a GPU idles, at its own nodes' rate."""
+        return self.idle.rate
 
     @property
     def unrecovered(self) -> Usd:
@@ -157,6 +167,7 @@ def month(
         billed=sum((b.usd for b in billed if b.day in whole), ZERO) if whole else None,
         metered=sum((line.usd for day in days if day.day in whole for line in day.lines), ZERO),
         billed_days=len(whole),
+        egress=sum((row.usd for b in billed if b.day in whole for row in b.rows if row.egress), ZERO),
         unpriced=tuple(sorted({name for day in days for name in day.unpriced})),
     )
 
