@@ -326,3 +326,12 @@ class AlertChannel(Protocol):
         never will. No error names a secret.
         """
         ...
+
+
+@runtime_checkable
+class ThreadedChannel(AlertChannel, Protocol):
+    """One where what follows on an alert can be shown with it."""
+
+    def follow(self, alert: Alert, receipt: str) -> str:
+        """The same as ``deliver``, beside what was shown under that proof."""
+        ...

@@ -15,8 +15,11 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.channels.console import ConsoleChannel
+from pilotlight.adapters.channels.discord import DiscordChannel
 from pilotlight.adapters.channels.everything import AppriseChannel
-from pilotlight.adapters.channels.slack import SlackChannel
+from pilotlight.adapters.channels.pagerduty import PagerDutyChannel
+from pilotlight.adapters.channels.slack import SlackBot, SlackChannel
+from pilotlight.adapters.channels.teams import TeamsChannel
 from pilotlight.adapters.channels.telegram import TelegramChannel
 from pilotlight.adapters.channels.webhook import WebhookChannel
 from pilotlight.adapters.post import LONGEST_WAIT_S, refuse_private
@@ -36,6 +39,7 @@ ALERT = Alert(
     next="ask for more",
 )
 SECRET = "s3cr3t-t0k3n"
+KEY = "s3cr3tk3y"
 
 Answer = tuple[int, dict[str, str], bytes] | None
 """Status, headers and body; None breaks the connection."""
@@ -109,7 +113,29 @@ def _telegram(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
     return TelegramChannel(SECRET, "-100", clock, MemoryState(clock), server=server, allow_private=True)
 
 
-EVERY = pytest.mark.parametrize("made", [_hook, _slack, _telegram], ids=["a web hook", "Slack", "Telegram"])
+def _bot(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
+    server = f"http://127.0.0.1:{receiver.server_port}"
+    return SlackBot(f"xoxb-{SECRET}", "C1", clock, server=server, allow_private=True)
+
+
+def _pagerduty(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
+    server = f"http://127.0.0.1:{receiver.server_port}"
+    return PagerDutyChannel(KEY, clock, server=server, allow_private=True)
+
+
+def _teams(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
+    return TeamsChannel(receiver.url, clock, allow_private=True)
+
+
+def _discord(receiver: Receiver, clock: VirtualClock) -> AlertChannel:
+    return DiscordChannel(receiver.url, clock, allow_private=True)
+
+
+EVERY = pytest.mark.parametrize(
+    "made",
+    [_hook, _slack, _bot, _telegram, _pagerduty, _teams, _discord],
+    ids=["a web hook", "Slack", "a bot in Slack", "Telegram", "PagerDuty", "Teams", "Discord"],
+)
 Made = Callable[[Receiver, VirtualClock], AlertChannel]
 
 
@@ -192,6 +218,66 @@ def test_a_chat_that_moved_is_remembered(receiver: Receiver, clock: VirtualClock
     for _ in range(2):
         TelegramChannel(SECRET, "-100", clock, state, server=server, allow_private=True).deliver(ALERT)
     assert [body["chat_id"] for body in receiver.bodies] == [-100, -1001234567890, -1001234567890]
+
+
+def test_what_follows_in_slack_goes_into_the_thread(receiver: Receiver, clock: VirtualClock) -> None:
+    """A bot's proof is channel and first message; an end is shown in its thread, and in the channel too."""
+    receiver.then = (200, {}, b'{"ok":true,"channel":"C9","ts":"17.1"}')
+    bot = SlackBot(f"xoxb-{SECRET}", "C1", clock, server=receiver.url.partition("/hook")[0], allow_private=True)
+    proof = bot.deliver(ALERT)
+    receiver.then = (200, {}, b'{"ok":true,"channel":"C9","ts":"18.2"}')
+    assert (proof, bot.follow(msgspec.structs.replace(ALERT, resolved=True), proof)) == ("C9/17.1", "C9/17.1")
+    first, second = receiver.bodies
+    assert "thread_ts" not in first
+    assert [second[key] for key in ("channel", "thread_ts", "reply_broadcast")] == ["C9", "17.1", True]
+    path, headers, _ = receiver.came[0]
+    assert (path, headers["authorization"]) == ("/api/chat.postMessage", f"Bearer xoxb-{SECRET}")
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [("ratelimited", Unavailable), ("invalid_auth", Forbidden), ("channel_not_found", BadRequest)],
+)
+def test_slack_says_no_with_200(receiver: Receiver, clock: VirtualClock, said: str, error: type[Exception]) -> None:
+    """Its word decides whether it is for later or for good, and is shown."""
+    receiver.then = (200, {}, json.dumps({"ok": False, "error": said}).encode())
+    with pytest.raises(error, match=said):
+        _bot(receiver, clock).deliver(ALERT)
+
+
+def test_pagerduty_gets_one_incident_a_fingerprint(receiver: Receiver, clock: VirtualClock) -> None:
+    """What begins triggers it and what is over resolves it, under one key, which is the proof."""
+    receiver.then = (202, {}, b'{"status":"success","message":"Event processed","dedup_key":"x"}')
+    proof = _pagerduty(receiver, clock).deliver(ALERT)
+    assert _pagerduty(receiver, clock).deliver(msgspec.structs.replace(ALERT, resolved=True)) == proof
+    begun, over = receiver.bodies
+    assert [body["event_action"] for body in (begun, over)] == ["trigger", "resolve"]
+    assert begun["dedup_key"] == over["dedup_key"] == proof
+    assert (begun["routing_key"], begun["payload"]["severity"]) == (KEY, "warning")
+    assert begun["payload"]["summary"] == "WARNING: no T4 left"
+    assert receiver.came[0][0] == "/v2/enqueue"
+
+
+def test_teams_gets_an_adaptive_card(receiver: Receiver, clock: VirtualClock) -> None:
+    """As the web hook of a workflow takes it: it answers 202 without a body."""
+    receiver.then = (202, {"x-ms-workflow-run-id": "run7"}, b"")
+    linked = msgspec.structs.replace(ALERT, links={"why": "https://x.de/?d=1"})
+    assert _teams(receiver, clock).deliver(linked) == "run7"
+    (body,) = receiver.bodies
+    card = body["attachments"][0]["content"]
+    assert (card["type"], card["body"][0]["inlines"][0]["text"]) == ("AdaptiveCard", "WARNING: no T4 left")
+    assert card["actions"] == [{"type": "Action.OpenUrl", "title": "why", "url": "https://x.de/?d=1"}]
+
+
+def test_discord_gets_an_embed_and_names_its_message(receiver: Receiver, clock: VirtualClock) -> None:
+    """The message is asked for, so that its id is the proof; 429 says in its body when to come again."""
+    receiver.then = (200, {}, b'{"id":"99","type":0}')
+    assert _discord(receiver, clock).deliver(ALERT) == "99"
+    assert receiver.came[0][0] == f"/hook?key={SECRET}&wait=true"
+    (embed,) = receiver.bodies[0]["embeds"]
+    assert embed["title"] == "WARNING\\: no T4 left"
+    receiver.then = (429, {}, b'{"message":"You are being rate limited.","retry_after":0.75,"global":false}')
+    assert _outcome(_discord(receiver, clock)).startswith("Throttled 0.75")
 
 
 def _outcome(channel: AlertChannel) -> str:

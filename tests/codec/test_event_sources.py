@@ -302,6 +302,7 @@ def test_alerts_of_alertmanager_keep_their_fingerprint() -> None:
         how="https://runbooks.example/idle-gpu",
         team="nlp",
         at=_at(8, 31),
+        links={"source": "http://prometheus:9090/graph", "runbook": "https://runbooks.example/idle-gpu"},
     )
     assert isinstance(second, Alert)
     assert (second.resolved, second.severity, second.at) == (True, "critical", _at(9, 30))

@@ -1,21 +1,20 @@
 """Alerts as people read them: what, where, dollars, why, what happens next, how to act. Pure.
 
-Limits: Slack's Block Kit (header 150 characters, section 3,000, field 2,000, 10 fields, 50 blocks), Telegram's 4,096
-UTF-16 units after entities are read (Bot API, sendMessage).
+``alert_bodies`` makes of it what each provider takes.
 """
 
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
 
 from pilotlight.facts.messages import Alert
 
-SLACK_HEADER, SLACK_SECTION, SLACK_FIELD = 150, 3000, 2000
-_TELEGRAM = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "how": 500, "mark": 200}
-"""UTF-16 units of each part; with their names and line breaks less than 4,096 in all."""
 _MOST_DOLLARS = Decimal(10) ** 15
 """No bill is larger: such an amount is nonsense, and left out."""
+
+
+MOST_LINKS, MOST_URL = 5, 1000
 
 
 class Words(NamedTuple):
@@ -47,33 +46,22 @@ def words(alert: Alert) -> Words:
 def plain(alert: Alert) -> tuple[str, str]:
     """Title and text, for a channel that knows no markup."""
     said = words(alert)
-    lines = [f"{name}: {text}" for name, text in _named(said) if text]
+    lines = [f"{name}: {text}" for name, text in named(said) if text]
     return said.title, "\n".join(lines)
 
 
-def slack(alert: Alert) -> dict[str, Any]:
-    """An incoming web hook's body: blocks, and the text that notifications show."""
-    said = words(alert)
-    facts = [("where", said.where), ("cost", said.cost)]
-    fields = [_mrkdwn(f"*{name}*\n", text, SLACK_FIELD) for name, text in facts if text]
-    blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": {"type": "plain_text", "text": _cut(said.title, SLACK_HEADER, str)}},
-        {"type": "section", "fields": fields},
-    ]
-    for name, text in (("why", said.why), ("next", said.next), ("how", said.how)):
-        if text:
-            blocks.append({"type": "section", "text": _mrkdwn(f"*{name}*\n", text, SLACK_SECTION)})
-    mark = f"{clean(alert.kind)} | {clean(alert.fingerprint)}"
-    blocks.append({"type": "context", "elements": [_mrkdwn("", mark, SLACK_FIELD)]})
-    return {"text": _cut(said.title, SLACK_SECTION, _slack_escaped), "blocks": blocks}
+def links(alert: Alert) -> list[tuple[str, str]]:
+    """Where to look further, by name: only web addresses, with nothing in them that could end one."""
+    found = ((clean(name)[:40], quote(url, safe="/:?&=%#+,;@~.-_")) for name, url in alert.links.items())
+    return [(name, url) for name, url in found if name and len(url) <= MOST_URL and _is_web(url)][:MOST_LINKS]
 
 
-def telegram(alert: Alert) -> str:
-    """The text of sendMessage with ``parse_mode`` HTML."""
-    said = words(alert)
-    lines = [f"<b>{_html(said.title, 'title')}</b>"]
-    lines += [f"<b>{name}</b>: {_html(text, name)}" for name, text in _named(said) if text]
-    return "\n".join([*lines, f"<i>{_html(clean(alert.fingerprint), 'mark')}</i>"])
+def _is_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def clean(text: str) -> str:
@@ -81,7 +69,8 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
 
 
-def _named(said: Words) -> list[tuple[str, str]]:
+def named(said: Words) -> list[tuple[str, str]]:
+    """Every part but the title, with its name."""
     names = ("where", "cost", "why", "next", "how")
     return [(name, getattr(said, name)) for name in names]
 
@@ -104,20 +93,7 @@ def _dollars(amount: str) -> str:
     return f"${usd:,.2f}" if usd == usd.quantize(Decimal("0.01")) or abs(usd) >= 10 else f"${usd.normalize():f}"
 
 
-def _mrkdwn(head: str, text: str, limit: int) -> dict[str, str]:
-    return {"type": "mrkdwn", "text": head + _cut(text, limit - len(head), _slack_escaped)}
-
-
-def _slack_escaped(text: str) -> str:
-    """The three characters that Slack's markup gives a meaning: so no text can mention or link."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _html(text: str, part: str) -> str:
-    return _cut(text, _TELEGRAM[part], lambda raw: escape(raw, quote=False), lambda c: 1 + (ord(c) > 0xFFFF))
-
-
-def _cut(text: str, limit: int, escaped: Callable[[str], str], size: Callable[[str], int] | None = None) -> str:
+def cut(text: str, limit: int, escaped: Callable[[str], str], size: Callable[[str], int] | None = None) -> str:
     """Text escaped, cut where it would pass the limit, never within an escape. ``size`` is of one raw character."""
     size = size or (lambda c: len(escaped(c)))
     sizes = [size(c) for c in text]

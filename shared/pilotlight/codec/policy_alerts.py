@@ -12,10 +12,19 @@ _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _NEEDS = {
     "webhook": {"url_env": "the variable that holds the URL"},
     "slack": {"url_env": "the variable that holds the incoming web hook's URL"},
+    "teams": {"url_env": "the variable that holds the workflow's web hook URL"},
+    "discord": {"url_env": "the variable that holds the web hook's URL"},
+    "pagerduty": {"token_env": "the variable that holds the integration's routing key"},
     "apprise": {"url_env": "the variable that holds the Apprise URL"},
     "telegram": {"token_env": "the variable that holds the bot's token", "chat": "the chat's id or @name"},
 }
-_TAKES = {"secret_env": ("webhook",), "token_env": ("telegram",), "chat": ("telegram",)}
+_BOT = {"token_env": "the variable that holds the bot's token", "chat": "the channel's id"}
+"""What Slack needs in place of a web hook's URL."""
+_TAKES = {
+    "secret_env": ("webhook",),
+    "token_env": ("telegram", "slack", "pagerduty"),
+    "chat": ("telegram", "slack"),
+}
 
 
 def alert_problems(alerts: Alerts) -> Iterator[Problem]:
@@ -31,7 +40,8 @@ def alert_problems(alerts: Alerts) -> Iterator[Problem]:
 def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
     if not _NAME.fullmatch(name):
         yield path, f"{name!r} is no name: write letters, digits, dots, dashes or underscores"
-    for key, what in _NEEDS.get(channel.kind, {}).items():
+    bot = channel.kind == "slack" and (channel.token_env or channel.chat)
+    for key, what in (_BOT if bot else _NEEDS.get(channel.kind, {})).items():
         if not getattr(channel, key):
             yield f"{path}.{key}", f"is missing: name {what}"
     for key, kinds in _TAKES.items():

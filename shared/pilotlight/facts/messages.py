@@ -124,6 +124,7 @@ class Alert(_Message, frozen=True, kw_only=True):
 
     ``what``, ``why``, ``next``, ``how`` are sentences; ``usd_per_hour`` and ``usd`` (in all) are decimal text.
     ``subject`` is what it is about: a pod, a node, a pool. ``resolved``: what was told under this fingerprint is over.
+    ``links`` are web addresses to look further at, by name.
     """
 
     cluster: str
@@ -141,6 +142,7 @@ class Alert(_Message, frozen=True, kw_only=True):
     team: str = ""
     decision: str = ""
     at: Moment | None = None
+    links: dict[str, str] = {}
 
 
 class CapacityChanged(_Message, frozen=True, kw_only=True):

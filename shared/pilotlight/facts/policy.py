@@ -297,14 +297,15 @@ class QuietHours(_Keys, frozen=True, kw_only=True):
 class Channel(_Keys, frozen=True, kw_only=True):
     """One place alerts go to. ``*_env`` name the environment variables that hold its secrets.
 
-    ``webhook``, ``slack`` and ``apprise`` have their URL in ``url_env``; ``secret_env`` signs a web hook's posts.
-    ``telegram`` has its bot's token in ``token_env`` and the ``chat``; ``url_env`` names another Bot API server.
+    ``webhook``, ``slack``, ``teams``, ``discord`` and ``apprise`` have their URL in ``url_env``; ``secret_env`` signs a
+    web hook's posts. ``telegram``, and ``slack`` by a bot, have the bot's token in ``token_env`` and the ``chat``;
+    ``pagerduty`` has its routing key in ``token_env``. With a token ``url_env`` names another server.
     ``teams`` and ``kinds`` are those it wants (``capacity-*`` is every kind that begins so); empty means all.
     ``again_after`` is how long one fingerprint is not told again. ``allow_private`` lets the URL lead to loopback,
     link-local and private addresses.
     """
 
-    kind: Literal["console", "webhook", "slack", "telegram", "apprise"]
+    kind: Literal["console", "webhook", "slack", "telegram", "pagerduty", "teams", "discord", "apprise"]
     url_env: str = ""
     secret_env: str = ""
     token_env: str = ""

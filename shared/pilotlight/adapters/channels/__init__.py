@@ -16,11 +16,48 @@ def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: 
             return WebhookChannel(
                 secret(rules.url_env), clock, signed, timeout_s=rules.timeout, allow_private=rules.allow_private
             )
+        case "slack" if rules.token_env:
+            from pilotlight.adapters.channels.slack import PUBLIC as SLACK
+            from pilotlight.adapters.channels.slack import SlackBot
+
+            server = secret(rules.url_env) if rules.url_env else SLACK
+            return SlackBot(
+                secret(rules.token_env),
+                rules.chat,
+                clock,
+                server=server,
+                timeout_s=rules.timeout,
+                allow_private=rules.allow_private,
+            )
         case "slack":
             from pilotlight.adapters.channels.slack import SlackChannel
 
             return SlackChannel(
                 secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
+            )
+        case "teams":
+            from pilotlight.adapters.channels.teams import TeamsChannel
+
+            return TeamsChannel(
+                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
+            )
+        case "discord":
+            from pilotlight.adapters.channels.discord import DiscordChannel
+
+            return DiscordChannel(
+                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
+            )
+        case "pagerduty":
+            from pilotlight.adapters.channels.pagerduty import PUBLIC as PAGERDUTY
+            from pilotlight.adapters.channels.pagerduty import PagerDutyChannel
+
+            server = secret(rules.url_env) if rules.url_env else PAGERDUTY
+            return PagerDutyChannel(
+                secret(rules.token_env),
+                clock,
+                server=server,
+                timeout_s=rules.timeout,
+                allow_private=rules.allow_private,
             )
         case "telegram":
             from pilotlight.adapters.channels.telegram import PUBLIC, TelegramChannel

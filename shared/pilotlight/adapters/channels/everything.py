@@ -1,4 +1,4 @@
-"""Alerts to whatever Apprise knows: e-mail, Teams, Discord, PagerDuty and a hundred others.
+"""Alerts to whatever Apprise knows: e-mail and a hundred others. What they read as markup, nobody knows: none is left.
 
 Apprise is imported with the first alert. It says only whether it worked: a failure is tried again within bounds,
 whatever it was. It resolves and connects by itself, also where a redirect or an answer of its own leads it: while it
@@ -15,7 +15,8 @@ from threading import local
 from typing import Any
 
 from pilotlight.adapters.post import refuse_private
-from pilotlight.codec.alerts import plain
+from pilotlight.codec.alert_bodies.inert import inert
+from pilotlight.codec.alerts import links, plain
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
 
@@ -51,10 +52,11 @@ class AppriseChannel:
         host = str(getattr(target[0], "host", "") or "")
         if not self._allow_private:
             _refuse_private(host, who)
-        title, text = plain(alert)
+        title, text = map(inert, plain(alert))
+        text = "\n".join([text, *(f"{name}: {url}" for name, url in links(alert))])
         kind = "success" if alert.resolved else _TYPES[alert.severity]
         with _watched("" if self._allow_private else who):
-            if not target.notify(body=text, title=title, notify_type=kind):
+            if not target.notify(body=text, title=title, notify_type=kind, body_format="text"):
                 raise Unavailable(f"{who}: it was not sent; check its URL")
         return ""
 

@@ -10,7 +10,8 @@ import msgspec
 
 from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.post import LONGEST_WAIT_S, Poster
-from pilotlight.codec.alerts import clean, telegram
+from pilotlight.codec.alert_bodies.telegram import telegram
+from pilotlight.codec.alerts import clean
 from pilotlight.codec.records import Mark
 from pilotlight.errors import BadInput, PilotlightError, Throttled
 from pilotlight.facts.messages import Alert

@@ -23,6 +23,11 @@ class _Alert(msgspec.Struct, frozen=True, kw_only=True):
     endsAt: Moment | None = None
     status: Literal["firing", "resolved"] = "firing"
     annotations: dict[str, str] = {}
+    generatorURL: str = ""
+
+
+_LINKS = {"runbook": "runbook_url", "dashboard": "dashboard_url"}
+"""Where to look further, by the annotation that says so."""
 
 
 def read(event: Envelope) -> Alert:
@@ -31,6 +36,7 @@ def read(event: Envelope) -> Alert:
     labels, notes = alert.labels, alert.annotations
     name = labels.get("alertname", "alert")
     resolved = alert.status == "resolved"
+    found = {"source": alert.generatorURL, **{name: notes.get(key, "") for name, key in _LINKS.items()}}
     return Alert(
         cluster=labels.get("cluster") or event.cluster,
         kind=name,
@@ -42,4 +48,5 @@ def read(event: Envelope) -> Alert:
         resolved=resolved,
         team=labels.get("team", ""),
         at=(alert.endsAt if resolved else None) or alert.startsAt,
+        links={name: url for name, url in found.items() if url},
     )

@@ -27,7 +27,7 @@ from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
 from pilotlight.facts.telling import Rest, Telling
-from pilotlight.ports import ABSENT, AlertChannel, Outbox, State
+from pilotlight.ports import ABSENT, AlertChannel, Outbox, State, ThreadedChannel
 from pilotlight.state_schema.alerts import PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds
@@ -172,7 +172,7 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
         return "left to whoever claims it next: this worker stood still"
     alerts = [claim.value.alert for claim in claims]
     try:
-        receipt = desk.channels[channel].deliver(alerts[0] if len(alerts) == 1 else grouped(alerts))
+        receipt = _show(desk, channel, alerts[0] if len(alerts) == 1 else grouped(alerts))
     except (Denied, Reject) as error:
         for claim in claims:
             give_up(desk, claim, str(error))
@@ -187,6 +187,16 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
     with suppress(Retry):
         REST.delete(desk.state, channel)
     return "told" if len(claims) == 1 else f"told {len(claims)} as one"
+
+
+def _show(desk: Desk, channel: str, alert: Alert) -> str:
+    """In one attempt; beside what was told before of the same thing, where a channel has threads."""
+    shown = desk.channels[channel]
+    if not isinstance(shown, ThreadedChannel):
+        return shown.deliver(alert)
+    before = proof(desk.state, channel, alert)
+    receipt = before.receipt if before is not None and before.status == "told" and not before.grouped else ""
+    return shown.follow(alert, receipt) if receipt else shown.deliver(alert)
 
 
 def resting(desk: Desk, channel: str) -> datetime | None:
