@@ -59,6 +59,10 @@ test: $(STAMP) ## Every test, JOBS files at a time (pass ARGS="-k name" for some
 docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
 	$(BIN)/pytest tests/docs --all-blocks $(ARGS)
 
+build/axe/.installed: ## For the tests of pages with a screen reader in mind (needs npm)
+	npm install --prefix build/axe --no-save --no-audit --no-fund --silent axe-core@4.14.1
+	touch $@
+
 picture: $(STAMP) ## The readme's picture and docs/images/week.json, from one run of the built-in week (needs chromium)
 	rm -rf build/picture && mkdir -p build/picture
 	cd build/picture && ../../$(BIN)/pilotlight week --report week.html --json > week.json

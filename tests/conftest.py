@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from pilotlight.world.clock import VirtualClock
 
 if TYPE_CHECKING:
     from terraform_runs import Runs
+
+    from chromium import Chromium
 
 __all__ = ["dynamodb_server", "firestore_emulator", "pubsub_emulator"]
 
@@ -48,6 +51,18 @@ def runs(shelf: Path) -> Iterator["Runs"]:
 
     with terraform(shelf) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chromium"]:
+    """The one browser of all tests of a session; they are skipped where there is none."""
+    if not shutil.which("chromium"):
+        pytest.skip("chromium is not installed")
+    from chromium import Chromium
+
+    browser = Chromium(tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.end()
 
 
 @pytest.fixture

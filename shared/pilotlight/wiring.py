@@ -164,15 +164,15 @@ class App:
         )
 
     @cached_property
-    def _speed(self) -> float:
+    def speed(self) -> float:
         """Seconds of the clock in one of the wall's; 0 where it is led by hand."""
         if "clock" in self._seams:
             return 0.0
         return self.served_world.time().speed if self.served_world else 1.0
 
     def _pause(self, seconds: float) -> None:
-        if self._speed:
-            time.sleep(seconds / self._speed)
+        if self.speed:
+            time.sleep(seconds / self.speed)
 
     @cached_property
     def policy(self) -> Policy:

@@ -1,6 +1,6 @@
 """One cluster at a glance: its state, and one look at cluster and cloud that changes nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,12 @@ import msgspec
 from pilotlight.decide.money.budget import meters
 from pilotlight.decide.needs import needs
 from pilotlight.errors import PilotlightError
+from pilotlight.facts.budget import Spent
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.books import accounts, ladder
-from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import KeepsLetters, State
@@ -31,7 +32,16 @@ def glance(site: "App") -> Glance:
     """What there is to see of a cluster. Raises what the store raises; a cluster that does not answer is said."""
     deps = site.deps
     now = deps.state.now()
-    plan, unseen = _look(deps)
+    try:
+        plan, unseen = looked(deps, releases=True)[1], ""
+    except PilotlightError as error:
+        plan, unseen = Plan(), str(error)
+    return of_plan(site, now, plan, unseen, standing(deps, now))
+
+
+def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterable[Spent]) -> Glance:
+    """The same of a look that was had already, with where budgets stand."""
+    deps = site.deps
     age_s = _prices_age_s(deps, now)
     seen = Glance(
         cluster=deps.name,
@@ -48,7 +58,7 @@ def glance(site: "App") -> Glance:
         usd_per_hour=plan.usd_per_hour_before,
         waiting=tuple(_waiting(plan)),
         findings=tuple(one for one in plan.findings if not one.uid),
-        budgets=tuple(_left(deps, now)),
+        budgets=tuple(_left(deps, now, stands)),
         held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
         approvals=tuple(_approvals(deps, plan)),
         resting=tuple(
@@ -63,14 +73,6 @@ def glance(site: "App") -> Glance:
         prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
     )
     return msgspec.structs.replace(seen, needs=tuple(needs(seen)))
-
-
-def _look(deps: Deps) -> tuple[Plan, str]:
-    """What a look would do now; or why there can be none."""
-    try:
-        return dry_run(deps, releases=True).plan or Plan(), ""
-    except PilotlightError as error:
-        return Plan(), str(error)
 
 
 def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:
@@ -98,8 +100,8 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
             yield Waiting(pods=pods, first=group.pods[0], verdict=group.verdict, where=group.where, why=group.why)
 
 
-def _left(deps: Deps, now: datetime) -> Iterator[BudgetLeft]:
-    spent = {one.meter.key: one for one in standing(deps, now)}
+def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:
+    spent = {one.meter.key: one for one in stands}
     rungs = ladder.read(deps.state, deps.name).rungs
     for meter in meters(deps.policy.budgets, now):
         held, so_far = accounts.total(deps, meter), spent.get(meter.key)

@@ -1,8 +1,9 @@
-"""What ``serve`` tells of itself: ``/healthz``, ``/readyz`` and ``/metrics``."""
+"""What ``serve`` tells of itself: ``/healthz``, ``/readyz``, ``/metrics``, and the live page."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from pilotlight.cli import live_stream
 from pilotlight.doorway import gate
 from pilotlight.errors import PilotlightError
 
@@ -17,7 +18,7 @@ Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
 
 def pages(app: "App") -> "dict[str, WSGIApplication]":
     """The pages by their paths."""
-    return {path: _page(app, tell) for path, tell in _PAGES.items()}
+    return {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
 
 
 def _page(app: "App", tell: Tell) -> "WSGIApplication":

@@ -2,8 +2,8 @@
 
 With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, or a signature of the
 body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">``, several ``v1`` while a key
-changes). With none, only this machine's own programs come in: pages in a browser are told by Host, Origin and the
-content types of forms.
+changes). With none, only this machine's own programs come in: pages in a browser are told by Host, Origin,
+Sec-Fetch-Site and the content types of forms.
 """
 
 import hashlib
@@ -92,6 +92,8 @@ def stranger(knock: Knock) -> Refusal | None:
         return Refusal(
             403, "a page in a browser sent this (its Origin is not ours); set PILOTLIGHT_TOKENS to let it in"
         )
+    if knock.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return Refusal(403, "a page of another site asked for this; set PILOTLIGHT_TOKENS to let it in")
     kind = knock.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
         return Refusal(415, f"{kind} is what a form sends; say -H 'content-type: application/json'")

@@ -54,6 +54,8 @@ DOORS: tuple[Door, ...] = (
     Door("serve", "/healthz", "GET", (), "whether the process answers"),
     Door("serve", "/readyz", "GET", (), "whether settings are read and the state answers"),
     Door("serve", "/metrics", "GET", ("read",), "its own figures, for Prometheus"),
+    Door("serve", "/", "GET", (), "the live page, without a figure in it"),
+    Door("serve", "/live", "GET", ("read",), "what the live page shows of a cluster, and then what is new"),
     Door("serve", IN, "POST", ("send",), "the same, from a source that cannot set headers"),
     Door("serve", "/world/pods", "POST", ("operate",), "create a pod in serve's own world; not beside a real cluster"),
     Door("world", "/cluster/{method}", "POST", ("operate",), "the cluster's port"),

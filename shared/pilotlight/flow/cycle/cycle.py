@@ -54,9 +54,15 @@ class Aim:
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
     """Decide and answer; change nothing."""
-    snapshot = _with_due(with_flights(deps, look(deps)))
-    plan = decide(deps, snapshot, Aim(releases=releases), money=budget_holds.balances(deps, snapshot.now), explain=True)
+    _, plan = looked(deps, releases=releases)
     return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
+
+
+def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
+    """What there is to see, and what would be decided of it; nothing is changed."""
+    snapshot = _with_due(with_flights(deps, look(deps)))
+    money = budget_holds.balances(deps, snapshot.now)
+    return snapshot, decide(deps, snapshot, Aim(releases=releases), money=money, explain=explain)
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
