@@ -23,10 +23,13 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parent))
 
 from agreement_bed import CATALOG, MARK, Bed, Object, bed, offered
+from agreement_claims import slices_of
 from agreement_shapes import Shape, every
 from pilotlight.errors import PilotlightError
 
 PLACED = ("fits", "booting", "bought")
+UNTOLD = ("claim-unknown", "claim-selector")
+"""Findings that say that it cannot be told whether a node would do."""
 ABREAST = 6
 """So many shapes are tried at a time: each has nodes of its own, and most of the time is the scheduler's."""
 ROUNDS = 3
@@ -102,6 +105,7 @@ def _try(shape: Shape, made: Bed) -> Result:
         _put(made, _named(found, made))
     made.claims_bound()
     names = [pod["metadata"]["name"] for pod in shape.pods]
+    publish = slices_of if shape.claims else None
     for pod in shape.pods:
         waiting = _named(pod, made)
         waiting["spec"].setdefault("nodeSelector", {})[MARK] = made.name
@@ -114,14 +118,14 @@ def _try(shape: Shape, made: Bed) -> Result:
         told |= _told(plan, made.space)
         new = [(buy["offering"], buy["count"]) for buy in plan["buys"]]
         sold = offered(policy)
-        bought += [made.buy(sold[name], policy) for name, count in new for _ in range(count)]
+        bought += [made.buy(sold[name], policy, publish) for name, count in new for _ in range(count)]
         where = made.settled([name for name in names if told.get(name, "").startswith(PLACED)])
         if not new:
             break
     costs = _costs(names, told, where, bought)
     refused = sorted({words for name in names if not (words := told.get(name, "nothing")).startswith(PLACED)})
     if not costs and any(not where.get(name) for name in names):
-        costs = _would_have(names, made, policy)
+        costs = _would_have(names, told, made, policy, publish)
     bound = sum(1 for name in names if where.get(name))
     return Result(shape.family, shape.name, len(names), len(bought), bound, "; ".join(refused), tuple(costs))
 
@@ -131,6 +135,7 @@ def _named(found: Object, made: Bed) -> Object:
     text = (
         json.dumps(deepcopy(found))
         .replace('"agreement-', f'"agr{made.name}-')
+        .replace("kubernetes.io/agreement-", f"kubernetes.io/agr{made.name}-")
         .replace('"SPACE"', f'"{made.space}"')
         .replace('"SHAPE"', f'"{made.name}"')
     )
@@ -170,12 +175,13 @@ def _costs(names: Sequence[str], told: dict[str, str], where: dict[str, str], bo
     return costs
 
 
-def _would_have(names: Sequence[str], made: Bed, policy: Any) -> list[str]:
+def _would_have(names: Sequence[str], told: dict[str, str], made: Bed, policy: Any, publish: Any) -> list[str]:
     """Pods that were refused and bind after all, with a node of everything that could be bought."""
     before = made.bound()
     for offering in offered(policy).values():
-        made.buy(offering, policy)
+        made.buy(offering, policy, publish)
     where = made.settled(names, 5.0)
+    names = [name for name in names if not told.get(name, "").startswith(UNTOLD)]
     return [
         f"{name} was refused and binds to {where[name]}" for name in names if where.get(name) and not before.get(name)
     ]

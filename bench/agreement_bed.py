@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,8 @@ instance_types:
            prices: {on-demand: {usd_per_hour: 1, source: a bench, date: 2026-11-01}}}
   four.t4: {cloud: world, gpu_model: T4, gpus: 4, cpu: "48", memory: 192Gi, ephemeral: 500Gi, boot_s: 60,
             prices: {on-demand: {usd_per_hour: 5, source: a bench, date: 2026-11-01}}}
+  two.a100: {cloud: world, gpu_model: A100, gpus: 2, gpu_product: NVIDIA-A100-SXM4-40GB, cpu: "24", memory: 170Gi,
+             ephemeral: 500Gi, boot_s: 60, prices: {on-demand: {usd_per_hour: 8, source: a bench, date: 2026-11-01}}}
 """
 POOLS: Object = {
     "one": {"instance_type": "one.t4", "zones": ["zone-a", "zone-b", "zone-c"]},
@@ -50,7 +52,13 @@ _PATHS = {
     "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
 }
+Publish = Callable[[str, Offering], Iterable[Object]]
+"""The ResourceSlices of a node of an offering."""
 SETTLED_S, LONGEST_S = 12.0, 30.0
 """Nothing has bound for so long: nothing will. The scheduler lets a pod rest for at most ten seconds."""
 
@@ -94,8 +102,8 @@ class Bed:
         devices = {"status": {"capacity": full, "allocatable": full}}
         self.api.ask("PATCH", f"/api/v1/nodes/{name}/status", ANY, devices, MERGE_PATCH)
 
-    def buy(self, offering: Offering, policy: Policy) -> str:
-        """A node of an offering, as the plan predicted it."""
+    def buy(self, offering: Offering, policy: Policy, publish: Publish | None = None) -> str:
+        """A node of an offering, as the plan predicted it; where a driver publishes its devices, without a plugin's."""
         self.nodes += 1
         name = f"{self.space}-{offering.pool}-{self.nodes}"
         catalog = read_catalog(CATALOG.encode(), "catalog")
@@ -104,10 +112,13 @@ class Bed:
         free = predicted_allocatable(machine, {}, pool.slices)
         room = {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "ephemeral-storage": str(free.ephemeral)}
         room |= {"pods": str(free.pods), **{key: str(amount) for key, amount in free.other}}
-        room |= {key: str(amount) for key, amount in pool.slices.items()}
-        if offering.devices:
+        if publish is None:
+            room |= {key: str(amount) for key, amount in pool.slices.items()}
+        if offering.devices and publish is None:
             room[offering.resource] = str(len((1,) * (offering.whole_gpus or offering.gpus)))
         self.node(name, offering.labels, room, [msgspec.to_builtins(taint) for taint in offering.taints])
+        for found in publish(name, offering) if publish is not None else ():
+            self.make(found)
         return name
 
     def plan(self, policy: Path) -> Object:

@@ -17,6 +17,7 @@ class Shape(NamedTuple):
     """What waits, beside what. ``there`` is made first: namespaces, classes, nodes, pods with a node of their own.
 
     ``pools`` are what can be bought. ``alone``: its pods choose no nodes of their own, so that it sees the others'.
+    ``claims``: a driver publishes the devices of nodes, and no device plugin runs.
     """
 
     family: str
@@ -25,6 +26,7 @@ class Shape(NamedTuple):
     there: Sequence[Object] = ()
     pools: Object = POOLS
     alone: bool = False
+    claims: bool = False
 
 
 def pod(name: str, gpus: Any = 1, *, labels: Any = None, node: str = "", **spec: Any) -> Object:
@@ -718,4 +720,7 @@ def standing() -> Iterator[Shape]:
 
 def every() -> list[Shape]:
     """All shapes."""
-    return [s for family in (affinity, among, spreads, room, daemonsets, volumes, order, standing) for s in family()]
+    from agreement_claims import claims
+
+    families = (affinity, among, spreads, room, daemonsets, volumes, order, standing, claims)
+    return [shape for family in families for shape in family()]

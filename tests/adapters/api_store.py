@@ -52,6 +52,10 @@ BUILT_IN = tuple(
         ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", False),
         ("rbac.authorization.k8s.io/v1", "roles", "Role"),
         ("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding"),
+        ("resource.k8s.io/v1", "resourceslices", "ResourceSlice", False),
+        ("resource.k8s.io/v1", "deviceclasses", "DeviceClass", False),
+        ("resource.k8s.io/v1", "resourceclaims", "ResourceClaim"),
+        ("resource.k8s.io/v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
         (ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False),
         (ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False),
     )

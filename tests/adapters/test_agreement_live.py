@@ -23,6 +23,11 @@ CHOSEN = (
     "host ports: one port, three pods",
     "DaemonSets: a small node is too small beside them",
     "volumes: no provisioner, a free volume in zone-b",
+    "devices by claim: a product",
+    "devices by claim: memory",
+    "devices by claim: a MIG profile",
+    "devices by claim: two requests of one claim",
+    "devices by claim: nvidia.com/gpu by its class",
 )
 
 

@@ -330,3 +330,19 @@ def test_an_autoscaler_at_work_is_seen(server: ApiServer, cluster: KubernetesClu
     assert cluster.observe().scalers == ()
     server.add(pod("a"))
     assert [(s.groups, s.seen_at.second) for s in cluster.observe().scalers] == [(("eks-gpu-1",), 50), ((), 55)]
+
+
+def test_devices_by_claim_are_read_where_they_matter(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """What drivers publish and pods claim is listed for a pod that claims a device, and not without one."""
+    cluster.observe()
+    assert server.lines("resource.k8s.io") == []
+    claim = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}}
+    meta = {"name": "gpu", "namespace": "ml"}
+    server.add({"kind": "ResourceClaimTemplate", "apiVersion": "resource.k8s.io/v1", "metadata": meta, "spec": claim})
+    server.add({"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "gpu"}, "spec": {}})
+    wants = {"containers": [{"name": "c"}], "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpu"}]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {**meta, "name": "p"}, "spec": wants}
+    server.add({**pod, "status": {"phase": "Pending"}})
+    (waiting,) = cluster.observe().pending
+    assert waiting.shape.claimed is not None
+    assert len(server.lines("resource.k8s.io")) == 4

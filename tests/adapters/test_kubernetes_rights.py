@@ -76,7 +76,7 @@ class Guarded:
 
 @pytest.fixture
 def api() -> Iterator[ApiServer]:
-    """The stand-in, with a pod of a gang that waits for a volume."""
+    """The stand-in, with a pod of a gang that waits for a volume and a device."""
     with api_server() as server:
         server.add(
             {
@@ -85,6 +85,7 @@ def api() -> Iterator[ApiServer]:
                 "metadata": {"name": "member-0", "namespace": "ml", "annotations": MEMBER},
                 "spec": {
                     "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+                    "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpus"}],
                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
                 },
                 "status": {"phase": "Pending"},

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.paid import Paid
 from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
@@ -48,6 +49,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
     ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
     read; None for the policy's own figure. A reserved one is paid for already, and ``paid_until`` is when that ends.
+    ``kinds`` are the devices that drivers published of a node of it, where one has joined.
     """
 
     pool: str
@@ -73,6 +75,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     standby_usd_per_hour: UsdPerHour | None = None
     priced_at: datetime | None = None
     paid_until: datetime | None = None
+    kinds: tuple[DeviceKind, ...] = ()
 
     @cached_property
     def name(self) -> str:
@@ -123,7 +126,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
     ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
     select it and have no pod on it yet. ``ready_since`` is when it last became Ready. ``room`` is its whole allocatable
-    beside GPUs, where it is known.
+    beside GPUs, where it is known. ``kinds`` are the devices that drivers publish of it, for claims.
     """
 
     name: str
@@ -152,6 +155,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unserved: tuple[str, ...] = ()
     ready_since: datetime | None = None
     room: Resources | None = None
+    kinds: tuple[DeviceKind, ...] = ()
 
     @property
     def gpus(self) -> int:

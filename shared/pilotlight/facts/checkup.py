@@ -75,8 +75,12 @@ GANGS: tuple[Right, ...] = (
     Right(verb="list", resource="podgroups", group="scheduling.x-k8s.io"),
     Right(verb="list", resource="workloads", group="kueue.x-k8s.io"),
     Right(verb="list", resource="resourceflavors", group="kueue.x-k8s.io"),
+    *(
+        Right(verb="list", resource=what, group="resource.k8s.io")
+        for what in ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+    ),
 )
-"""What a look lists where the cluster serves it: who starts together, and queued work that has no pods yet."""
+"""What a look lists where the cluster serves it: who starts together, queued work without pods, devices by claim."""
 
 EVIDENCE: tuple[Right, ...] = (
     Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_STATUS),

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.capacity import InFlight, Resources
+from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.placement import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
@@ -184,10 +185,16 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes of a pool and type really had, however well it was predicted: the least room, and common labels."""
+    """What nodes of a pool and type really had, however well it was predicted: the least room, and common labels.
+
+    ``kinds`` are devices that drivers published of them, for claims; empty where none did. ``resource`` is by what
+    their whole GPUs are counted then.
+    """
 
     room: Resources
     labels: dict[str, str] = {}
+    kinds: tuple[DeviceKind, ...] = ()
+    resource: str = ""
 
 
 class DueJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.devices import CLAIMED, Claimed
 from pilotlight.units import MILLI_PER_GPU, Seconds
 
 WorkloadClass = Literal["training", "serving", "notebook", "batch"]
@@ -32,12 +33,12 @@ def unnamed(resource: str) -> int:
 
 def part_of_gpu(resource: str) -> bool:
     """Whether a resource's unit is a part of a GPU: a MIG profile or a shared replica."""
-    return resource == SHARED or resource.startswith(MIG_PREFIX)
+    return resource == SHARED or resource.removeprefix(CLAIMED).startswith(MIG_PREFIX)
 
 
 def is_gpu(resource: str) -> bool:
     """Whether a resource's unit is a GPU or a part of one."""
-    return resource in WHOLE_DEVICES or part_of_gpu(resource)
+    return resource.removeprefix(CLAIMED) in WHOLE_DEVICES or part_of_gpu(resource)
 
 
 class GpuRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +55,8 @@ class GpuRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """As people say it: "2 GPUs", "0.25 GPU", "1 nvidia.com/mig-1g.10gb"."""
-        if self.resource not in (NVIDIA, AMD):
-            return f"{self.count} {self.resource}"
+        if self.resource.removeprefix(CLAIMED) not in (NVIDIA, AMD):
+            return f"{self.count} {self.resource.removeprefix(CLAIMED)}"
         if self.milli < MILLI_PER_GPU:
             return f"{self.milli / MILLI_PER_GPU:g} GPU"
         return f"{self.count} GPU{'s' if self.count != 1 else ''}"
@@ -178,6 +179,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     gang: Gang | None = None
     near: Near | None = None
     due: Due | None = None
+    claimed: Claimed | None = None
     key: str = ""
 
 

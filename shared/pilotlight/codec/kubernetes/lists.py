@@ -4,8 +4,8 @@ Errors are ``BadInput`` naming the file and the path: "pods.json: items[3].spec.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,9 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
 from pilotlight.codec.kubernetes.workloads import GROUP, ResourceFlavor, Workload
 from pilotlight.errors import BadInput
 
+if TYPE_CHECKING:
+    from pilotlight.codec.kubernetes.devices import Devices
+
 T = TypeVar("T")
 N = TypeVar("N", Pod, KubeNode)
 
@@ -32,7 +35,8 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
     ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
     ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim. ``shares`` are
-    the volumes of claims that compete for them, by claim; empty for one that gets none.
+    the volumes of claims that compete for them, by claim; empty for one that gets none. ``devices`` are None where
+    nothing of claims for devices was listed.
     """
 
     claims: dict[str, VolumeClaim] = {}
@@ -45,6 +49,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload] = {}
     flavors: dict[str, ResourceFlavor] = {}
     daemon_sets: dict[str, DaemonSet] = {}
+    devices: "Devices | None" = None
     storage_known: bool = False
     holders: dict[str, str] = {}
     shares: dict[str, str] = {}
@@ -70,6 +75,7 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
 }
 _CLUSTER_SCOPED = ("volumes", "storage_classes", "csi_nodes", "namespaces", "flavors")
 _KUEUES = ("Workload", "ResourceFlavor")
+_OF_DEVICES = ("ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate")
 
 
 def read_pods(text: bytes, where: str) -> tuple[Pod, ...]:
@@ -89,10 +95,13 @@ def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
     """
     found: dict[str, dict[str, object]] = {field: {} for field, _ in _OTHER_KINDS.values()}
     storage_known = False
+    claimed: list[tuple[str, msgspec.Raw, str, str]] = []
     for text, where in files:
         members = list(_members(text, where))
         storage_known = storage_known or not members
         for kind, raw, path in members:
+            if kind in _OF_DEVICES:
+                claimed.append((kind, raw, where, path))
             if kind not in _OTHER_KINDS:
                 continue
             field, model = _OTHER_KINDS[kind]
@@ -101,7 +110,26 @@ def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
             name = meta.name if field in _CLUSTER_SCOPED else f"{meta.namespace}/{meta.name}"
             found[field][name] = value
             storage_known = storage_known or field == "claims"
-    return Objects(**found, storage_known=storage_known)  # type: ignore[arg-type]
+    devices = _devices(claimed) if claimed else None
+    return Objects(**found, storage_known=storage_known, devices=devices)  # type: ignore[arg-type]
+
+
+def _devices(found: Sequence[tuple[str, msgspec.Raw, str, str]]) -> "Devices":
+    from pilotlight.codec.kubernetes import devices
+
+    models: Mapping[str, tuple[str, type[Any], bool]] = {
+        "ResourceSlice": ("slices", devices.ResourceSlice, False),
+        "DeviceClass": ("classes", devices.DeviceClass, False),
+        "ResourceClaim": ("claims", devices.ResourceClaim, True),
+        "ResourceClaimTemplate": ("templates", devices.ResourceClaimTemplate, True),
+    }
+    out: dict[str, Any] = {field: {} for field, *_ in models.values()}
+    for kind, raw, where, path in found:
+        field, model, spaced = models[kind]
+        value = _decode(raw, model, where, path)
+        meta: Metadata = value.metadata
+        out[field][f"{meta.namespace}/{meta.name}" if spaced else meta.name] = value
+    return devices.Devices(**out)
 
 
 def _all_of(kind: str, model: type[N], text: bytes, where: str) -> tuple[N, ...]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.codec.kubernetes.blocks import blocks_drain
 from pilotlight.codec.kubernetes.lists import Objects
@@ -17,8 +18,11 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.notices import CONDITIONS
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu
+from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
+
+if TYPE_CHECKING:
+    from pilotlight.codec.kubernetes.devices import OnNode
 
 
 class Onboard(NamedTuple):
@@ -28,8 +32,15 @@ class Onboard(NamedTuple):
     finished: Sequence[Asked]
 
 
-def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, classify: Classifier) -> Node | None:
-    """A GPU node as a fact, or None for a node without GPUs.
+def node_of(
+    node: KubeNode,
+    onboard: Onboard,
+    policy: Policy,
+    objects: Objects,
+    classify: Classifier,
+    on: "OnNode | None" = None,
+) -> Node | None:
+    """A GPU node as a fact, or None for a node without GPUs. ``on`` are devices that drivers publish of it.
 
     A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable where its
     allocatable cannot be read.
@@ -38,7 +49,7 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     room = read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable")
     resource, devices, slices = _devices(room)
     pool = pool_of(meta.labels, policy)
-    if not _has_gpus(meta.labels, room, policy):
+    if not _has_gpus(meta.labels, room, policy) and not (on and any(is_gpu(kind.resource) for kind in on.kinds)):
         return None
     known = policy.pools.get(pool)
     model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
@@ -48,17 +59,19 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
     holding = [a for a in onboard.live if a.holds_gpu]
     steered = policy.placement == "taint"
     working = any(not is_daemon(a.pod) for a in holding)
+    by_claim = _by_claim(on) if on is not None else _ByClaim()
     return Node(
         name=meta.name,
         pool=pool,
         instance_type=meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else ""),
         capacity_type=kind,
         created_at=meta.created_at,
-        ready=ready_since is not None and bool(devices or slices),
-        devices=_free_devices(resource, devices, holding),
-        resource=resource,
-        slices=_free_slices(slices, holding),
-        free=_free(room, onboard.live, _attachable(limits, onboard, objects)),
+        ready=ready_since is not None and bool(devices or slices or by_claim.devices or by_claim.slices),
+        devices=_free_devices(resource, devices, holding) or by_claim.devices,
+        resource=resource if devices else by_claim.resource or resource,
+        slices={**_free_slices(slices, holding), **by_claim.slices},
+        kinds=on.kinds if on is not None else (),
+        free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
@@ -74,10 +87,44 @@ def node_of(node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, 
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
         gpu_model=model,
         ready_since=ready_since,
-        room=_free(room, (), tuple(sorted(limits.items()))),
+        room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
         conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
     )
+
+
+class _ByClaim(NamedTuple):
+    """What pods get of a node by claim alone: whole GPUs and parts of them, other devices free and in all."""
+
+    resource: str = ""
+    devices: tuple[int, ...] = ()
+    slices: Mapping[str, int] = MappingProxyType({})
+    free: tuple[tuple[str, int], ...] = ()
+    others: tuple[tuple[str, int], ...] = ()
+
+
+def _by_claim(on: "OnNode") -> _ByClaim:
+    found = [(kind.resource, kind.count, on.free.get(kind.resource, 0)) for kind in on.kinds if not kind.plugin]
+    parts = {name: free for name, _, free in found if part_of_gpu(name)}
+    others = [each for each in found if not is_gpu(each[0])]
+    whole = [each for each in found if is_gpu(each[0]) and not part_of_gpu(each[0])]
+    name, count, free = max(whole, key=lambda each: each[1], default=("", 0, 0))
+    return _ByClaim(
+        resource=name,
+        devices=(MILLI_PER_GPU,) * free + (0,) * (count - free),
+        slices=parts,
+        free=tuple((name, free) for name, _, free in others),
+        others=tuple((name, count) for name, count, _ in others),
+    )
+
+
+def plugins_of(node: KubeNode) -> frozenset[str]:
+    """The GPU resources that a device plugin offers on a node."""
+    try:
+        room = read_amounts(node.status.allocatable, "status.allocatable")
+    except Unreadable:
+        return frozenset()
+    return frozenset(name for name, amount in room.items() if amount and is_gpu(name))
 
 
 def is_marked(node: KubeNode) -> bool:

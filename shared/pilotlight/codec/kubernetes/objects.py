@@ -245,6 +245,7 @@ class PodStatus(Wire, frozen=True):
     nominated_node_name: str = ""
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[dict[str, object], ...] = ()
 
 
 class Pod(Wire, frozen=True):

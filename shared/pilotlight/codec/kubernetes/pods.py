@@ -24,6 +24,7 @@ from pilotlight.codec.kubernetes.storage import attached, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
+from pilotlight.facts.devices import Claimed
 from pilotlight.facts.workload import (
     Classifier,
     Due,
@@ -39,23 +40,34 @@ from pilotlight.facts.workload import (
 )
 from pilotlight.units import quantity
 
+NO_GPU = GpuRequest(count=0, resource="")
 MIRROR = "kubernetes.io/config.mirror"
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
 
 class Asked(NamedTuple):
-    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read."""
+    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read.
+
+    ``claimed`` are devices that it asks for by claim; ``claims_read`` tells whether that was looked up.
+    """
 
     pod: Pod
     request: Request
     gpu: GpuRequest | None
     problem: Unreadable | None = None
+    claimed: Claimed | None = None
+    claims_read: bool = False
 
     @property
     def holds_gpu(self) -> bool:
         """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
-        return bool(self.gpu or self.problem or self.pod.spec.resource_claims)
+        return bool(self.gpu or self.problem or (self.pod.spec.resource_claims and not self.claims_read))
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether it asks for GPUs, or for devices that may be some."""
+        return self.gpu is not None or self.claimed is not None
 
 
 def read_request(pod: Pod) -> Asked:
@@ -105,14 +117,15 @@ def demand_of(
 
 
 def _wants_gpu(asked: Asked) -> bool:
-    """Raises what makes the request unreadable; claims for devices are refused, never ignored."""
-    if asked.pod.spec.resource_claims:
-        raise Unreadable(
-            "dra-claim", "asks for devices by ResourceClaim (DRA), which Pilotlight does not read: buy by hand"
-        )
+    """Raises what makes the request unreadable; claims for devices that were not read are refused, never ignored."""
     if asked.problem is not None:
         raise asked.problem
-    return asked.gpu is not None
+    if asked.pod.spec.resource_claims and not asked.claims_read:
+        raise Unreadable(
+            "dra-claim",
+            "asks for devices by ResourceClaim (DRA), and this look has none of resource.k8s.io/v1: buy by hand",
+        )
+    return asked.wants_gpu
 
 
 def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
@@ -150,6 +163,7 @@ def _demand(
         terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
     workload_class, reason = classify(traits_of(asked))
     owner = meta.owner
+    gpu = asked.gpu if asked.claimed is None else gpu_request(request, meta.annotations.get(labels.GPU_SHARE))
     return PodDemand(
         uid=meta.uid or pod.name,
         namespace=meta.namespace,
@@ -158,11 +172,12 @@ def _demand(
         said=next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), ""),
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         shape=shape(
-            gpu=asked.gpu,
+            gpu=gpu or NO_GPU,
+            claimed=asked.claimed,
             cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
             memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
             ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
-            other=(*other_resources(request, asked.gpu), *sorted(attached((pod,), objects).items())),
+            other=(*other_resources(request, gpu), *sorted(attached((pod,), objects).items())),
             terms=terms,
             reach=tuple(reach),
             tolerations=tolerations(pod.spec.tolerations),
@@ -202,7 +217,7 @@ def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDem
     if asked.holds_gpu or not waits(asked.pod) or not unschedulable:
         return None
     try:
-        none = asked._replace(gpu=GpuRequest(count=0, resource=""))
+        none = asked._replace(gpu=NO_GPU)
         return _demand(none, reach_of(asked.pod, objects), objects, classify, None)
     except Unreadable:
         return None
@@ -216,7 +231,7 @@ def daemon_of(daemons: DaemonSet, classify: Classifier) -> Daemon | None:
     asked = read_request(pod)
     if asked.problem is not None:
         return None
-    whole = asked if asked.gpu else asked._replace(gpu=GpuRequest(count=0, resource=""))
+    whole = asked if asked.gpu else asked._replace(gpu=NO_GPU)
     ports = host_ports(pod)
     near = Near(ports=ports) if ports else None
     return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), classify, None, near).shape)

@@ -20,6 +20,10 @@ POD_LEVEL, HUGE_PAGES = ("cpu", "memory"), "hugepages-"
 """What may be asked for on a pod's own level (Kubernetes 1.34)."""
 
 
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""A resource of this name, less this, is a DeviceClass by which a container asks for devices."""
+
+
 class Unreadable(ValueError):
     """A request that cannot be honoured. ``code`` is a finding's, ``str()`` its message."""
 
@@ -35,16 +39,22 @@ def effective_request(spec: PodSpec) -> Request:
     for i, container in enumerate(spec.init_containers):
         own = _own(container, f"spec.initContainers[{i}]")
         if container.restart_policy == "Always":
-            sidecars = _sum(sidecars, own)
+            sidecars = summed(sidecars, own)
         else:
-            largest_init = _max(largest_init, _sum(sidecars, own))
+            largest_init = _max(largest_init, summed(sidecars, own))
     running = sidecars
     for i, container in enumerate(spec.containers):
-        running = _sum(running, _own(container, f"spec.containers[{i}]"))
+        running = summed(running, _own(container, f"spec.containers[{i}]"))
     total = _max(running, largest_init)
     pod_level = _amounts(spec.resources, "spec.resources")
     total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
-    return _sum(total, _read(spec.overhead, "spec.overhead"))
+    return summed(total, _read(spec.overhead, "spec.overhead"))
+
+
+def asked(spec: PodSpec) -> set[str]:
+    """The names of all resources that a pod's containers speak of."""
+    lists = [c.resources for c in (*spec.containers, *spec.init_containers)]
+    return {name for each in lists for name in (*each.requests, *each.limits)}
 
 
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
@@ -137,7 +147,8 @@ def _each(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, Decim
 _quantity = lru_cache(maxsize=4096)(quantity)
 
 
-def _sum(a: Request, b: Request) -> Request:
+def summed(a: Request, b: Request) -> Request:
+    """Both together."""
     return {**a, **{name: a.get(name, Decimal(0)) + amount for name, amount in b.items()}}
 
 

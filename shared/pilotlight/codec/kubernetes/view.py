@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import NOBODY, Around, around
-from pilotlight.codec.kubernetes.nodes import Onboard, node_of
+from pilotlight.codec.kubernetes.nodes import Onboard, node_of, plugins_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_request, waits
 from pilotlight.codec.kubernetes.requests import Unreadable
@@ -26,6 +27,9 @@ from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
 from pilotlight.units import EPOCH, Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.codec.kubernetes.devices import Devices, OnNode
 
 
 def view_of(
@@ -46,9 +50,12 @@ def view_of(
     limits = longest_runs(objects.workloads.values())
     objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
     asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
+    on_nodes: Mapping[str, OnNode] = {}
+    if objects.devices is not None:
+        asked, on_nodes = _with_devices(asked, nodes, objects.devices)
     others = _around(asked, nodes, objects)
     pending, pod_findings = _pending(asked, objects, policy, classify, others.near)
-    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify)
+    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify, on_nodes)
     return ClusterView(
         pending=tuple(pending),
         nodes=tuple(gpu_nodes),
@@ -59,9 +66,24 @@ def view_of(
     )
 
 
+def _with_devices(
+    asked: Sequence[Asked], nodes: Sequence[KubeNode], devices: "Devices"
+) -> tuple[list[Asked], dict[str, "OnNode"]]:
+    """What pods ask for with their claims read, and each node's devices that drivers publish."""
+    from pilotlight.codec.kubernetes import devices as claims
+
+    slices, gone = claims.on_nodes(devices), claims.taken(devices)
+    on_nodes = {
+        name: claims.node_devices(slices[name], gone, plugins_of(node), devices)
+        for node in nodes
+        if (name := node.metadata.name) in slices
+    }
+    return claims.with_claims(asked, on_nodes, devices), on_nodes
+
+
 def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects) -> Around:
     """What waiting GPU pods have to do with the pods near by."""
-    waiting = [a.pod for a in asked if a.gpu and waits(a.pod)]
+    waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod)]
     there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
     return around(waiting, there, nodes, objects.namespaces) if waiting else NOBODY
 
@@ -92,7 +114,7 @@ def _pending(
     asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
     live = [a for a in asked if not a.pod.finished]
-    gangs = gang_sizes(((a.pod, a.gpu is not None) for a in live), objects.pod_groups)
+    gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups)
     pending: list[PodDemand] = []
     findings: list[Finding] = []
     for a in live:
@@ -109,7 +131,12 @@ def _pending(
 
 
 def _nodes(
-    asked: Iterable[Asked], nodes: Iterable[KubeNode], objects: Objects, policy: Policy, classify: Classifier
+    asked: Iterable[Asked],
+    nodes: Iterable[KubeNode],
+    objects: Objects,
+    policy: Policy,
+    classify: Classifier,
+    on_nodes: Mapping[str, "OnNode"],
 ) -> tuple[list[Node], list[Finding]]:
     live: dict[str, list[Asked]] = defaultdict(list)
     finished: dict[str, list[Asked]] = defaultdict(list)
@@ -122,7 +149,7 @@ def _nodes(
         name = node.metadata.name
         onboard = Onboard(live[name], finished[name])
         try:
-            fact = node_of(node, onboard, policy, objects, classify)
+            fact = node_of(node, onboard, policy, objects, classify, on_nodes.get(name))
         except Unreadable as problem:
             findings.append(Finding(subject=name, code=problem.code, message=str(problem)))
             continue

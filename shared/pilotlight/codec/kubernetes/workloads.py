@@ -135,6 +135,11 @@ class Workload(Wire, frozen=True):
         return self.spec.active and self._true.isdisjoint(("QuotaReserved", "Admitted", "Finished"))
 
     @property
+    def specs(self) -> tuple[PodSpec, ...]:
+        """What its pods will be, where it wants nodes."""
+        return tuple(pod_set.template.spec for pod_set in self.spec.pod_sets) if self.wants_nodes else ()
+
+    @property
     def asks_for_gpus(self) -> bool:
         """Whether any pod of it asks for a GPU, or a part of one."""
         specs = (pod_set.template.spec for pod_set in self.spec.pod_sets)

@@ -10,6 +10,7 @@ import msgspec
 from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
+from pilotlight.facts.devices import CLAIMED
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
@@ -109,7 +110,7 @@ def _lack(node: Node, shape: PodShape) -> str:
     whole = gpu.resource == node.resource
     count = sum(1 for d in node.devices if d >= gpu.milli) if whole else node.slices.get(gpu.resource, 0)
     if count < gpu.count:
-        return f"needs {gpu}, it has {count} {gpu.resource} free"
+        return f"needs {gpu}, it has {count} {gpu.resource.removeprefix(CLAIMED)} free"
     if shape.cpu_milli > free.cpu_milli:
         return f"needs {shape.cpu_milli / 1000:g} CPU, it has {free.cpu_milli / 1000:g} free"
     if shape.memory > free.memory:

@@ -8,7 +8,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Offering, Resources
 from pilotlight.facts.memory import Learnt, Memory
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import ATTACHABLE
+from pilotlight.facts.workload import ATTACHABLE, is_gpu, part_of_gpu
 from pilotlight.units import milli, whole
 
 OF_ONE_NODE = ("hostname", "zone", "region", "topology.", "instance-id", "pilotlight.dev/")
@@ -47,7 +47,12 @@ def _of(nodes: Sequence[Node], old: Learnt | None) -> Learnt:
         pods=min(r.pods for r in rooms),
         other=tuple(sorted((dict(attachable) | common).items())),
     )
-    return Learnt(room=room, labels=dict(sorted(_common_labels(nodes).items())))
+    labels_ = dict(sorted(_common_labels(nodes).items()))
+    published = next((node for node in nodes if node.kinds), None)
+    if published is not None:
+        return Learnt(room=room, labels=labels_, kinds=published.kinds, resource=published.resource)
+    kinds, resource = (old.kinds, old.resource) if old is not None else ((), "")
+    return Learnt(room=room, labels=labels_, kinds=kinds, resource=resource)
 
 
 def _common_labels(nodes: Sequence[Node]) -> dict[str, str]:
@@ -76,7 +81,24 @@ def _known(offering: Offering, learnt: Learnt | None, policy: Policy) -> Offerin
         pods=max(0, room.pods - whole(taken.get("pods", "0"))),
         other=tuple(sorted((dict(offering.resources.other) | _less(room.other, taken)).items())),
     )
-    return replace(offering, resources=resources, labels={**learnt.labels, **offering.labels})
+    offering = replace(offering, resources=resources, labels={**learnt.labels, **offering.labels})
+    return _published(offering, learnt) if learnt.kinds else offering
+
+
+def _published(offering: Offering, learnt: Learnt) -> Offering:
+    """The offering with the devices that drivers publish of its nodes: what no device plugin offers is had by claim."""
+    alone = {kind.resource: kind.count for kind in learnt.kinds if not kind.plugin and is_gpu(kind.resource)}
+    parts = {name: count for name, count in alone.items() if part_of_gpu(name)}
+    whole = alone.get(learnt.resource)
+    if not alone:
+        return replace(offering, kinds=learnt.kinds)
+    return replace(
+        offering,
+        kinds=learnt.kinds,
+        resource=learnt.resource if whole else offering.resource,
+        whole_gpus=whole if whole or parts else offering.whole_gpus,
+        slices={**offering.slices, **parts} if whole is None else parts,
+    )
 
 
 def _less(have: Iterable[tuple[str, int]], taken: Mapping[str, str]) -> dict[str, int]:

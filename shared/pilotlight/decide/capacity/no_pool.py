@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code
+from pilotlight.facts.devices import CLAIMED
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.matching import selects
 from pilotlight.facts.workload import PodShape, Requirement, unnamed
@@ -17,8 +18,8 @@ def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) ->
     if codes == {"device"}:
         have = " and ".join(sorted({offered(o) for o in offerings}))
         return "device", (
-            f"asks for {shape.gpu.resource}, which no pool offers (they offer {have}): add a pool of such a type, or "
-            "list it in pools.<pool>.slices where its nodes have it"
+            f"asks for {named(shape.gpu.resource)}, which no pool offers (they offer {have}): add a pool of such a "
+            "type, or list it in pools.<pool>.slices where its nodes have it"
         )
     codes = codes - {"device"}
     if "volume" in codes and codes <= {"volume", "selector", "toleration"}:
@@ -75,7 +76,12 @@ def _said(terms: Sequence[Sequence[Requirement]]) -> str:
 def offered(offering: Offering) -> str:
     """The GPU resources of an offering's nodes, in words."""
     own = [offering.resource] if offering.devices else []
-    return " and ".join([*own, *sorted(offering.slices)]) or "no GPU to pods"
+    return " and ".join(named(one) for one in (*own, *sorted(offering.slices))) or "no GPU to pods"
+
+
+def named(resource: str) -> str:
+    """A resource in words."""
+    return f"{resource.removeprefix(CLAIMED)} by claim" if resource.startswith(CLAIMED) else resource
 
 
 def missing(shape: PodShape, offering: Offering) -> list[str]:

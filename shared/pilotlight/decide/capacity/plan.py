@@ -73,6 +73,10 @@ def plan_cluster(
     offerings = as_learnt(offerings, memory, policy) if memory.learnt else offerings
     offerings = as_measured(offerings, memory) if memory.wakes else offerings
     offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
+    if any(pod.shape.claimed is not None for pod in view.pending):
+        from pilotlight.decide.capacity.claims import resolved
+
+        view, offerings = resolved(view, offerings)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving]
     failed: list[NodeVerdict] = []

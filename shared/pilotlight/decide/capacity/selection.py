@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Generic, TypeVar
 
 from pilotlight.decide.capacity.fit import model_allowed, pods_that_fit
-from pilotlight.decide.capacity.no_pool import beyond_reach, missing, no_pool, offered
+from pilotlight.decide.capacity.no_pool import beyond_reach, missing, named, no_pool, offered
 from pilotlight.decide.capacity.offerings import renewal, too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
@@ -89,7 +89,7 @@ _ELIGIBLE: Memo[Eligible] = Memo()
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
-        return "device", f"its nodes offer {offered(offering)}, the pod asks for {shape.gpu.resource}"
+        return "device", f"its nodes offer {offered(offering)}, the pod asks for {named(shape.gpu.resource)}"
     if shape.reach and (beyond := beyond_reach(shape, offering)):
         return "volume", beyond
     if not selects(offering.labels, shape.terms):

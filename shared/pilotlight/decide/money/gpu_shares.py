@@ -6,7 +6,8 @@ from math import lcm
 
 from pilotlight.facts.bill import Holder
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.workload import MIG_PREFIX, SHARED
+from pilotlight.facts.devices import CLAIMED
+from pilotlight.facts.workload import MIG_PREFIX, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 
 
@@ -47,7 +48,7 @@ def _slice_weights(node: Node, gpus: int) -> dict[str, Fraction]:
     """GPUs that one slice of each resource stands for."""
     counts = dict(node.slices)
     for pod in node.gpu_pods:
-        if pod.gpu and (pod.gpu.resource == SHARED or pod.gpu.resource.startswith(MIG_PREFIX)):
+        if pod.gpu and part_of_gpu(pod.gpu.resource):
             counts[pod.gpu.resource] = counts.get(pod.gpu.resource, 0) + pod.gpu.count
     total = sum(count * _compute_slices(name) for name, count in counts.items())
     sliced = gpus - node.gpus if gpus > node.gpus else gpus
@@ -56,5 +57,6 @@ def _slice_weights(node: Node, gpus: int) -> dict[str, Fraction]:
 
 def _compute_slices(resource: str) -> int:
     """The 2 of "nvidia.com/mig-2g.20gb"; 1 of anything else."""
-    digits = resource.removeprefix(MIG_PREFIX).partition("g.")[0] if resource.startswith(MIG_PREFIX) else ""
+    name = resource.removeprefix(CLAIMED)
+    digits = name.removeprefix(MIG_PREFIX).partition("g.")[0] if name.startswith(MIG_PREFIX) else ""
     return int(digits) if digits.isdigit() and int(digits) else 1

@@ -6,7 +6,7 @@ read first: one that is bound meanwhile is then seen in both reads, never in non
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -26,9 +26,10 @@ from pilotlight.codec.kubernetes.companions import (
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import keeps_away, uses_near
-from pilotlight.codec.kubernetes.nodes import is_gpu_node
+from pilotlight.codec.kubernetes.nodes import is_gpu_node, plugins_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.codec.kubernetes.pods import read_request, waits
+from pilotlight.codec.kubernetes.requests import IMPLICIT, asked
 from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.errors import Forbidden
@@ -36,6 +37,9 @@ from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.checkup import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.codec.kubernetes.devices import Devices
 
 T = TypeVar("T")
 
@@ -59,6 +63,7 @@ DAEMON_SETS = "/apis/apps/v1/daemonsets"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 STATUS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps/{AUTOSCALER_STATUS}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{AUTOSCALER_LEASE}"
+DEVICES = "/apis/resource.k8s.io/v1"
 POD_GROUPS = (
     "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
@@ -108,6 +113,7 @@ class Reads:
         self._api, self._policy = api, policy
         self._kueues: Sequence[str] = KUEUES
         self._ask_kueue_at = 0.0
+        self._ask_devices_at = 0.0
 
     @property
     def kueue(self) -> str:
@@ -131,6 +137,9 @@ class Reads:
         unbound = [pod for pod in waiting if pod.metadata.uid not in seen]
         objects = self._objects([*unbound, *mine], gangs=bool(gangs), wanting=bool(wanting))
         pods = [*unbound, *bound]
+        specs = [spec for workload in objects.workloads.values() for spec in workload.specs]
+        if (devices := self._devices([*(pod.spec for pod in pods), *specs], nodes)) is not None:
+            objects = msgspec.structs.replace(objects, devices=devices)
         return Found([*pods, *self._holders(pods, objects)], nodes, objects)
 
     def _near(self, wanting: Sequence[Pod]) -> Callable[[Pod], bool] | None:
@@ -272,6 +281,21 @@ class Reads:
 
     def _daemon_sets(self) -> dict[str, DaemonSet]:
         return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.daemon_sets() or ()}
+
+    def _devices(self, specs: Sequence[PodSpec], nodes: Sequence[KubeNode]) -> "Devices | None":
+        """What drivers publish and pods claim; None where nothing claims and every ready node has a device plugin's."""
+        claiming = any(spec.resource_claims or any(IMPLICIT in name for name in asked(spec)) for spec in specs)
+        ours = (node for node in nodes if is_gpu_node(node, self._policy) and not plugins_of(node))
+        bare = any(c.type == "Ready" and c.status == "True" for node in ours for c in node.status.conditions)
+        if not (claiming or bare) or time.monotonic() < self._ask_devices_at:
+            return None
+        from pilotlight.adapters.cluster.kubernetes.device_reads import read_devices
+
+        try:
+            return read_devices(self, claiming=claiming)
+        except Missing:
+            self._ask_devices_at = time.monotonic() + ASK_AGAIN_S
+            return None
 
     def _attach_limits(self) -> dict[str, CsiNode]:
         """How many volumes each node takes; none is known to an account whose role is of before this was read."""
