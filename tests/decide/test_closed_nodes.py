@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
 
 import msgspec
 import pytest
@@ -13,10 +14,10 @@ from pilotlight.decide.capacity.placement import OPEN_S, counted
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan
-from pilotlight.facts.labels import GPU_MODEL
-from pilotlight.facts.memory import Memory
+from pilotlight.facts.labels import GPU_MODEL, ZONE
+from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.placement import Opening
-from pilotlight.facts.policy import Caps, PoolPolicy
+from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand, Requirement
 
 STEERED = policy(placement="taint")
@@ -231,3 +232,29 @@ def test_nobody_is_locked_out(
             assert not fits
     demanded = {uid for buy in made.buys for uid in buy.demands}
     assert not demanded & {uid for g in made.pods if g.verdict == "fits" for uid in g.uids}
+
+
+ZONED = tuple(offering("t4", "T4", 1, "1", zone=zone, capacity_type="spot", labels={ZONE: zone}) for zone in "ab")
+DEAR = offering("a100", "A100", 8, "32", capacity_type="spot")
+SOLD = (*ZONED, DEAR)
+
+
+@pytest.mark.parametrize(
+    ("worth", "verdict", "code", "opens"),
+    [
+        pytest.param("0.01", "waiting", "zone", (), id="minutes cost less than an hour of a dear node: it waits"),
+        pytest.param("9999", "fits", "", ("n",), id="waiting is worth more: it is let in"),
+    ],
+)
+def test_small_work_whose_zones_are_all_short(worth: str, verdict: str, code: str, opens: tuple[str, ...]) -> None:
+    """A closed node is opened for it only where that costs less than to wait for one of its zones."""
+    shorts = tuple(
+        Backoff(offering=o.name, until=NOW + timedelta(minutes=2), why="out of stock", short_since=NOW) for o in ZONED
+    )
+    classes = {"batch": ClassPolicy(capacity_types=("spot",), gpu_models="any")}
+    rules = policy(SOLD, placement="taint", value_of_wait=Decimal(worth), classes=classes)
+    memory = Memory(strays={"a100": NOW}, backoffs=shorts)
+    dear = node("n", DEAR, closed=True)
+    waits = pod("p", workload_class="batch", checkpoint_s=600.0)
+    made = plan([waits], [dear], offerings=SOLD, rules=rules, memory=memory, brakes=ACTS)
+    assert (made.pods[0].verdict, made.pods[0].code, made.placement.open) == (verdict, code, opens)

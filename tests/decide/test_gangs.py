@@ -32,7 +32,7 @@ def idle(name: str, of: Offering) -> Node:
         pytest.param((), {}, {"east": 2}, id="the cheaper zone takes the whole gang"),
         pytest.param(("west",), {}, {"west": 1}, id="an idle node draws the gang to its zone: one more there is less"),
         pytest.param((), {"east": 1}, {"west": 2}, id="a zone that cannot hold all of it holds none of it"),
-        pytest.param((), {"east": 1, "west": 1}, {"east": 1, "west": 1}, id="no single zone can: it is spread"),
+        pytest.param((), {"east": 1, "west": 1}, {}, id="no single zone can: none of it is bought"),
     ],
 )
 def test_a_gang_goes_to_one_zone(lit: tuple[str, ...], limits: dict[str, int], wanted: dict[str, int]) -> None:
@@ -46,6 +46,14 @@ def test_a_gang_goes_to_one_zone(lit: tuple[str, ...], limits: dict[str, int], w
     nodes = [idle(f"n-{name}", zones[name]) for name in lit]
     made = plan(gang("g", 2), nodes, offerings=(EAST, WEST), rules=policy((EAST, WEST), pools=pools))
     assert bought(made) == wanted
+
+
+def test_a_gang_may_mix_types_of_one_zone() -> None:
+    """Where no single type holds it all, two of the same zone do, and none of another zone is added."""
+    near = offering("near", "A100", 8, "34", zone="a", labels={ZONE: "a"})
+    sold = (EAST, near, WEST)
+    pools = {o.pool: policy((o,)).pools[o.pool].__class__(instance_type=o.instance_type, max=1) for o in sold}
+    assert bought(plan(gang("g", 2), offerings=sold, rules=policy(sold, pools=pools))) == {"east": 1, "near": 1}
 
 
 def test_sixteen_gpus_of_smaller_pods_stay_on_one_type() -> None:

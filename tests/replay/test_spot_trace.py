@@ -1,6 +1,7 @@
 """Replays with zones whose spot comes and goes as it was recorded: ours and the peers, under one rule."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ from pilotlight.cli.main import build
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Job
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.trace import Job, Result
 from pilotlight.facts.zones import ZoneHistory
+from pilotlight.replay.bounds import bounds
 from pilotlight.replay.peers.run import run_peer
+from pilotlight.replay.run import Scenario, run
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 
@@ -45,6 +49,33 @@ def test_every_peer_falls_to_the_next_zone_at_once(name: str, catalog: Catalog) 
         for zones in (alone, [flat("a", 0), *alone])
     ]
     assert ran[0] == ran[1] > 0
+
+
+def ours(jobs: list[Job], zones: list[ZoneHistory], catalog: Catalog, wait: str = "10") -> tuple[Result, list[Any]]:
+    """What Pilotlight makes of it on spot, and its log."""
+    log: list[dict[str, Any]] = []
+    policy = Policy(version=1, value_of_wait=Decimal(wait))
+    scenario = Scenario(capacity_type="spot", zones=tuple(zones))
+    bound = bounds(jobs, catalog, "spot")
+    return run(jobs, catalog, policy, scenario, trace="t", bounds=bound, log=log.append).outcome.result, log
+
+
+def test_ours_falls_to_the_next_zone_at_once(catalog: Catalog) -> None:
+    """Zones that are down cost a job no time, however many come before the one that has room."""
+    down = [flat(name, 0) for name in "abcdefg"]
+    alone, late = (ours([job(1, 5.0)], zones, catalog)[0] for zones in ([flat("z", 1)], [*down, flat("z", 1)]))
+    assert alone.wait_s.max == late.wait_s.max > 0
+
+
+def test_a_zone_that_is_back_is_asked_within_minutes(catalog: Catalog) -> None:
+    """After hours in which every zone was down a job starts within a rest, a tick and a boot of the zone's return."""
+    zone = ZoneHistory(zone="a", gap_s=60.0, runs=((0, 300), (1, 300)))
+    offset_s = judge_zones.offset_s([judge_zones.Zone.of("a", 60.0, zone.runs, 1)], 0)
+    falls_s = 36_000 - offset_s
+    result, log = ours([job(1, falls_s + 5)], [zone, flat("b", 0, 10)], catalog)
+    started_s = next(r["t"] for r in log if r["event"] == "start")
+    assert result.jobs_done == 1
+    assert 180 <= started_s - (falls_s + 18_000) <= 198 + 60 + 180
 
 
 def test_what_a_peer_was_refused_rests_for_three_minutes(catalog: Catalog) -> None:

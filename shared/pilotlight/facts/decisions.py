@@ -39,6 +39,7 @@ Code = Literal[
     "price-age",
     "quarantine",
     "backoff",
+    "zone",
     "step",
     "cap",
     "budget",
@@ -55,8 +56,9 @@ Code = Literal[
 The pod and the node: ``selector``, ``volume`` (where its volumes can be), ``toleration``, ``device`` (the GPU's
 resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``, ``size``, ``neighbours`` (other pods).
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
-``price-age``, ``quarantine``, ``backoff``, ``unbound`` (its node is ready), ``gang`` (all or none),
-``deadline`` (of its job: other capacity costs less, or it cannot be met). Money and counts:
+``price-age``, ``quarantine``, ``backoff``, ``zone`` (every zone is short: waiting costs less than what is dearer),
+``unbound`` (its node is ready), ``gang`` (all or none), ``deadline`` (of its job: other capacity costs less, or it
+cannot be met). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
 ``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """

@@ -1,7 +1,8 @@
 """Gangs: all of their pods get room, or none does.
 
 A gang goes to the single offering, one type in one zone, that can hold all of it and adds the fewest dollars an hour;
-only where no single one can is it spread over several. Where some of it is on its way, the rest finds its room first.
+only where no single one can is it spread over several of one zone. Where some of it is on its way, the rest finds its
+room first.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,20 @@ def place_gang(run: Provisioner, gang: str, groups: list[Group], running: int, f
         for group in groups:
             run.tell("waiting", group, "", why, code="gang")
         return
-    if not _joins(run, groups, flown) and not any(_placed(run, groups, only) for only in _cheapest_first(run, groups)):
+    alone = (_placed(run, groups, only) for only in _cheapest_first(run, groups))
+    if not _joins(run, groups, flown) and not any(alone) and not _mixed(run, groups):
         _refuse(run, gang, size, groups)
-    run.only = None
+    run.only, run.zone = None, ""
+
+
+def _mixed(run: Provisioner, groups: list[Group]) -> bool:
+    """Place it on any mix of offerings that are in one zone."""
+    for zone in sorted({offering.zone for offering in run.offerings if offering.zone}) or [""]:
+        run.zone = zone
+        if _placed(run, groups, None):
+            return True
+    run.zone = ""
+    return False
 
 
 def _joins(run: Provisioner, groups: list[Group], flown: Sequence[str]) -> bool:
@@ -32,10 +44,8 @@ def _joins(run: Provisioner, groups: list[Group], flown: Sequence[str]) -> bool:
     return bool(flown) and any(_placed(run, groups, only, buy=False) for only in (*beside, None))
 
 
-def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | None]:
-    """The single offerings that can hold the whole gang: where it belongs first, then by the dollars an hour they add;
-    then any mix.
-    """
+def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering]:
+    """The single offerings that can hold the whole gang: where it belongs first, then by the dollars they add."""
     shape = groups[0].shape
     able, homes = run.able(run.offerings, shape), run.homes_of(shape)
     added: list[tuple[bool, Decimal, str, Offering]] = []
@@ -46,7 +56,7 @@ def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering | No
             away = homes is not None and offering.pool not in homes
             added.append((away, run.headroom.usd_per_hour - before, offering.name, offering))
             undo.restore(run)
-    return [*(offering for *_, offering in sorted(added, key=lambda a: a[:3])), None]
+    return [offering for *_, offering in sorted(added, key=lambda a: a[:3])]
 
 
 def _placed(run: Provisioner, groups: list[Group], only: Offering | None, *, buy: bool = True) -> bool:

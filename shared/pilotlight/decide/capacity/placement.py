@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.capacity.fit import Bin, model_allowed, pods_that_fit
-from pilotlight.decide.capacity.selection import Eligible, Memo, ranked
+from pilotlight.decide.capacity.selection import Eligible, Memo, ranked, short_zones
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan
@@ -52,7 +52,8 @@ class Homes:
         """The pools whose types are the cheapest a GPU for a shape; None: any it may use.
 
         They are those of the type that one such pod would be bought, and what costs no more: of the same model, or not
-        to be had now. Where nothing can be bought for it, it belongs wherever it fits.
+        to be had now. A type that is sold in several zones and short in all of them counts: it is back soon.
+        Where nothing can be bought for it, it belongs wherever it fits.
         """
         if shape.key not in self._known:
             self._known[shape.key] = self._found(shape)
@@ -98,9 +99,12 @@ class Homes:
 
     def _cheapest(self, able: Eligible, shape: PodShape) -> PoolNames | None:
         order = ranked(able, shape, 1, self._policy)
-        if not order:
+        first = order[0][1] if order else None
+        cheapest = min(short_zones(able), key=lambda c: (c.rate, c.offering.name), default=first)
+        if first is None or (cheapest is not None and cheapest.rate < first.rate):
+            first = cheapest
+        if first is None:
             return None
-        first = order[0][1]
         most, model = first.rate, first.offering.gpu_model
         own = {c.offering.pool for c in able.candidates if c.offering.gpu_model == model and c.rate <= most}
         return frozenset(own | {c.offering.pool for c, _, _ in able.held if c.rate <= most})
@@ -207,8 +211,12 @@ def _opening(uids: tuple[str, ...], was: Opening | None, now: datetime) -> Openi
 
 
 def _for_the_unhelped(view: ClusterView, plan: Plan, pods: Mapping[str, PodDemand]) -> dict[str, Opening]:
-    """Nodes that pods fit for which nothing is bought: open to them as long as they wait. Pods without GPUs too."""
-    unhelped = [pods[uid] for group in plan.pods if group.verdict in NOT_HELPED for uid in group.uids if uid in pods]
+    """Nodes that pods fit for which nothing is bought: open to them as long as they wait. Pods without GPUs too.
+
+    Not to those that wait for a zone, because a dearer node would cost more than their waiting.
+    """
+    left = (group for group in plan.pods if group.verdict in NOT_HELPED and group.code != "zone")
+    unhelped = [pods[uid] for group in left for uid in group.uids if uid in pods]
     by_shape = {pod.shape.key: pod for pod in (*view.others, *reversed(unhelped))}
     return {
         node.name: Opening(pods=(pod.uid,))

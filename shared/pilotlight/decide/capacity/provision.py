@@ -14,7 +14,7 @@ from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.decide.capacity.placement import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.capacity.run_lengths import expected_run_s
-from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked
+from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked, short_zones
 from pilotlight.decide.capacity.shortage import better_waited_for
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
@@ -32,9 +32,9 @@ PLACED = ("fits", "booting", "bought")
 class Provisioner:
     """One planning run: use once. Gives ``outcomes``, ``purchases``, ``findings``; ``due`` is when deadlines ask.
 
-    While ``only`` is set, room and purchases are of that one offering: its pool, in its zone. Nodes of pools
-    ``steered`` are kept for pods that belong there (``homes``, None where no node is kept for anybody); those that are
-    ``closed`` now are room for them too.
+    While ``only`` is set, room and purchases are of that one offering: its pool, in its zone; while ``zone`` is, of
+    that zone, or of none that is known. Nodes of pools ``steered`` are kept for pods that belong there (``homes``, None
+    where no node is kept for anybody); those that are ``closed`` now are room for them too.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Provisioner:
         self.demands: list[Demand] = []
         self.due: list[datetime] = []
         self.only: Offering | None = None
+        self.zone = ""
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
@@ -143,7 +144,7 @@ class Provisioner:
         if left and homes is not None:
             bought = self._buy(Group(shape, left), homes) if buy else 0
             rest = Group(shape, left[bought:])
-            elsewhere = self._put(rest, None)
+            elsewhere = 0 if self._waits_for_a_zone(rest, homes) else self._put(rest, None)
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
         return placed + (self._buy(Group(shape, left), None) if left and buy else 0)
 
@@ -197,6 +198,8 @@ class Provisioner:
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
         if self.only is not None:
             bins = [b for b in bins if b.within(self.only)]
+        if self.zone:
+            bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone]
         if not self.memory.misfits:
             return bins
         return [b for b in bins if not self.memory.misfit(shape.key, b.where, self.now)]
@@ -207,20 +210,26 @@ class Provisioner:
     def _shared_bins(self, shape: PodShape) -> list[Bin]:
         """Nodes of this plan that pods of a shape may share: with budgets, those whose hold covers them."""
         if self.headroom.purse is None:
-            return [b for b in self.bought_bins() if self.only is None or b.within(self.only)]
+            bins = self.bought_bins()
+            bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
+            return [b for b in bins if self.only is None or b.within(self.only)]
         return [
             bin_
             for purchase in self.purchases.values()
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
             if (self.only is None or bin_.within(self.only))
+            and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
             and covers(held, self.headroom.terms(purchase.offering, shape))
         ]
 
     def _buy(self, group: Group, homes: PoolNames | None) -> int:
         """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
-        able = self.able(self.offerings if self.only is None else (self.only,), group.shape)
+        able = self.able(self._sold(), group.shape)
         if able.candidates and picky(group.shape):
             able = self._near_enough(able, group)
+        if homes is None and (better := self._waits_for_a_zone(group, self.homes_of(group.shape))):
+            self.tell("waiting", group, "", better, self._not_bought(group, able), code="zone")
+            return 0
         if not able.candidates:
             if homes is None:
                 self._cannot(group, able)
@@ -291,6 +300,29 @@ class Provisioner:
         short = [c for c, code, _ in held if code == "backoff" and self._has_room(c, shape)]
         run_s = expected_run_s(self.memory, shape, self.now)
         return better_waited_for(candidate, short, shape, len(group.pods), run_s, self.policy, self.memory, self.now)
+
+    def _sold(self) -> Sequence[Offering]:
+        """What may be bought now: all there is, one offering, or those of one zone."""
+        if self.only is not None:
+            return (self.only,)
+        return [o for o in self.offerings if o.zone in ("", self.zone)] if self.zone else self.offerings
+
+    def _waits_for_a_zone(self, group: Group, homes: PoolNames | None) -> str:
+        """Why pods whose own pools are short in every zone are kept off dearer nodes; empty where they are not."""
+        if homes is None or not self.memory.backoffs:
+            return ""
+        able = self.able(self.offerings, group.shape)
+        short = [c for c in short_zones(able) if c.offering.pool in homes]
+        known = (*able.candidates, *(c for c, _, _ in able.held))
+        if not short or any(c.offering.pool in homes for c in able.candidates):
+            return ""
+        away = [c for c in known if c.offering.pool not in homes]
+        if not away:
+            return ""
+        next_ = min(away, key=lambda c: (c.rate, c.offering.name))
+        run_s = expected_run_s(self.memory, group.shape, self.now)
+        count = len(group.pods)
+        return better_waited_for(next_, short, group.shape, count, run_s, self.policy, self.memory, self.now)
 
     def _has_room(self, candidate: Candidate, shape: PodShape) -> bool:
         """Whether caps and budgets leave a node of a candidate."""

@@ -1,5 +1,6 @@
 """Which offering for which pod: who may run where, and what it costs by the one objective."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -304,6 +305,15 @@ def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> 
         if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
     ]
     return sorted(pairs, key=key)
+
+
+def short_zones(eligible_: Eligible) -> list[Candidate]:
+    """What would do and rests for want of capacity in its zone, of pools that are sold in several."""
+    resting = [c for c, code, _ in eligible_.held if code == "backoff"]
+    if not resting:
+        return []
+    zones = Counter(c.offering.pool for c in (*eligible_.candidates, *(c for c, _, _ in eligible_.held)))
+    return [c for c in resting if zones[c.offering.pool] > 1]
 
 
 def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.capacity.brakes import turned
-from pilotlight.errors import Denied, Retry
+from pilotlight.errors import Denied, NoCapacity, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.flow.books import budget_holds
@@ -27,8 +27,8 @@ THERE = "nothing was sent: its pool was raised that far meanwhile"
 
 class Act:
     """The steps of one record. ``memory`` is what they leave behind, ``flapping`` the pools whose breaker tripped,
-    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look. ``ran`` is a stopwatch that was
-    started when the look began.
+    ``unfinished`` whether a gang lacks a part: what it has goes back at the next look. ``elsewhere``: a zone had no
+    capacity, and the next one is to be tried. ``ran`` is a stopwatch that was started when the look began.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Act:
         self.ran = ran
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
-        self.unfinished = False
+        self.unfinished = self.elsewhere = False
 
     def run(self) -> None:
         """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked.
@@ -161,7 +161,9 @@ class Act:
     def _denied(self, buy: Buy, sending: Sending, key: str, entry: InFlight, no: Denied) -> None:
         """Keep what came, remember what was refused. A gang that lacks a part gives back the rest at the next look."""
         deps, step = self.deps, sending.step
-        self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now)
+        several = memory_updates.several_zones(deps.offerings, buy.pool)
+        self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now, several=several)
+        self.elsewhere = self.elsewhere or (several and isinstance(no, NoCapacity))
         self.tally = self.tally.refused(type(no).__name__)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.sized(self.memory, buy.pool, size)

@@ -36,6 +36,9 @@ from pilotlight.ports import ABSENT, QuotaPools
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
 
+MOST_ZONES = 12
+"""And so often more where a zone had no capacity, for the next one: each such look puts a zone to rest."""
+
 GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
 
@@ -80,16 +83,19 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
 
 def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Opening]) -> Answer:
     answer: Answer | None = None
-    looks = 0
+    looks = zones = 0
     while looks < MOST_LOOKS:
         held = lease.acquire(deps.state, deps.name, trigger)
         if held is None:
             break
         try:
             while looks < MOST_LOOKS:
-                cycle = Cycle(deps, held, flow, trigger, aim, looks)
+                cycle = Cycle(deps, held, flow, trigger, aim, looks + zones)
                 answer = joined(answer, cycle.run())
                 opened |= cycle.opened
+                if cycle.elsewhere and zones < MOST_ZONES:
+                    zones += 1
+                    continue
                 looks += 1
                 if not (cycle.unfinished or lease.asked_again(deps.state, deps.name)):
                     break
@@ -105,12 +111,14 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
 class Cycle:
     """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look.
 
+    ``elsewhere``: a zone had no capacity, and what it was asked for is bought in the next one at the next look.
+
     ``opened`` are nodes that it opened for a while, ``open_until`` is when the first of all that are open is to close.
     """
 
     def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
-        self.unfinished = False
+        self.unfinished = self.elsewhere = False
         self.opened: dict[str, Opening] = {}
         self.open_until: datetime | None = None
         self.ran = deps.clock.stopwatch()
@@ -222,7 +230,7 @@ class Cycle:
             raise
         act.remember()
         done = act.done
-        self.unfinished = act.unfinished
+        self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
         nodes = {node.name for node in snapshot.view.nodes}
         messages += () if record.messages else endings(deps, done, nodes)

@@ -24,6 +24,11 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
 """An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
 
 MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
+ZONE_REST_S = 180.0
+"""A zone among several that had no capacity rests no longer: to ask costs nothing, and the others serve meanwhile.
+
+Karpenter's cache of unavailable offerings holds as long (its documentation, "Troubleshooting", insufficient capacity).
+"""
 NEVER_READY_REST_S = 3600.0
 FLOOR = timedelta(days=1)
 """A cloud that kept a pool's last node is asked again after so long."""
@@ -40,7 +45,7 @@ def refused_late(
     no = LATE[reason](message)
     for offering in offerings:
         if offering.pool == pool and zone in ("", offering.zone or zone):
-            memory = refused(memory, offering.name, no, now)
+            memory = refused(memory, offering.name, no, now, several=several_zones(offerings, pool))
     return memory
 
 
@@ -112,11 +117,20 @@ def released(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memor
     return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh})
 
 
-def refused(memory: Memory, offering: str, no: Denied, now: datetime) -> Memory:
-    """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own."""
+def several_zones(offerings: Sequence[Offering], pool: str) -> bool:
+    """Whether a pool is sold in more than one zone."""
+    return sum(offering.pool == pool for offering in offerings) > 1
+
+
+def refused(memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False) -> Memory:
+    """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own.
+
+    ``several``: its pool has other zones.
+    """
     old = next((b for b in memory.backoffs if b.offering == offering), None)
     tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
-    rest_s = min(MOST_REST_S, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
+    most_s = ZONE_REST_S if several and isinstance(no, NoCapacity) else MOST_REST_S
+    rest_s = min(most_s, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
     rest_s *= 1 + _jitter(offering, tries)
     began = old.short_since if old and tries > 1 else now
     short_since = began if isinstance(no, NoCapacity) else None
