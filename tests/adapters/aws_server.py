@@ -70,6 +70,9 @@ class Aws:
 
     ``signers`` are the keys that signed the requests.
 
+    ``reserved_instances`` (None without the right), ``plans`` and their ``rates`` are its commitments, ``elsewhere``
+    what runs in no pool.
+
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
     ``spot`` is what zones ask; ``quotas`` are Service Quotas by name, None without that right. ``versions`` of the
@@ -97,6 +100,10 @@ class Aws:
         self.ami = "AL2023_x86_64_NVIDIA"
         self.updates: list[dict[str, Any]] = []
         self.reservations: list[dict[str, Any]] = []
+        self.reserved_instances: list[dict[str, Any]] | None = []
+        self.plans: list[dict[str, Any]] = []
+        self.rates: dict[str, str] = {}
+        self.elsewhere: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
         self.quotas: dict[str, int] | None = {}
@@ -175,6 +182,26 @@ class Aws:
             key = {"state": "State", "instance-type": "InstanceType"}[rule["Name"]]
             found = [one for one in found if one[key] in rule["Values"]]
         return {"CapacityReservations": found}
+
+    def _DescribeReservedInstances(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if self.reserved_instances is None:
+            raise Refused(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
+        found = self.reserved_instances
+        for rule in asked["Filters"]:
+            key = {"state": "State", "instance-type": "InstanceType"}[rule["Name"]]
+            found = [one for one in found if one[key] in rule["Values"]]
+        return {"ReservedInstances": found}
+
+    def _DescribeSavingsPlans(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert asked == {"states": ["active"]}
+        return {"savingsPlans": self.plans}
+
+    def _DescribeSavingsPlanRates(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert {rule["name"] for rule in asked["filters"]} == {"region", "productDescription", "tenancy"}
+        told = list(self.rates.items())[bool(asked.get("nextToken")) :]
+        rows = [{"rate": rate, "properties": [{"name": "instanceType", "value": kind}]} for kind, rate in told]
+        more = {"nextToken": "more"} if len(told) > 1 and not asked.get("nextToken") else {}
+        return {"savingsPlanId": asked["savingsPlanId"], "searchResults": rows[:1] if more else rows, **more}
 
     def _reservation(self, pool: WorldPool) -> dict[str, Any]:
         used = len(self._nodes(pool.name))
@@ -272,6 +299,8 @@ class Aws:
             for n in there
             if any(fnmatch(n.instance_type, pattern) for pattern in like)
         ]
+        others = self.elsewhere if ids is None else []
+        instances += [one for one in others if any(fnmatch(one["InstanceType"], pattern) for pattern in like)]
         return {"Reservations": [{"ReservationId": "r", "Instances": [one]} for one in instances]}
 
     def _DescribeInstanceTypes(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -488,7 +517,8 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             if not signature_holds(f"http://{headers['host']}{self.path}", body, headers, SECRET, method):
                 return self._say(403, b'{"message": "The security token is invalid"}')
-            action, asked = read_rest("eks", method, self.path, body)
+            service = "eks" if self.path.startswith("/clusters/") else "savingsplans"
+            action, asked = read_rest(service, method, self.path, body)
             with aws.lock:
                 aws.calls.append((action, asked))
                 fault = next((f for f in aws.faults if f.method == action), None)
@@ -497,7 +527,7 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
             said, status, code = b"", 200, ""
             if fault is None or fault.when == "after":
                 try:
-                    said = write_rest("eks", action, aws.answer(action, asked))
+                    said = write_rest(service, action, aws.answer(action, asked))
                 except Refused as no:
                     said, status, code = json.dumps({"message": str(no)}).encode(), no.status, no.code
             return self._say(status, said, code=code) if fault is None else self._misbehave(fault, said)

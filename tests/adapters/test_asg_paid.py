@@ -44,9 +44,9 @@ def told(pools: Pools) -> list[tuple[str, int, int]]:
 
 GROUPS: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, int, int]]]] = {
     "targets one": (wish(ONLY, "cr-t"), {}, [("cr-t", 4, 3)]),
-    "goes on at the price on demand": (wish("capacity-reservations-first", "cr-t"), {}, []),
+    "goes on at the price on demand": (wish("capacity-reservations-first", "cr-t"), {}, [("cr-t", 3, 3)]),
     "uses none": (wish("none"), {}, []),
-    "says nothing, as does its template": (TEMPLATE, {}, []),
+    "says nothing, as does its template": (TEMPLATE, {}, [("cr-o", 2, 2)]),
     "uses open ones only": (wish(ONLY), {}, [("cr-o", 2, 2)]),
     "has a template with a target": (
         TEMPLATE, {"CapacityReservationTarget": {"CapacityReservationId": "cr-t"}}, [("cr-t", 4, 3)],
@@ -55,16 +55,18 @@ GROUPS: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, int, int
         MIXED, {"CapacityReservationTarget": {"CapacityReservationId": "cr-t"}}, [("cr-t", 4, 3)],
     ),
     "has a template that uses open ones only": (TEMPLATE, {"CapacityReservationPreference": ONLY}, [("cr-o", 2, 2)]),
-    "has a template that takes what is open first": (TEMPLATE, {"CapacityReservationPreference": "open"}, []),
+    "has a template that takes what is open first": (
+        TEMPLATE, {"CapacityReservationPreference": "open"}, [("cr-o", 2, 2)],
+    ),
     "is yet to launch one": ({**wish(ONLY, "cr-t"), "DesiredCapacity": 1}, {}, [("cr-t", 4, 2)]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("extra", "template", "paid"), GROUPS.values(), ids=[f"a group that {g}" for g in GROUPS])
-def test_a_group_counts_on_what_it_launches_into_or_not_at_all(
+def test_a_group_counts_on_what_it_launches_into(
     extra: dict[str, Any], template: dict[str, Any], paid: list[tuple[str, int, int]]
 ) -> None:
-    """Only where AWS refuses to launch beside a reservation is a node of it sure to cost nothing more."""
+    """All of a reservation where AWS refuses to launch beside it; else what is free of it, and what it runs on."""
     with account(WorldPool(name="one", instance_type="one", capacity_type="on-demand")) as (aws, pools):
         aws.extra["one"], aws.templates["lt-1"] = extra, template
         aws.reservations = [

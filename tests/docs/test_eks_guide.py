@@ -19,6 +19,8 @@ BESIDE_LAUNCH = {"ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions"}
 """What AWS's documentation asks for beside LaunchInstances."""
 OF_THE_CLUSTER = {"eks:DescribeCluster", "eks:DescribeNodegroup"}
 """What PILOTLIGHT_API=eks:REGION/NAME calls, and ``node_groups`` by its path."""
+PLANS = {"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates"}
+"""What ``commitments`` calls by its paths."""
 
 
 def blocks() -> list[Any]:
@@ -58,7 +60,7 @@ def test_the_role_may_do_exactly_what_is_called() -> None:
     role, *_ = blocks()
     granted = set().union(*(_actions(statement) for statement in role["Statement"]))
     assert "autoscaling:LaunchInstances" in called()
-    assert granted == called() | BESIDE_LAUNCH | OF_THE_CLUSTER
+    assert granted == called() | BESIDE_LAUNCH | OF_THE_CLUSTER | PLANS
 
 
 def test_what_changes_a_group_is_limited_to_the_clusters_own() -> None:

@@ -27,7 +27,8 @@ locals {
     "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
     "autoscaling:DescribeWarmPool",
     "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster", "eks:DescribeNodegroup",
+    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeReservedInstances", "ec2:DescribeSpotPriceHistory",
+    "eks:DescribeCluster", "eks:DescribeNodegroup", "savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans",
     "servicequotas:ListServiceQuotas",
   ]
   grows = [

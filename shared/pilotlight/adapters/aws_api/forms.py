@@ -17,6 +17,7 @@ _NAMES = {
     "eks": "EKS",
     "pricing": "PRICING",
     "s3": "S3",
+    "savingsplans": "SAVINGSPLANS",
     "secretsmanager": "SECRETS_MANAGER",
     "servicequotas": "SERVICE_QUOTAS",
     "sns": "SNS",
@@ -27,6 +28,8 @@ _NAMES = {
 def address(service: str, region: str, environ: Mapping[str, str]) -> str:
     """Where a service is, or a stand-in that ``AWS_ENDPOINT_URL`` names, as boto3 reads it."""
     named = environ.get(f"AWS_ENDPOINT_URL_{_NAMES[service]}") or environ.get("AWS_ENDPOINT_URL", "")
+    if service == "savingsplans":  # One place for all regions.
+        return named.rstrip("/") or "https://savingsplans.amazonaws.com"
     host = "api.pricing" if service == "pricing" else service
     return named.rstrip("/") or f"https://{host}.{region}.amazonaws.com" + (".cn" if region[:3] == "cn-" else "")
 

@@ -36,7 +36,7 @@ class QueryApi:
         *,
         sleep: Callable[[Seconds], None] = time.sleep,
     ) -> None:
-        self._service, self._region, self._credentials, self._sleep = service, region, credentials, sleep
+        self._service, self.region, self._credentials, self._sleep = service, region, credentials, sleep
         self._url = address(service, region, environ)
         self._site = Site(self._url)
 
@@ -57,7 +57,7 @@ class QueryApi:
         lost: type[Unavailable] = Unsure if gate else Unavailable
         body = form(action, self._service, params)
         keys = self._credentials.keys()
-        headers = signed(self._url, body, keys, self._service, self._region, datetime.now(UTC))
+        headers = signed(self._url, body, keys, self._service, self.region, datetime.now(UTC))
         try:
             answer = self._site.ask(deadline, "POST", "/", body, headers, gate=gate, repeatable=gate is None)
         except Broken as error:

@@ -47,10 +47,16 @@ class RestApi:
 
     def read(self, path: str, shape: type[T]) -> T:
         """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
+        return self._read("GET", path, shape, b"")
 
+    def look_up(self, path: str, shape: type[T], asked: Mapping[str, Any]) -> T:
+        """The same, of an interface that is asked by a posted body."""
+        return self._read("POST", path, shape, msgspec.json.encode(asked))
+
+    def _read(self, method: str, path: str, shape: type[T], body: bytes) -> T:
         def once() -> T:
             with Deadline(READ_S) as deadline:
-                return self._call(deadline, "GET", path, shape, b"", None)
+                return self._call(deadline, method, path, shape, body, None)
 
         return read_again(once, PAUSES_S, self.sleep)
 

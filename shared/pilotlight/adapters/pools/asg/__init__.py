@@ -36,7 +36,12 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
         return RestApi("eks", region, credentials, account.environ)
 
-    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks)
+    def plans() -> "RestApi":
+        from pilotlight.adapters.aws_api.rest import RestApi
+
+        return RestApi("savingsplans", "us-east-1", credentials, account.environ)
+
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks, plans)
 
 
 def open_shop(where: str, account: CloudAccount) -> Shop:

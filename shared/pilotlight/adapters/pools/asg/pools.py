@@ -61,10 +61,11 @@ class AsgPools:
         reserved: Mapping[str, str],
         quotas: "Callable[[], AccountQuotas]",
         eks: "Callable[[], RestApi]",
+        plans: "Callable[[], RestApi]",
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
         self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)
-        self._open_quotas, self._open_eks = quotas, eks
+        self._open_quotas, self._open_eks, self._open_plans = quotas, eks, plans
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
@@ -75,7 +76,7 @@ class AsgPools:
         if self._reserved:
             from pilotlight.adapters.pools.asg.reservations import paid_by_pool
 
-            paid = paid_by_pool(self._ec2, groups, self._reserved, seen)
+            paid = paid_by_pool(self._ec2, groups, self._reserved, seen, self._open_plans)
         return tuple(self._state(pool, group, seen, paid.get(pool, ())) for pool, group in groups.items())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:

@@ -1,20 +1,23 @@
-"""On-Demand Capacity Reservations and Capacity Blocks that a group launches into, and never beside.
+"""On-Demand Capacity Reservations and Capacity Blocks that a group launches into.
 
-A group counts on a reservation only where AWS refuses to launch once that is full: by a target, or by the preference
-``capacity-reservations-only``. One that goes on at the price on demand has nothing that is paid for here.
+By a target, or by the preference ``capacity-reservations-only``, AWS refuses to launch once that is full: all of it is
+the group's. Other groups take what is open of their type and zones, and go on at the price on demand: of that only what
+is free counts, and what they run on. Where nothing is reserved, what commitments cover counts (``commitments``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.rest import RestApi
 from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
 from pilotlight.facts.paid import Paid
 
 ONLY = "capacity-reservations-only"
+NEVER = "none"
 BLOCK = "capacity-block"
 TAKEN = timedelta(minutes=30)
 """EC2 begins to terminate a block's instances so long before it ends ("Monitor Capacity Blocks", EC2's user guide)."""
@@ -64,38 +67,54 @@ class _Versions(msgspec.Struct, frozen=True):
 
 
 def paid_by_pool(
-    ec2: QueryApi, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str], seen: Mapping[str, Seen]
+    ec2: QueryApi,
+    groups: Mapping[str, ScalingGroup],
+    kinds: Mapping[str, str],
+    seen: Mapping[str, Seen],
+    plans: Callable[[], RestApi],
 ) -> dict[str, tuple[Paid, ...]]:
-    """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id."""
+    """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id,
+    ``plans`` opens AWS's word of Savings Plans.
+    """
     mine = {pool: groups[pool] for pool in kinds if pool in groups}
     if not mine:
         return {}
     active = _active(ec2, sorted({kinds[pool] for pool in mine}))
     found: dict[str, tuple[Paid, ...]] = {}
-    for pool, group in mine.items():
+    uncovered: dict[str, ScalingGroup] = {}
+    for pool, group in sorted(mine.items()):
         wish = _wish(ec2, group)
         usable = [one for one in active if one.instanceType == kinds[pool] and _launches_into(group, wish, one)]
-        found[pool] = _paid(group, usable, seen)
+        found[pool] = _paid(group, usable, seen, only=wish.CapacityReservationPreference == ONLY)
+        if not usable and wish.CapacityReservationPreference != ONLY:
+            uncovered[pool] = group
+    if uncovered:
+        from pilotlight.adapters.pools.asg.commitments import covered
+
+        found |= covered(ec2, plans(), uncovered, kinds)
     return found
 
 
-def _paid(group: ScalingGroup, usable: Sequence[_Reservation], seen: Mapping[str, Seen]) -> tuple[Paid, ...]:
+def _paid(
+    group: ScalingGroup, usable: Sequence[_Reservation], seen: Mapping[str, Seen], only: bool
+) -> tuple[Paid, ...]:
     """What its group is yet to launch takes from the first that has room for it: it may use any."""
     coming = max(0, group.DesiredCapacity - len(group.live))
     found = []
     for one in usable:
         taken = min(coming, one.availableInstanceCount)
         coming -= taken
+        on = _on(group.live, one.capacityReservationId, seen)
         found.append(
             Paid(
                 name=one.capacityReservationId,
-                count=one.totalInstanceCount,
+                count=one.totalInstanceCount if only else len(on) + one.availableInstanceCount,
                 free=one.availableInstanceCount - taken,
                 zone=one.availabilityZone,
                 starts=one.startDate,
                 ends=one.ends,
                 takes=one.reservationType == BLOCK,
-                instances=_on(group.live, one.capacityReservationId, seen),
+                instances=on,
             )
         )
     return tuple(found)
@@ -145,8 +164,8 @@ def _wish(ec2: QueryApi, group: ScalingGroup) -> Specification:
 
 
 def _launches_into(group: ScalingGroup, wish: Specification, one: _Reservation) -> bool:
-    """Whether what a group launches runs on a reservation or not at all."""
-    if wish.CapacityReservationPreference != ONLY or one.availabilityZone not in group.AvailabilityZones:
+    """Whether what a group launches runs on a reservation while there is room on it."""
+    if wish.CapacityReservationPreference == NEVER or one.availabilityZone not in group.AvailabilityZones:
         return False
     targets = wish.CapacityReservationTarget.CapacityReservationIds
     return one.capacityReservationId in targets if targets else one.instanceMatchCriteria == "open"

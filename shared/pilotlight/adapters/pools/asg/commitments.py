@@ -1,0 +1,213 @@
+"""What commitments cover of a type: Reserved Instances, and Savings Plans of its family in the region.
+
+AWS applies them to whatever runs on demand in the account, so what others run takes of them too: only what is left over
+is a pool's, and several pools of one type share it. Plans that cover more than EC2 ("Compute") are used up by what is
+not seen here; the policy says what of those is a pool's (``paid``). A role without these rights is told nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.adapters.aws_api.forms import members
+from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.pools.asg.groups import ScalingGroup
+from pilotlight.errors import Denied
+from pilotlight.facts.paid import Paid
+
+LINUX = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
+PLAN = "EC2Instance"
+
+
+class _Bought(msgspec.Struct, frozen=True):
+    """Reserved Instances."""
+
+    reservedInstancesId: str
+    instanceType: str = ""
+    instanceCount: int = 0
+    productDescription: str = ""
+    scope: str = "Region"
+    availabilityZone: str = ""
+    end: datetime | None = None
+
+
+class _AllBought(msgspec.Struct, frozen=True):
+    reservedInstancesSet: tuple[_Bought, ...] = ()
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    availabilityZone: str = ""
+
+
+class _Instance(msgspec.Struct, frozen=True):
+    instanceId: str
+    instanceType: str = ""
+    instanceLifecycle: str = ""
+    placement: _Placed = _Placed()
+
+
+class _Reservation(msgspec.Struct, frozen=True):
+    instancesSet: tuple[_Instance, ...] = ()
+
+
+class _Running(msgspec.Struct, frozen=True):
+    reservationSet: tuple[_Reservation, ...] = ()
+    nextToken: str = ""
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    savingsPlanId: str
+    savingsPlanType: str = ""
+    region: str = ""
+    ec2InstanceFamily: str = ""
+    commitment: str = "0"
+    end: datetime | None = None
+
+
+class _Plans(msgspec.Struct, frozen=True):
+    savingsPlans: tuple[_Plan, ...] = ()
+    nextToken: str | None = None
+
+
+class _Property(msgspec.Struct, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
+class _Rate(msgspec.Struct, frozen=True):
+    rate: str = "0"
+    properties: tuple[_Property, ...] = ()
+
+    def of(self, name: str) -> str:
+        """One of its properties."""
+        return next((one.value for one in self.properties if one.name == name), "")
+
+
+class _Rates(msgspec.Struct, frozen=True):
+    searchResults: tuple[_Rate, ...] = ()
+    nextToken: str | None = None
+
+
+def covered(
+    ec2: QueryApi, plans: RestApi, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str]
+) -> dict[str, tuple[Paid, ...]]:
+    """What is paid for of each of these pools, whose types ``kinds`` names; what is free is the first's by name."""
+    types = sorted({kinds[pool] for pool in groups})
+    running = _running(ec2, sorted({f"{one.partition('.')[0]}.*" for one in types}))
+    found: dict[str, tuple[Paid, ...]] = {}
+    for kind in types:
+        alike = {pool: groups[pool] for pool in sorted(groups) if kinds[pool] == kind}
+        own = frozenset(one.InstanceId for group in alike.values() for one in group.live)
+        others = [one for one in running if one.instanceId not in own]
+        found |= _shared([*_reserved(ec2, kind, others), *_planned(plans, ec2.region, kind, others)], alike)
+    return found
+
+
+def _shared(left: Sequence[Paid], groups: Mapping[str, ScalingGroup]) -> dict[str, tuple[Paid, ...]]:
+    """Each pool has what it runs on, and the first that can use it what is free."""
+    sizes = {pool: max(group.DesiredCapacity, len(group.live)) for pool, group in groups.items()}
+    found: dict[str, list[Paid]] = {pool: [] for pool in groups}
+    for one in left:
+        fit = [pool for pool, group in groups.items() if not one.zone or one.zone in group.AvailabilityZones]
+        free = one.count
+        uses: dict[str, int] = {}
+        for pool in fit:
+            uses[pool] = min(sizes[pool], free)
+            sizes[pool] -= uses[pool]
+            free -= uses[pool]
+        for n, pool in enumerate(fit):
+            mine = free if n == 0 else 0
+            if uses[pool] or mine:
+                found[pool].append(msgspec.structs.replace(one, count=uses[pool] + mine, free=mine))
+    return {pool: tuple(paid) for pool, paid in found.items()}
+
+
+def _reserved(ec2: QueryApi, kind: str, others: Sequence[_Instance]) -> list[Paid]:
+    """Reserved Instances of a type that what others run does not use: those of a zone by what runs there."""
+    asked = {
+        "Filter.1.Name": "state",
+        "Filter.1.Value.1": "active",
+        "Filter.2.Name": "instance-type",
+        **members("Filter.2.Value", [kind], ""),
+    }
+    try:
+        all_ = ec2.read("DescribeReservedInstances", _AllBought, asked).reservedInstancesSet
+    except Denied:
+        return []
+    bought = sorted(
+        (one for one in all_ if one.productDescription in LINUX),
+        key=lambda one: (one.scope == "Region", one.reservedInstancesId),
+    )
+    used = Counter(one.placement.availabilityZone for one in others if one.instanceType == kind)
+    found = []
+    for one in bought:
+        zone = "" if one.scope == "Region" else one.availabilityZone
+        count = one.instanceCount
+        for where in [zone] if zone else sorted(used):
+            takes = min(count, used[where])
+            used[where] -= takes
+            count -= takes
+        if count:
+            found.append(Paid(name=one.reservedInstancesId, count=count, free=count, zone=zone, ends=one.end))
+    return found
+
+
+def _planned(plans: RestApi, region: str, kind: str, others: Sequence[_Instance]) -> list[Paid]:
+    """How many nodes of a type the Savings Plans of its family still pay for, by their own rates: never too many, since
+    what others run is taken off each.
+    """
+    family = kind.partition(".")[0]
+    try:
+        active = plans.look_up("/DescribeSavingsPlans", _Plans, {"states": ["active"]}).savingsPlans
+        mine = [
+            one for one in active if (one.savingsPlanType, one.region, one.ec2InstanceFamily) == (PLAN, region, family)
+        ]
+        found = []
+        for plan in mine:
+            rates = _rates(plans, plan, region)
+            if kind not in rates:
+                continue
+            used = sum((rates.get(one.instanceType, Decimal(0)) for one in others), Decimal(0))
+            count = int(max(Decimal(0), Decimal(plan.commitment) - used) / rates[kind])
+            if count:
+                found.append(Paid(name=plan.savingsPlanId, count=count, free=count, ends=plan.end))
+    except Denied:
+        return []
+    return found
+
+
+def _rates(plans: RestApi, plan: _Plan, region: str) -> Mapping[str, Decimal]:
+    """What an hour of each type takes of a plan, where it tells a rate: Linux, on a shared machine."""
+    wanted = {"region": [region], "productDescription": ["Linux/UNIX"], "tenancy": ["shared"]}
+    asked = {
+        "savingsPlanId": plan.savingsPlanId,
+        "filters": [{"name": name, "values": values} for name, values in wanted.items()],
+    }
+    found: dict[str, Decimal] = {}
+    token: str | None = None
+    while True:
+        page = plans.look_up("/DescribeSavingsPlanRates", _Rates, asked | ({"nextToken": token} if token else {}))
+        for one in page.searchResults:
+            if (name := one.of("instanceType")) and Decimal(one.rate) > 0:
+                found[name] = max(Decimal(one.rate), found.get(name, Decimal(0)))
+        token = page.nextToken
+        if not token:
+            return found
+
+
+def _running(ec2: QueryApi, like: Sequence[str]) -> list[_Instance]:
+    """What runs on demand in the account's region, of families."""
+    states = {"Filter.1.Name": "instance-state-name", **members("Filter.1.Value", ("pending", "running"), "")}
+    asked = {**states, "Filter.2.Name": "instance-type", **members("Filter.2.Value", like, "")}
+    found: list[_Instance] = []
+    token = ""
+    while True:
+        page = ec2.read("DescribeInstances", _Running, asked | ({"NextToken": token} if token else {}))
+        found += (one for each in page.reservationSet for one in each.instancesSet if not one.instanceLifecycle)
+        token = page.nextToken
+        if not token:
+            return found
