@@ -47,6 +47,7 @@ COMMANDS = {
     "bill_command": ("bill",),
     "status_command": ("status",),
     "pools_command": ("pools",),
+    "shadow_commands": ("shadow",),
     "waste_command": ("waste",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
@@ -70,7 +71,7 @@ PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback kueue uninstall",
-    "What it did, and what it cost": "status pools why report bill budget alerts audit state",
+    "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
     "Reckoning": "waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }

@@ -150,6 +150,10 @@ class Cycle:
             done = self.act(snapshot, record)
             lines, why = (*again, *did(done)), summary(done.plan, done.made)
             answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
+        if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
+            from pilotlight.flow.memory.advice import follow
+
+            follow(self.deps, plan, snapshot.view, snapshot.now)
         return msgspec.structs.replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
 
     def taken_on(self, snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -1,0 +1,33 @@
+"""What becomes of advice, look by look: only in pools that are advised on, and for ``pilotlight shadow report``.
+
+Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target>``.
+"""
+
+from datetime import datetime
+
+from pilotlight.decide.shadow import followed
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.shadow import Advised, OpenAdvice
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import State
+from pilotlight.state_schema.shadow import ADVICE, FOLLOWED
+
+
+def follow(deps: Deps, plan: Plan, view: ClusterView, now: datetime) -> None:
+    """Move what is followed on by one look. What ended is written first: after a crash it is written again."""
+    found = FOLLOWED.get(deps.state, deps.name)
+    was = found.value if found else OpenAdvice()
+    boots = {offering.pool: offering.boot_s for offering in deps.offerings}
+    open_, ended = followed(was, plan.held, view, boots, now)
+    for advice in ended:
+        ADVICE.put(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H:%M:%S}/{advice.call}/{advice.target}", advice)
+    if open_ != was:
+        FOLLOWED.put(deps.state, deps.name, open_)
+
+
+def known(state: State, cluster: str, since: datetime) -> list[Advised]:
+    """All advice that was open at some time since then."""
+    ended = (entry.value for entry in ADVICE.scan(state, f"{cluster}/", after=f"{cluster}/{since:%Y-%m-%dT%H:%M:%S}"))
+    found = FOLLOWED.get(state, cluster)
+    return [*ended, *(found.value.open.values() if found else ())]

@@ -1,0 +1,62 @@
+"""pilotlight shadow report over a deployment's state: a table for people, every figure for machines."""
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput
+from pilotlight.facts.shadow import Advised
+from pilotlight.state_schema.shadow import ADVICE
+
+
+def run(*words: str) -> Result:
+    """The command's outcome; what it raises goes on to the test."""
+    return CliRunner().invoke(build(["shadow"]), ["shadow", "report", *words], catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def advised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three days ago a node would have been given back, and work came back to it a minute later."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    at = state.now() - timedelta(days=3)
+    over = at + timedelta(minutes=1)
+    what = {"call": "release", "pool": "t4", "target": "gpu-node", "boot_s": 180, "usd_per_hour": Decimal(20)}
+    made = Advised(**what, at=at, end="used", ended_at=over)  # type: ignore[arg-type]
+    ADVICE.put(state, f"local/{over:%Y-%m-%dT%H:%M:%S}/release/gpu-node", made)
+
+
+def test_advice_that_would_have_hurt_is_named() -> None:
+    """The node, what came of it, dollars and waiting."""
+    shown = " ".join(run().stdout.split())
+    assert "would have hurt: release gpu-node at" in shown
+    assert "work came back to it 60 s later" in shown
+    assert "3 min of waiting" in shown
+
+
+def test_every_figure_is_there_as_json() -> None:
+    """$20 an hour: a minute saved, three minutes of a new node paid."""
+    [pool] = json.loads(run("--json").stdout)["pools"]
+    assert (pool["pool"], pool["releases"], pool["added_s"]) == ("t4", 1, 180)
+    assert round(Decimal(pool["saved_usd"]), 4) == Decimal("-0.6667")
+    assert pool["hurt"][0]["advice"]["target"] == "gpu-node"
+
+
+def test_what_is_older_is_not_in_it() -> None:
+    """Nothing was advised in one day: that is said, with what it may be for."""
+    out = run("--days", "1")
+    assert "no advice of cluster local in the last 1 days" in out.stderr
+    assert "gpu-node" not in out.stdout
+
+
+def test_a_cluster_that_there_is_not_is_refused() -> None:
+    """In one line, with those there are."""
+    with pytest.raises(BadInput, match="--cluster other: there are local"):
+        run("--cluster", "other")
