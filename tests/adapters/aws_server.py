@@ -259,7 +259,9 @@ class Aws:
 
     def _DescribeWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
         pool = self._pool(asked["AutoScalingGroupName"])
-        states = [(node.id, "Warmed:Stopped") for node in self._stopped(pool)]
+        able = [node.id for node in self.world.fleet.able(self.world.fleet.machine(pool), self.world.now_s)]
+        stopped = [node.id for node in self._stopped(pool)]
+        states = [(id, "Warmed:Stopped" if id in able else "Warmed:Pending") for id in stopped]
         ready = [
             {
                 "InstanceId": id,

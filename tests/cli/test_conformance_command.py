@@ -18,6 +18,7 @@ from both_ways import served
 from civo_server import CLUSTER, REGION, TOKEN, Civo
 from civo_server import serving as civo_serving
 from small_cloud import pod, world
+from test_standby_world import STOPS
 from typer.testing import CliRunner
 
 from pilotlight.cli import conformance_run
@@ -34,6 +35,7 @@ pools:
   one: {cloud: CLOUD, cluster_pool: CALLED, instance_type: t4.small, max: 4, mode: act}
   still: {cloud: CLOUD, cluster_pool: four, instance_type: t4.small, mode: advise}
 """
+STANDS = "wake_s: 40, standby_usd_per_hour: 0.01,"
 CATALOG = """
 name: small
 as_of: 2026-11-01T00:00:00Z
@@ -51,9 +53,9 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Any]]:
+def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[tuple[World, Any]]:
     """A sandbox at a cloud, and the environment that leads to it."""
-    here = world()
+    here = world(**options)
     called = "one-nodes" if cloud == "aws" else "one-pool-id"
     (home / "policy.yaml").write_text(
         POLICY.replace("CALLED", called).replace("CLOUD", "eks" if cloud == "aws" else "civo")
@@ -112,6 +114,48 @@ def test_every_promise_is_kept_and_everything_given_back(
         secrets = (TOKEN, "planted")
         assert all(secret not in json.dumps(report) for secret in secrets)
         assert account.calls
+
+
+@pytest.fixture
+def standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Aws]]:
+    """A sandbox whose group has a warm pool that takes nodes back; time passes while the command waits."""
+    monkeypatch.setattr(conformance_run, "PATIENCE_S", 20)
+    with deployed("aws", tmp_path, monkeypatch, catalog=STOPS) as (here, aws):
+        text = CATALOG.replace("gpu_model: T4,", f"gpu_model: T4, {STANDS}")
+        (tmp_path / "catalog.yaml").write_text(text)
+        aws.reuse["one"] = {"MaxGroupPreparedCapacity": 0, "MinSize": 0}
+        monkeypatch.setattr("time.sleep", lambda _: here.advance(here.now_s + 30))
+        yield here, aws
+
+
+def test_a_node_is_stopped_started_and_given_back(standing: tuple[World, Aws]) -> None:
+    """Where nodes can stand by: the named one is stopped, the next purchase starts that one, and nothing is left."""
+    here, aws = standing
+    report = json.loads(run("--cloud", "aws", *AT_ONCE, "--json"))
+    assert [result["promise"] for result in report["results"] if not result["kept"]] == []
+    calls = [call for result in report["results"] for call in result["calls"]]
+    assert calls == ["grow one to 1", "release n1", "grow one to 1", "stop n2", "grow one to 1", "release n2"]
+    assert (here.launches, here.wakes, here.nodes, here.fleet.standing) == (2, 1, {}, {})
+    assert (report["bought"], report["left"], aws.refilled) == (["n1", "n2"], {}, 0)
+
+
+def test_a_stopped_node_is_given_back_too_where_its_start_fails(
+    standing: tuple[World, Aws], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands by costs its disk: the sweep finds it though it is no node."""
+    here, aws = standing
+    honest = aws._launch
+
+    def only_new(pool: str, count: int, zone: str = "") -> list[dict[str, Any]]:
+        if here.fleet.standing:
+            return [{"ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": "none left"}]
+        return honest(pool, count, zone)
+
+    aws._launch = only_new  # type: ignore[method-assign]
+    monkeypatch.setattr(conformance_run, "PATIENCE_S", 0.5)
+    with pytest.raises(Failed, match="a promise was not kept"):
+        run("--cloud", "aws", *AT_ONCE)
+    assert (here.nodes, here.fleet.standing) == ({}, {})
 
 
 def test_a_dry_run_says_what_it_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from small_cloud import world
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import build
+from pilotlight.world.fleet import STOPS_S
 
 POLICY = """
 version: 1
@@ -72,7 +73,7 @@ def test_what_stands_by_and_what_failed_is_shown(aws: Aws) -> None:
     """Stopped instances beside the pool, and the cloud's own words of its last failed launch."""
     (name,) = aws.world.launch("one")
     aws.world.advance(3600)
-    aws.world.fleet.stop(aws.world.nodes[name], aws.world.now_s)
+    aws.world.fleet.stop(aws.world.nodes[name], aws.world.now_s - STOPS_S)
     aws.extra["one"] = {"DesiredCapacity": 5}
     aws.failed.append(activity(aws.group_name("one"), "VcpuLimitExceeded: 32 vCPUs", aws.world.clock.now()))
     ((row, _),) = json.loads(run("--json")).values()

@@ -1,4 +1,5 @@
-"""What is promised of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back.
+"""What is promised of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back,
+and once more stopped and started where nodes of the pool can stand by.
 
 Nothing that was there before is touched, and whatever was bought is given back, however a step ends. A node on which a
 GPU pod has been bound is left, and said so.
@@ -20,6 +21,7 @@ from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightErro
 from pilotlight.facts.capacity import PoolState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
+from pilotlight.ports import Gate, StandbyPools
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -34,12 +36,13 @@ CHILD = "from pilotlight.cli.conformance_run import die; import sys; die(*sys.ar
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One promise: what was done, what came of it, and how long that took."""
+    """One promise: what was done, what came of it, and how long that took. ``calls`` are the changes that were sent."""
 
     promise: str
     kept: bool
     what: str
     seconds: float
+    calls: tuple[str, ...] = ()
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +74,7 @@ class Run:
         self.mine: list[str] = []
         self.bought_at: float | None = None
         self.gates = 0
+        self.calls: list[str] = []
 
     def go(self) -> Tried:
         """Every step, then the sweep. The pool is paused meanwhile: Pilotlight's own functions leave it alone."""
@@ -78,7 +82,7 @@ class Run:
         with InOrder("stopping: what was bought is given back first") as order:
             brakes.pause(self.deps.state, self.cluster, self.pool, "conformance", began)
             try:
-                order.steps(lambda: self._all(self._before_buying()) and self._all(self._bought()))
+                order.steps(self._steps)
             finally:
                 left = self._sweep()
                 brakes.resume(self.deps.state, self.cluster, self.pool)
@@ -88,6 +92,10 @@ class Run:
         return Tried(
             pool=self.pool, began=began, results=tuple(self.results), bought=tuple(self.mine), lit_s=lit_s, left=left
         )
+
+    def _steps(self) -> bool:
+        parts = (self._before_buying, self._bought, self._stood_by)
+        return all(self._all(part()) for part in parts)
 
     def state(self) -> PoolState:
         """The pool as its cloud tells it now."""
@@ -99,13 +107,19 @@ class Run:
     def _all(self, steps: "Sequence[tuple[str, Callable[[], str]]]") -> bool:
         """Each in turn, until one is not kept."""
         for promise, step in steps:
-            since = time.monotonic()
+            since, self.calls = time.monotonic(), []
             try:
                 kept, what = True, step()
             except (PilotlightError, OSError) as error:
                 kept, what = False, f"{type(error).__name__}: {error}"
             self.results.append(
-                Result(promise=promise, kept=kept, what=what, seconds=round(time.monotonic() - since, 3))
+                Result(
+                    promise=promise,
+                    kept=kept,
+                    what=what,
+                    seconds=round(time.monotonic() - since, 3),
+                    calls=tuple(self.calls),
+                )
             )
             if not kept:
                 return False
@@ -126,6 +140,46 @@ class Run:
             ("the named instance goes, and the size with it", self._release),
             ("the same release again is no error", self._released_again),
         )
+
+    def _stood_by(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        if not self.before.stops or not isinstance(self.deps.pools, StandbyPools):
+            return ()
+        return (
+            ("a node is bought that is to stand by", self._buy_one_more),
+            ("the named node is stopped, and stands by", self._stop),
+            ("the next purchase starts it, and launches none", self._start),
+            ("a node that stood by goes as any", self._release),
+        )
+
+    def _buy_one_more(self) -> str:
+        self._grow("standby")
+        self._until(lambda: self._ready() != "", "no node of it is ready")
+        return self._ready()
+
+    def _stop(self) -> str:
+        (instance,) = self._new()
+        pools = self.deps.pools
+        assert isinstance(pools, StandbyPools)
+        pools.stop(self.pool, instance, gate=self._sent(f"stop {instance}"))
+        self._until(lambda: instance not in self._new(), f"{instance} still runs")
+        if instance not in self.state().stopped:
+            raise Failed(f"{instance} does not stand by: it was given back, or ends")
+        return self._sized(self.size)
+
+    def _start(self) -> str:
+        self._until(lambda: self.state().standby > self.before.standby, "nothing that stands by can be started")
+        self._grow("start")
+        self._until(lambda: bool(self._new()), "no instance of it is told")
+        (instance,) = self._new()
+        if instance in self.state().stopped or len(self.mine) > 2:
+            raise Failed(f"{instance} was launched: what stood by was not started")
+        return instance
+
+    def _ready(self) -> str:
+        """The new instance, once it is a node that takes pods."""
+        new = self._new()
+        nodes = self.deps.cluster.observe().nodes
+        return next((node.instance for node in nodes if node.instance in new and node.ready), "")
 
     def _stopped(self) -> str:
         def no() -> NoReturn:
@@ -163,11 +217,19 @@ class Run:
             raise Failed("it was sent again")
         return self._sized(self.size + 1)
 
-    def _grow(self) -> None:
+    def _grow(self, what: str = "") -> None:
+        token = f"{self.token}/{what}" if what else self.token
+        gate = self._sent(f"grow {self.pool} to {self.size + 1}")
+        self.deps.pools.grow(self.pool, self.size + 1, self._zone, gate=gate, token=token)
+
+    def _sent(self, call: str) -> Gate:
+        """A gate that writes down what it lets out."""
+
         def gate() -> None:
             self.gates += 1
+            self.calls.append(call)
 
-        self.deps.pools.grow(self.pool, self.size + 1, self._zone, gate=gate, token=self.token)
+        return gate
 
     def _told(self) -> str:
         self._until(lambda: bool(self._new()), "no instance of it is told")
@@ -189,14 +251,14 @@ class Run:
         return self._sized(self.size)
 
     def _sweep(self) -> dict[str, str]:
-        """Give back whatever is new in the pool, what is still to come too; what cannot be is named."""
+        """Give back whatever is new in the pool, what is still to come, what stands by; what cannot be is named."""
         left: dict[str, str] = {}
         try:
             self._until(
                 lambda: bool(self._new()) or self.state().desired <= self.size,
                 f"its size is above {self.size} and no instance of it is told: lower it by hand",
             )
-            new = self._new()
+            new = [*self._new(), *(one for one in self.state().stopped if one not in self.before.stopped)]
         except PilotlightError as error:
             return {"unknown": f"{error}; look at the cloud's console"}
         for instance in new:
@@ -215,7 +277,7 @@ class Run:
             if busy:
                 self.deps.cluster.uncordon(node.name)
                 raise Failed(f"{busy[0].namespace}/{busy[0].name} was bound to it: it stays")
-        self.deps.pools.release(self.pool, instance)
+        self.deps.pools.release(self.pool, instance, gate=self._sent(f"release {instance}"))
 
     def _new(self) -> list[str]:
         known = {one.instance for one in self.before.booting}
