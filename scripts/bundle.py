@@ -57,6 +57,7 @@ OF_COMMANDS = (
     "decide/first_policy.py",
     "decide/frontier.py",
     "decide/handover.py",
+    "decide/money/commitments.py",
     "decide/money/month.py",
     "decide/live.py",
     "decide/needs.py",

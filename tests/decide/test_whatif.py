@@ -54,6 +54,10 @@ GOLDEN = [
     ("spot", "best checkpoint interval", "21.909"),
     ("spot", "best interval for a long checkpoint", "48.990"),
     ("spot", "expected hours without checkpoints", "1610"),
+    ("off-hours", "hours off a day", "15"),
+    ("off-hours", "saved a month", "72000"),
+    ("off-hours", "saved a month, by the schedule's comment", "108000"),
+    ("off-hours", "saved a month at the machine's price", "22122.00"),
     ("waste", "waste", "85500"),
     ("waste", "effective", "0.43"),
     ("year", "p5.48xlarge", "861283.20"),
@@ -93,6 +97,7 @@ def test_what_is_printed_wrong_is_named_as_printed() -> None:
     assert [(f.name, round(f.value, 4)) for f in printed] == [
         ("net saving as printed", Decimal("645.52")),
         ("kept as printed", Decimal("0.9952")),
+        ("saved a month as printed", Decimal("76800.0000")),
     ]
     ours = [f.value for f in FIGURES["spot"].values() if f.unit == "share" and not f.printed]
     assert max(ours) < Decimal("0.97")

@@ -45,6 +45,7 @@ COMMANDS = {
     "why_command": ("why",),
     "report_command": ("report",),
     "bill_command": ("bill",),
+    "commitments_command": ("commitments",),
     "status_command": ("status",),
     "pools_command": ("pools",),
     "shadow_commands": ("shadow",),
@@ -72,14 +73,14 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "waste whatif cost-of-self sizes prices deadline",
+    "Reckoning": "commitments waste whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
 
 OPEN_STATE = {
     *PANELS["What it did, and what it cost"].split(),
-    *("serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
+    *("commitments", "serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
 }
 """Those that open the state: they take ``--state``."""
 

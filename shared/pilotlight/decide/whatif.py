@@ -201,12 +201,30 @@ def unit(i: Inputs) -> list[Figure]:
     ]
 
 
+def off_hours(i: Inputs) -> list[Figure]:
+    """Nodes that are put out outside working hours; the article counts an hour more than its own schedule has."""
+    off = 24 - (i["until_hour"] - i["from_hour"])
+    fewer, to_least = i["gpus"] - i["kept_gpus"], i["gpus"] - i["cron_gpus"]
+    month = off * i["days"] * i["usd_per_gpu_hour"]
+    return [
+        Figure("hours off a day", off, "h", f"all but {i['from_hour']} to {i['until_hour']} o'clock"),
+        _usd("saved a month", fewer * month, f"{i['gpus']} GPUs to {i['kept_gpus']}"),
+        _usd("saved a month, by the schedule's comment", to_least * month, f"{i['gpus']} GPUs to {i['cron_gpus']}"),
+        _usd("saved a month at the machine's price", fewer * off * i["days"] * i["other_usd_per_gpu_hour"]),
+        Figure(
+            "saved a month as printed", fewer * i["printed_hours"] * i["days"] * i["usd_per_gpu_hour"], "usd",
+            f"{i['printed_hours']} hours off, which the schedule does not have", printed=True,
+        ),
+    ]  # fmt: skip
+
+
 CASES: Mapping[str, Callable[[Inputs], list[Figure]]] = {
     "scale-to-zero": scale_to_zero,
     "keda": keda,
     "mig": mig,
     "commitment": commitment,
     "spot": spot,
+    "off-hours": off_hours,
     "waste": waste,
     "year": year,
     "idle": idle,
