@@ -63,6 +63,9 @@ BUILT_IN = tuple(
 CUSTOM = {
     "volcano": Resource("scheduling.volcano.sh/v1beta1", "podgroups", "PodGroup"),
     "coscheduling": Resource("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup"),
+    "kai": Resource("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup"),
+    "own-groups": Resource("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup"),
+    "leader-worker-set": Resource("leaderworkerset.x-k8s.io/v1", "leaderworkersets", "LeaderWorkerSet"),
     "kueue": Resource("kueue.x-k8s.io/v1beta2", "workloads", "Workload"),
     "kueue-flavors": Resource("kueue.x-k8s.io/v1beta2", "resourceflavors", "ResourceFlavor", False),
     "kueue-queues": Resource("kueue.x-k8s.io/v1beta2", "clusterqueues", "ClusterQueue", False),

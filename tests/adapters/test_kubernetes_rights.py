@@ -45,7 +45,8 @@ class Guarded:
         self._roles: list[Json] = [role(name) for name in roles]
         api.allow = self._allow
         api.add_samples()
-        for name in ("volcano", "coscheduling", "kueue", "kueue-flavors", "karpenter", "keda"):
+        groups = ("volcano", "coscheduling", "kai", "own-groups", "leader-worker-set")
+        for name in (*groups, "kueue", "kueue-flavors", "karpenter", "keda"):
             api.store.serve(name)
         api.add(QUEUED, *objects(HERE / "admission" / "nodes.yaml"))
         self.policy = App(Settings()).policy
@@ -82,8 +83,14 @@ def api() -> Iterator[ApiServer]:
             {
                 "kind": "Pod",
                 "apiVersion": "v1",
-                "metadata": {"name": "member-0", "namespace": "ml", "annotations": MEMBER},
+                "metadata": {
+                    "name": "member-0",
+                    "namespace": "ml",
+                    "annotations": {**MEMBER, "pod-group-name": "g"},
+                    "labels": {"leaderworkerset.sigs.k8s.io/name": "lws"},
+                },
                 "spec": {
+                    "schedulingGroup": {"podGroupName": "g"},
                     "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
                     "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpus"}],
                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],

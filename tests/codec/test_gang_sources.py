@@ -66,6 +66,42 @@ def volcano(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return pods, [group]
 
 
+def kai(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Pods that KAI's pod grouper has put into a PodGroup."""
+    group = {"kind": "PodGroup", "apiVersion": "scheduling.run.ai/v2alpha2", "spec": {"minMember": nodes}}
+    group["metadata"] = {"name": "pg-train", "namespace": "team-a"}
+    mine = {"pod-group-name": "pg-train"}
+    return [pod(f"k-{n}", gpus=8, meta=_meta(f"k-{n}", "Job", "k", annotations=mine)) for n in range(nodes)], [group]
+
+
+def leader_worker_set(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A replica of a LeaderWorkerSet: a leader and its workers."""
+    return [_replica(n, nodes) for n in range(nodes)], [_set("LeaderCreated")]
+
+
+def _set(startup: str) -> dict[str, Any]:
+    meta = {"name": "serve", "namespace": "team-a"}
+    version = "leaderworkerset.x-k8s.io/v1"
+    return {"kind": "LeaderWorkerSet", "apiVersion": version, "metadata": meta, "spec": {"startupPolicy": startup}}
+
+
+def _replica(n: int, size: int, of: int = 0) -> dict[str, Any]:
+    prefix = "leaderworkerset.sigs.k8s.io"
+    labels = {f"{prefix}/name": "serve", f"{prefix}/group-index": str(of), f"{prefix}/worker-index": str(n)}
+    name = f"serve-{of}-{n}" if n else f"serve-{of}"
+    return pod(name, gpus=8, meta=_meta(name, "StatefulSet", "serve", labels, {f"{prefix}/size": str(size)}))
+
+
+def kubernetes(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Pods of a PodGroup of Kubernetes' own."""
+    group: dict[str, Any] = {"kind": "PodGroup", "apiVersion": "scheduling.k8s.io/v1alpha2"}
+    group |= {"spec": {"schedulingPolicy": {"gang": {"minCount": nodes}}}}
+    group["metadata"] = {"name": "own", "namespace": "team-a"}
+    mine = {"podGroupName": "own"}
+    pods = [pod(f"o-{n}", gpus=8, meta=_meta(f"o-{n}", "Job", "o"), schedulingGroup=mine) for n in range(nodes)]
+    return pods, [group]
+
+
 def kueue_v1beta1(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A suspended MPIJob: no pods, a Workload that has its quota and waits for its check."""
     return [], [workload(nodes, "v1beta1")]
@@ -119,7 +155,8 @@ def plan(seen: ClusterView, most: int) -> Plan:
 
 Source = Callable[[int], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 SOURCES: tuple[Source, ...] = (
-    mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kueue_v1beta1, kueue_v1beta2,
+    mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kai, leader_worker_set, kubernetes, kueue_v1beta1,
+    kueue_v1beta2,
 )  # fmt: skip
 
 
@@ -205,3 +242,40 @@ def test_the_longest_run_is_the_least_of_its_limits(
     mine = _meta("train-worker-0", "MPIJob", "train", {"training.kubeflow.org/job-name": "train", **labels})
     (demand,) = view([pod("train-worker-0", gpus=8, meta=mine, **spec)], objects=admitted).pending
     assert demand.shape.max_run_s == limit_s
+
+
+def test_replicas_of_a_set_are_gangs_of_their_own() -> None:
+    """Each replica of a LeaderWorkerSet starts by itself."""
+    seen = view([_replica(n, 2, of) for of in (0, 1) for n in (0, 1)], objects=[_set("LeaderCreated")])
+    assert {(d.name, d.shape.gang.key) for d in seen.pending if d.shape.gang} == {
+        ("serve-0", "team-a/serve-0"),
+        ("serve-0-1", "team-a/serve-0"),
+        ("serve-1", "team-a/serve-1"),
+        ("serve-1-1", "team-a/serve-1"),
+    }
+
+
+def test_a_leader_whose_workers_wait_for_it_is_bought_for_alone() -> None:
+    """With startupPolicy LeaderReady the workers come when their leader runs: nobody is waited for before."""
+    alone = view([_replica(0, 4)], objects=[_set("LeaderReady")])
+    assert [d.shape.gang for d in alone.pending] == [None]
+    assert view([_replica(0, 4)], objects=[_set("LeaderCreated")]).pending[0].shape.gang is not None
+    later = view([_replica(n, 4) for n in range(4)], objects=[_set("LeaderReady")])
+    assert {d.shape.gang.size for d in later.pending if d.shape.gang} == {4}
+
+
+def test_a_pod_group_of_one_is_no_gang() -> None:
+    """KAI groups every pod, Kubernetes may group without a gang: such pods are bought for one by one."""
+    meta = {"name": "g", "namespace": "team-a"}
+    for group, asks in (
+        ({"apiVersion": "scheduling.run.ai/v2alpha2", "spec": {"minMember": 1}}, {}),
+        (
+            {"apiVersion": "scheduling.k8s.io/v1alpha2", "spec": {"schedulingPolicy": {"basic": {}}}},
+            {"podGroupName": "g"},
+        ),
+    ):
+        labels = {} if asks else {"pod-group-name": "g"}
+        rest = {"schedulingGroup": asks} if asks else {}
+        pods = [pod(f"p{n}", meta=_meta(f"p{n}", "Job", "p", annotations=labels), **rest) for n in range(3)]
+        seen = view(pods, objects=[{"kind": "PodGroup", "metadata": meta, **group}])
+        assert [d.shape.gang for d in seen.pending] == [None] * 3

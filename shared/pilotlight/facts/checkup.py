@@ -73,6 +73,9 @@ TAKE: tuple[Right, ...] = (
 GANGS: tuple[Right, ...] = (
     Right(verb="list", resource="podgroups", group="scheduling.volcano.sh"),
     Right(verb="list", resource="podgroups", group="scheduling.x-k8s.io"),
+    Right(verb="list", resource="podgroups", group="scheduling.run.ai"),
+    Right(verb="list", resource="podgroups", group="scheduling.k8s.io"),
+    Right(verb="list", resource="leaderworkersets", group="leaderworkerset.x-k8s.io"),
     Right(verb="list", resource="workloads", group="kueue.x-k8s.io"),
     Right(verb="list", resource="resourceflavors", group="kueue.x-k8s.io"),
     *(

@@ -162,17 +162,49 @@ class DisruptionBudget(Wire, frozen=True):
     status: BudgetStatus = BudgetStatus()
 
 
+class GangPolicy(Wire, frozen=True):
+    """How many pods start together, as Kubernetes' own PodGroup has it."""
+
+    min_count: int = 1
+
+
+class SchedulingPolicy(Wire, frozen=True):
+    """Whether pods start together at all."""
+
+    gang: GangPolicy | None = None
+
+
 class PodGroupSpec(Wire, frozen=True):
-    """How many pods start together."""
+    """How many pods start together: by Volcano, the scheduler plugins and KAI, or by Kubernetes."""
 
     min_member: int = 1
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
 class PodGroup(Wire, frozen=True):
-    """A PodGroup, of Volcano or of the scheduler plugins."""
+    """A PodGroup, of Volcano, the scheduler plugins, KAI or Kubernetes (``scheduling.k8s.io``)."""
 
     metadata: Metadata
     spec: PodGroupSpec = PodGroupSpec()
+
+    @property
+    def least(self) -> int:
+        """So many pods start together; 1 is no gang."""
+        gang = self.spec.scheduling_policy.gang
+        return gang.min_count if gang is not None else self.spec.min_member
+
+
+class LeaderWorkerSetSpec(Wire, frozen=True):
+    """When its workers are made."""
+
+    startup_policy: str = "LeaderCreated"
+
+
+class LeaderWorkerSet(Wire, frozen=True):
+    """A LeaderWorkerSet: each replica is a group of a leader and its workers."""
+
+    metadata: Metadata
+    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
 
 
 class Namespace(Wire, frozen=True):

@@ -13,6 +13,7 @@ from pilotlight.codec.kubernetes.companions import (
     CsiNode,
     DaemonSet,
     DisruptionBudget,
+    LeaderWorkerSet,
     Namespace,
     PersistentVolume,
     PodGroup,
@@ -45,6 +46,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     csi_nodes: dict[str, CsiNode] = {}
     budgets: dict[str, DisruptionBudget] = {}
     pod_groups: dict[str, PodGroup] = {}
+    leader_worker_sets: dict[str, LeaderWorkerSet] = {}
     namespaces: dict[str, Namespace] = {}
     workloads: dict[str, Workload] = {}
     flavors: dict[str, ResourceFlavor] = {}
@@ -68,6 +70,7 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "CSINode": ("csi_nodes", CsiNode),
     "PodDisruptionBudget": ("budgets", DisruptionBudget),
     "PodGroup": ("pod_groups", PodGroup),
+    "LeaderWorkerSet": ("leader_worker_sets", LeaderWorkerSet),
     "Namespace": ("namespaces", Namespace),
     "Workload": ("workloads", Workload),
     "ResourceFlavor": ("flavors", ResourceFlavor),

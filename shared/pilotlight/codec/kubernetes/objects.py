@@ -180,6 +180,12 @@ class Volume(Wire, frozen=True):
     host_path: dict[str, object] | None = None
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """With whom a pod is scheduled (Kubernetes 1.36, alpha)."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """What a pod asks for."""
 
@@ -195,6 +201,7 @@ class PodSpec(Wire, frozen=True):
     active_deadline_seconds: float = 0
     termination_grace_period_seconds: float = 30
     scheduling_gates: tuple[dict[str, str], ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     resource_claims: tuple[dict[str, object], ...] = ()
     volumes: tuple[Volume, ...] = ()
     topology_spread_constraints: tuple[Spread, ...] = ()

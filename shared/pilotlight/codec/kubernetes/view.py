@@ -114,7 +114,7 @@ def _pending(
     asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
     live = [a for a in asked if not a.pod.finished]
-    gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups)
+    gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups, objects.leader_worker_sets)
     pending: list[PodDemand] = []
     findings: list[Finding] = []
     for a in live:

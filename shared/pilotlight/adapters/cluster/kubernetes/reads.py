@@ -17,13 +17,14 @@ from pilotlight.codec.kubernetes.companions import (
     CsiNode,
     DaemonSet,
     DisruptionBudget,
+    LeaderWorkerSet,
     Namespace,
     PersistentVolume,
     PodGroup,
     StorageClass,
     VolumeClaim,
 )
-from pilotlight.codec.kubernetes.gangs import gang_key
+from pilotlight.codec.kubernetes.gangs import OF_KAI, gang_key, in_set
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.nodes import is_gpu_node, plugins_of
@@ -70,6 +71,11 @@ POD_GROUPS = (
 )
 
 
+KAI_GROUPS, OWN_GROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+"""PodGroups of KAI and of Kubernetes 1.36: asked for only where a pod names one."""
+LEADER_WORKER_SETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+
+
 class _ListMeta(msgspec.Struct, frozen=True):
     next: str = msgspec.field(default="", name="continue")
 
@@ -86,7 +92,16 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 N = TypeVar(
-    "N", VolumeClaim, CsiNode, PersistentVolume, StorageClass, DisruptionBudget, PodGroup, Namespace, ResourceFlavor
+    "N",
+    VolumeClaim,
+    CsiNode,
+    PersistentVolume,
+    StorageClass,
+    DisruptionBudget,
+    PodGroup,
+    LeaderWorkerSet,
+    Namespace,
+    ResourceFlavor,
 )
 
 _POD_LIST = msgspec.json.Decoder(ListOf[Pod])
@@ -135,7 +150,7 @@ class Reads:
         seen = {pod.metadata.uid for pod in bound}
         mine = [pod for pod in bound if pod.spec.node_name in ours or gang_key(pod) in gangs] if wanting else bound
         unbound = [pod for pod in waiting if pod.metadata.uid not in seen]
-        objects = self._objects([*unbound, *mine], gangs=bool(gangs), wanting=bool(wanting))
+        objects = self._objects([*unbound, *mine], groups=_groups_of(waiting) if gangs else (), wanting=bool(wanting))
         pods = [*unbound, *bound]
         specs = [spec for workload in objects.workloads.values() for spec in workload.specs]
         if (devices := self._devices([*(pod.spec for pod in pods), *specs], nodes)) is not None:
@@ -254,7 +269,7 @@ class Reads:
 
         return self.everywhere(wanted, "spec.nodeName!=")
 
-    def _objects(self, pods: Sequence[Pod], *, gangs: bool, wanting: bool) -> Objects:
+    def _objects(self, pods: Sequence[Pod], *, groups: Sequence[str], wanting: bool) -> Objects:
         """The objects beside them: of a kind only where something can refer to it, and the API serves it.
 
         Queued work is read after the pods: what Kueue admits in between is seen in neither, never in both.
@@ -272,7 +287,8 @@ class Reads:
             claims=self._named(CLAIMS, VolumeClaim) if storage else {},
             volumes=self._named(VOLUMES, PersistentVolume, scoped=False) if storage else {},
             storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False) if storage else {},
-            pod_groups={k: v for path in POD_GROUPS for k, v in self._named(path, PodGroup).items()} if gangs else {},
+            pod_groups={k: v for path in groups for k, v in self._named(path, PodGroup).items()},
+            leader_worker_sets=self._named(LEADER_WORKER_SETS, LeaderWorkerSet) if any(map(in_set, pods)) else {},
             workloads=workloads,
             flavors=flavors,
             daemon_sets=self._daemon_sets() if wanting else {},
@@ -327,6 +343,10 @@ class Reads:
             found: list[N] = self.all(path, decoder)
         except Missing:
             return {}
+        except Forbidden:  # An account whose role is of before these were read.
+            if path not in _NEWER:
+                raise
+            return {}
         return {f"{o.metadata.namespace}/{o.metadata.name}" if scoped else o.metadata.name: o for o in found}
 
 
@@ -349,6 +369,16 @@ class _Sharing:
             if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
                 spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
         return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+_NEWER = (KAI_GROUPS, OWN_GROUPS, LEADER_WORKER_SETS)
+
+
+def _groups_of(pods: Sequence[Pod]) -> list[str]:
+    """Where the PodGroups of pods may be."""
+    newer = [KAI_GROUPS] * any(OF_KAI in pod.metadata.annotations for pod in pods)
+    newer += [OWN_GROUPS] * any(pod.spec.scheduling_group is not None for pod in pods)
+    return [*POD_GROUPS, *newer]
 
 
 def _finished(workload: Workload) -> bool:
