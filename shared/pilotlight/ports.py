@@ -255,6 +255,17 @@ class Bills(Protocol):
         ...
 
 
+class Queues(Protocol):
+    """Queues of work, by the names that the policy gives them."""
+
+    def length(self, name: str) -> float:
+        """Messages that wait or are worked on, now.
+
+        Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
+        """
+        ...
+
+
 class Stored(NamedTuple):
     """A value and the version that a compare-and-set names."""
 

@@ -17,7 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
-from pilotlight.ports import AlertChannel, Clock, Cluster, Outbox, Pools, State
+from pilotlight.ports import AlertChannel, Clock, Cluster, Outbox, Pools, Queues, State
 from pilotlight.settings import Settings, beside, default_file, deployed, read
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Seams(TypedDict, total=False):
     pools: Pools
     state: State
     alerts: State
+    queues: Queues
     outbox: Outbox
     channels: Mapping[str, AlertChannel]
     clock: Clock
@@ -158,10 +159,20 @@ class App:
             mode=mode,
             advice=advice,
             bills=bills_at(self.settings, policy, policy_at, self.clock),
+            queues=self._queues,
             alerts=self.alerts,
             credential=self._credential,
             pause=self._pause,
         )
+
+    @cached_property
+    def _queues(self) -> Queues | None:
+        """How long the policy's queues are."""
+        if "queues" in self._seams or not self.policy.queues:
+            return self._seams.get("queues")
+        from pilotlight.adapters.queues import PolicyQueues
+
+        return PolicyQueues(self.policy.queues, self.settings.secret, self.settings.environ)
 
     @cached_property
     def speed(self) -> float:

@@ -77,6 +77,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "status": ("", Said(1)),
     "shadow report": ("--days 7", Said()),
     "deadline": ("--work 24h --by 48h", Said()),
+    "queues": ("", Said(2, "the policy names no queues")),
     "waste": ("--prometheus http://127.0.0.1:1 --price 3", Said(1, "is that a Prometheus?")),
     "tune": ("trace.csv --values 1,2 --against keda --processes 1", Said()),
     "placement lift": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),

@@ -55,8 +55,8 @@ TABLES = {
 """The words that print one, and their command. ``week`` prints replay's, ``demo`` those of report and budget."""
 
 
-ELSEWHERE = {"waste": "test_waste_command.py"}
-"""A command whose table is tried where there is a Prometheus for it."""
+ELSEWHERE = {"waste": "test_waste_command.py", "queues": "test_queue_commands.py"}
+"""Commands whose tables are tried where there is a Prometheus, or a queue, for them."""
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """billing_tick over the world: the meter, bills, budgets and their ladder, each told once."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
@@ -21,10 +23,11 @@ from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema import registry
-from pilotlight.state_schema.billing import BILL, METER
+from pilotlight.state_schema.billing import BILL, METER, METERING
 from pilotlight.state_schema.billing import HOUR as HOUR_COST
 from pilotlight.state_schema.decisions import DECISION
 from pilotlight.units import HOUR
+from pilotlight.world.cluster import WorldCluster
 
 TICK = Tick(cluster="c", what="billing")
 DAY = timedelta(days=1)
@@ -60,6 +63,41 @@ def hours(on: Stage, count: int) -> None:
 def told(on: Stage, kind: str = "budget") -> list[tuple[str, str, bool]]:
     """Alerts of a kind, by what they say, their severity, and whether they resolve."""
     return [(a.what, a.severity, a.resolved) for a in on.alerts if a.kind.startswith(kind)]
+
+
+class Slow(WorldCluster):
+    """A cluster whose first answer comes late: another tick sees a node meanwhile, and then it is gone."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def observe(self) -> ClusterView:
+        """The cluster as it is at last."""
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().observe()
+
+
+def test_a_look_that_took_long_ends_no_node_before_another_saw_it_alive() -> None:
+    """It began before the other, and found out after it that the node is gone: the other's time counts."""
+    on = Stage()
+    on.event(on.submit("a", run_s=6 * HOUR))
+    on.wait(600)
+    tick(on)
+
+    def meanwhile() -> None:
+        on.wait(900)
+        tick(on)
+        on.wait(60)
+        on.world.terminate("n1", "lost", evict=True)
+
+    slow = Slow(on.world)
+    slow.meanwhile = meanwhile
+    billing(replace(on.deps, cluster=slow), TICK)
+    [part] = [e.value for e in METERING.scan(on.deps.state, "c/") if "n1" in e.value.nodes]
+    gone_at = part.nodes["n1"].gone_at
+    assert gone_at is not None
+    assert (gone_at - START).total_seconds() >= 1500
 
 
 def test_each_step_is_told_once_on_the_way_up_and_acts() -> None:

@@ -4,14 +4,11 @@ The environment is what infra/terraform/aws gives; a pod's event lies in SQS: do
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from importlib.metadata import files
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
-from zipfile import ZipFile
 
 import boto3
 import pytest
@@ -32,16 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "123456789012"
 NOT_ON_LAMBDA = ("boto3", "botocore", "flask", "functions_framework", "google", "werkzeug")
 """Packages that a Lambda does not bring, and boto3, which no cold start opens: importing one fails here."""
-
-BUILD = ROOT / "build"
-LAYERS = {"pod_pending": "base", "alert_fanout": "alerts", "billing_tick": "bills"}
-"""Three functions, each with the layer that infra/terraform/aws gives it."""
-OF_LAMBDA = ("awslambdaric", "simplejson", "snapshot-restore-py")
-"""What Lambda's Python brings for its own client."""
-needs_package = pytest.mark.skipif(
-    not all((BUILD / f"layer-{layer}.zip").exists() for layer in LAYERS.values()),
-    reason="needs `make package CLOUD=aws` once",
-)
 
 POLICY = """
 version: 1
@@ -189,41 +176,3 @@ def test_a_single_event_that_is_for_later_is_an_error_of_the_function(home: Home
 def _refused(function: Lambda, event: Any) -> None:
     with pytest.raises(Failed, match="name a secret that is there"):
         function.invoke(event)
-
-
-@pytest.fixture(scope="module")
-def unzipped(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Path]]:
-    """What `make package` wrote, as Lambda lays it out: a function's zip, its layer, and Lambda's own client."""
-    folder = tmp_path_factory.mktemp("lambda")
-    for name in OF_LAMBDA:
-        for file in files(name) or ():
-            if ".." not in file.parts:
-                place = folder / "client" / file
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(file.read_binary())
-    for name in (*LAYERS, *(f"layer-{layer}" for layer in LAYERS.values())):
-        with ZipFile(BUILD / f"{name}.zip") as packed:
-            packed.extractall(folder / name)
-    return {
-        name: [folder / name, folder / f"layer-{layer}" / "python", folder / "client"] for name, layer in LAYERS.items()
-    }
-
-
-@needs_package
-def test_zip_and_layer_alone_are_enough(home: Home, unzipped: Mapping[str, list[Path]]) -> None:
-    """In a Python without any package: a pod's event buys, its alert is told, and a tick counts money."""
-    python = [getattr(sys, "_base_executable", sys.executable), "-S"]
-
-    def function(name: str) -> Any:
-        return running(f"pilotlight.on_lambda.{name}", home.environ, unzipped[name], python)
-
-    home.send("pod-events", _event())
-    with function("pod_pending") as pods:
-        assert polled(home.sqs, home.queues["pod-events"], pods) == []
-    ((call, asked),) = home.aws.changes()
-    assert (call, asked["RequestedCapacity"]) == ("LaunchInstances", 1)
-    with function("alert_fanout") as alerts:
-        assert polled(home.sqs, home.queues["alerts"], alerts) == []
-    assert home.lying("alerts") == []
-    with function("billing_tick") as money:
-        assert money.invoke({"tick": "billing", "cluster": "prod"})["why"]

@@ -189,14 +189,6 @@ def clusters_are_in_their_projects(state: State) -> Iterator[str]:
         yield "log sinks are not in the cluster's project"
 
 
-def every_account_is_let_in(outputs: Mapping[str, Any]) -> Iterator[str]:
-    """What `connect` prints for a GKE cluster binds each function's account, but not the one that faces outward."""
-    for cluster, command in outputs["connect"].items():
-        for function, account in outputs["accounts"].items():
-            if (account in command) == (function == "alert_fanout"):
-                yield f"{cluster}: {function} is {'bound' if account in command else 'bound by nothing'}"
-
-
 def instances_have_addresses(state: State) -> Iterator[str]:
     """A subnetwork has four addresses for each instance that may run, beside Google's own four."""
     most = sum(

@@ -49,14 +49,13 @@ class Runs:
                 edges[words[1]].add(words[3])
         return Graph(edges)
 
-    def applied(self, tree: Path, module: str = "google") -> dict[str, Any]:
-        """What a module's tests/everything.tftest.hcl leads to: resources with their values, and outputs."""
+    def state(self, tree: Path, module: str = "google") -> list[Made]:
+        """Every instance that a module's tests/everything.tftest.hcl makes, with its values."""
         out = self._run(tree / module, "test", "-verbose", "-json", "-filter=tests/everything.tftest.hcl")
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         states = [line["test_state"] for line in lines if line["type"] == "test_state"]
         assert states, "\n".join(line["@message"] for line in lines)
-        found: dict[str, Any] = states[0]
-        return found
+        return list(_made(states[0]["root_module"]))
 
     def _run(self, module: Path, *words: str) -> str:
         if not (module / ".terraform").exists():
@@ -85,15 +84,9 @@ class Tree:
         if name == "tree":
             return self.path
         if name not in self._found:
-            self._found[name] = self._asked(name)
+            ask = {"graph": self.runs.graph, "state": self.runs.state}[name]
+            self._found[name] = ask(self.path, self._module)
         return self._found[name]
-
-    def _asked(self, name: str) -> Any:
-        if name == "state":
-            return list(_made(self._part("applied")["root_module"]))
-        if name == "outputs":
-            return {told: one["value"] for told, one in self._part("applied")["outputs"].items()}
-        return {"graph": self.runs.graph, "applied": self.runs.applied}[name](self.path, self._module)
 
 
 def rule_name(rule: Rule) -> str:

@@ -18,7 +18,6 @@ RULES: list[Rule] = [
     *rules.TEXT,
     rules.agents_are_asked_for,
     rules.what_stays_can_be_taken_over,
-    rules.every_account_is_let_in,
 ]
 
 
@@ -127,16 +126,6 @@ FAULTS = [
         ("modules/plan/main.tf", "coalesce(c.gke.project, var.project)", "var.project"),
         "another project",
         id="Pilotlight's project is taken for the cluster's",
-    ),
-    pytest.param(
-        rules.every_account_is_let_in,
-        (
-            "google/outputs.tf",
-            '] if module.plan.roles[function] != "none"',
-            '] if module.plan.roles[function] == "read"',
-        ),
-        "pod_pending is bound by nothing",
-        id="an account is bound by nothing in the cluster's RBAC",
     ),
     pytest.param(
         rules.instances_have_addresses,

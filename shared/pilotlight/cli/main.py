@@ -49,6 +49,7 @@ COMMANDS = {
     "status_command": ("status",),
     "pools_command": ("pools",),
     "shadow_commands": ("shadow",),
+    "queue_commands": ("queues",),
     "waste_command": ("waste",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),

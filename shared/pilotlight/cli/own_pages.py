@@ -18,13 +18,24 @@ Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
 
 def pages(app: "App") -> "dict[str, WSGIApplication]":
     """The pages by their paths."""
-    return {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
+    found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
+    if any(app.at(cluster).policy.queues for cluster in app.clusters):
+        from pilotlight.cli import queue_commands
+
+        found |= {path: _told(page) for path, page in queue_commands.pages(app).items()}
+    return found
 
 
 def _page(app: "App", tell: Tell) -> "WSGIApplication":
+    return _told(lambda environ, start: tell(app, environ, start))
+
+
+def _told(page: "WSGIApplication") -> "WSGIApplication":
+    """A page, and 503 with the reason where it cannot be told."""
+
     def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         try:
-            return tell(app, environ, start)
+            return page(environ, start)
         except PilotlightError as error:
             return gate.answer(start, 503, {"error": str(error)})
 

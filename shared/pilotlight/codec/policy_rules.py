@@ -15,12 +15,14 @@ from pilotlight.facts.policy import (
     PoolPolicy,
     Schedule,
 )
+from pilotlight.facts.queues import QueueRules
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
 Problem = tuple[str, str]
 
 _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
 """What every node is known to offer, whose DaemonSets' part can be taken off."""
+QUEUE_SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -41,6 +43,8 @@ def contradictions(policy: Policy) -> list[Problem]:
         found += _schedule(f"schedules[{i}]", schedule, policy)
     for i, budget in enumerate(policy.budgets):
         found += _budget(f"budgets[{i}]", budget, policy, {earlier.name for earlier in policy.budgets[:i]})
+    for queue, asks in policy.queues.items():
+        found += _queue(f"queues.{queue}", queue, asks, policy)
     found += _prices(policy)
     found += alert_problems(policy.alerts)
     if policy.max_stranded_gpus is not None and policy.max_stranded_gpus < 0:
@@ -174,6 +178,22 @@ def _scope(path: str, scope: BudgetScope, policy: Policy) -> Iterator[Problem]:
         yield f"{path}.team", "is empty"
     if scope.pool is not None:
         yield from _known(path + ".pool", [scope.pool], policy.pools)
+
+
+def _queue(path: str, name: str, rules: QueueRules, policy: Policy) -> Iterator[Problem]:
+    if not _BUDGET_NAME.fullmatch(name):
+        yield path, f"{name!r} is no name: write letters, digits, dots, dashes or underscores"
+    kind, _, where = rules.source.partition(":")
+    if kind not in QUEUE_SOURCES or not where:
+        yield f"{path}.source", f"begin with {', '.join(f'{one}:' for one in QUEUE_SOURCES)}"
+    if rules.min > rules.max:
+        yield f"{path}.min", f"{rules.min} is more than max {rules.max}"
+    if bool(rules.service) != bool(rules.drain):
+        yield f"{path}.drain", "needs service too, and the other way round: together they say how many are done in time"
+    if rules.pool:
+        yield from _known(f"{path}.pool", [rules.pool], policy.pools)
+        if "/" not in rules.workers:
+            yield f"{path}.workers", "is missing: name what runs them, as namespace/name, so that they can be counted"
 
 
 def _prices(policy: Policy) -> Iterator[Problem]:

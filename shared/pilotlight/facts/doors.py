@@ -56,6 +56,7 @@ DOORS: tuple[Door, ...] = (
     Door("serve", "/metrics", "GET", ("read",), "its own figures, for Prometheus"),
     Door("serve", "/", "GET", (), "the live page, without a figure in it"),
     Door("serve", "/live", "GET", ("read",), "what the live page shows of a cluster, and then what is new"),
+    Door("serve", "/keda/{queue}", "GET", ("read",), "how many workers a queue asks for, for KEDA's metrics-api"),
     Door("serve", IN, "POST", ("send",), "the same, from a source that cannot set headers"),
     Door("serve", "/world/pods", "POST", ("operate",), "create a pod in serve's own world; not beside a real cluster"),
     Door("world", "/cluster/{method}", "POST", ("operate",), "the cluster's port"),

@@ -12,6 +12,8 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode, Taint
 from pilotlight.facts.handover import OnSilence
+from pilotlight.facts.queues import QueueRules
+from pilotlight.facts.terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
@@ -20,41 +22,6 @@ Placement = Literal["none", "taint"]
 """Who keeps small work off dear nodes: nobody, or a taint of ours on the nodes that are meant for other pods."""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
-
-_TEXT_OR_NUMBER = {"written": ["number", "string"]}
-"""``codec.policy`` puts this in the place of the schema's ``type``."""
-Duration = Annotated[
-    Seconds,
-    msgspec.Meta(
-        extra={"unit": "duration"},
-        extra_json_schema={**_TEXT_OR_NUMBER, "pattern": r"^[0-9.]+(s|m|h|d)?$", "examples": ["90s", "10m", "2h"]},
-    ),
-]
-"""Seconds, written as "90s", "10m", "2h", "1d" or a number of seconds."""
-Dollars = Annotated[
-    Decimal,
-    msgspec.Meta(
-        extra={"unit": "dollars"}, extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [12.24]}
-    ),
-]
-"""Dollars, written as a number or as text."""
-GpuMemory = Annotated[
-    int,
-    msgspec.Meta(extra={"unit": "GiB"}, extra_json_schema={"written": ["integer", "string"], "examples": ["40Gi", 40]}),
-]
-"""Whole GiB of one device, written as "40Gi" or 40."""
-WholeAmount = Annotated[
-    int,
-    msgspec.Meta(
-        extra={"unit": "amount"}, extra_json_schema={"written": ["integer", "string"], "examples": ["4Gi", 7]}
-    ),
-]
-"""A whole amount of a resource, written as a number or as a quantity."""
-
-ExactNumber = Annotated[
-    Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})
-]
-"""An exact number, written as a number or as text."""
 
 
 class _Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -347,6 +314,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     caps: Caps = Caps()
     budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()
+    queues: dict[str, QueueRules] = {}
     alerts: Alerts = Alerts()
     prices: Prices = Prices()
     bill: BillScope | None = None

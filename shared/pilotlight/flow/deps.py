@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, State
+from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, Queues, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make.
 
     ``mode`` holds where a pool names none; ``advice`` says why it is less than was asked for.
-    ``throughput[class][model]`` is relative speed. ``bills`` is what the cloud has billed, where a bill is set up.
+    ``throughput[class][model]`` is relative speed. ``bills`` is what the cloud has billed, where a bill is set up,
+    ``queues`` how long the policy's queues are, where it has some.
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     """
@@ -63,6 +64,7 @@ class Deps:
     mode: Mode = "advise"
     advice: str = ""
     bills: Bills | None = None
+    queues: Queues | None = None
     alerts: State | None = None
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None

@@ -1,5 +1,7 @@
 """A schedule tick: settle what booted, put out what idles, catch demand whose event was lost."""
 
+from dataclasses import replace
+
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
@@ -10,6 +12,7 @@ from pilotlight.flow.cycle.cycle import dry_run as _dry_run
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.rescues import carry_on, seen
+from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.units import Seconds, clock_seconds, human
@@ -27,7 +30,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
         try:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
-            aim = Aim(releases=True, see=seen(deps))
+            aim = _aim(deps)
             answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
     except (Retry, Denied) as failed:
         _silence(deps, failed)
@@ -35,6 +38,22 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     _answers_again(deps)
     remind(deps)
     return answer
+
+
+def _aim(deps: Deps) -> Aim:
+    """What a tick is for. Queues are read before the cluster's lease is taken: nobody waits for them."""
+    see = seen(deps)
+    if deps.queues is None:
+        return Aim(releases=True, see=see)
+    from pilotlight.flow.look.queues import look_at_queues
+
+    found = look_at_queues(deps)
+
+    def told(snapshot: Snapshot) -> Snapshot:
+        snapshot = see(snapshot) if see else snapshot
+        return replace(snapshot, findings=(*snapshot.findings, *found.findings))
+
+    return Aim(releases=True, see=told if found.findings else see, queues=found.histories)
 
 
 def _answers_again(deps: Deps) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from pilotlight.codec.records import Format
 from pilotlight.facts.brakes import Approval, Pause
 from pilotlight.facts.handover import Taken
+from pilotlight.facts.queues import QueueHistory
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 
@@ -87,3 +88,6 @@ TAKEN = Table("taken", Format(Taken))
 
 NODE_MARK = Table("mark", Format(NodeMark))
 """``<cluster>/<node>``: that it carries our taint, and for whose sake."""
+
+QUEUE = Table("queue", Format(QueueHistory), 24 * HOUR)
+"""``<cluster>/<queue>``: its last readings."""

@@ -21,6 +21,7 @@ _NAMES = {
     "secretsmanager": "SECRETS_MANAGER",
     "servicequotas": "SERVICE_QUOTAS",
     "sns": "SNS",
+    "sqs": "SQS",
     "sts": "STS",
 }
 

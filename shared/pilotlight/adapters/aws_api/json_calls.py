@@ -22,8 +22,14 @@ T = TypeVar("T")
 READ_S: Seconds = 5
 PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
+KINDS = {"sqs": "application/x-amz-json-1.0"}
 KIND = "application/x-amz-json-1.1"
-TARGETS = {"athena": "AmazonAthena", "pricing": "AWSPriceListService", "servicequotas": "ServiceQuotasV20190624"}
+TARGETS = {
+    "athena": "AmazonAthena",
+    "pricing": "AWSPriceListService",
+    "servicequotas": "ServiceQuotasV20190624",
+    "sqs": "AmazonSQS",
+}
 """What calls of a service are named by, where that is not the service."""
 
 
@@ -51,7 +57,8 @@ class JsonApi:
         body = msgspec.json.encode(asked)
         keys, target = self._credentials.keys(), f"{TARGETS.get(self._service, self._service)}.{action}"
         now = datetime.now(UTC)
-        headers = signed(self._url, body, keys, self._service, self._region, now, kind=KIND, target=target)
+        kind = KINDS.get(self._service, KIND)
+        headers = signed(self._url, body, keys, self._service, self._region, now, kind=kind, target=target)
         try:
             with Deadline(READ_S) as deadline:
                 answer = self._site.ask(deadline, "POST", "/", body, headers, repeatable=True)

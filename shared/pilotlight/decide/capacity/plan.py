@@ -32,10 +32,12 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.facts.workload import PodDemand
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
+NOBODY_AHEAD: Mapping[str, NodesAhead] = {}
 
 
 def plan_cluster(
@@ -55,6 +57,7 @@ def plan_cluster(
     unsettled: Mapping[str, str] = NOTHING_UNSETTLED,
     gives: Sequence[NodeVerdict] = (),
     quotas: Mapping[str, Quota] = NO_QUOTAS,
+    ahead: Mapping[str, NodesAhead] = NOBODY_AHEAD,
 ) -> Plan:
     """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
 
@@ -62,9 +65,11 @@ def plan_cluster(
     verdicts of busy nodes, which a reconcile of a thousand nodes has no use for. ``money`` is how far budgets are used.
     ``brakes`` hold what may not be done now. Nodes ``leaving`` may be gone at any moment: no room, and nothing is done
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
-    ``quotas`` of the cloud's account are by pool: what they leave no room for is not bought.
+    ``quotas`` of the cloud's account are by pool: what they leave no room for is not bought. ``ahead`` are nodes
+    without work, by pool, for workers that queues will ask for: they are kept and bought as warm ones are.
     """
     policy = effective(policy, now) if policy.schedules else policy
+    policy = _with_more_warm(policy, ahead) if ahead else policy
     shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
     offerings = _with_attach_limits(offerings, view.nodes)
     paid: dict[tuple[str, str], int] = {}
@@ -113,7 +118,7 @@ def plan_cluster(
     spares = spares_by_pool(relit, policy, memory, now) if any(map(learned, memory.hits.values())) else {}
     buys = run.buys()
     if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
-        buys += spare_buys(run, by_pool, spares, policy, memory)
+        buys += spare_buys(run, by_pool, spares, policy, memory, ahead)
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
@@ -161,6 +166,14 @@ def plan_cluster(
     seen = strays(run.homes, view, memory, shut, now) if run.homes is not None else memory.strays
     placed = placement(view, plan, shut, seen, memory, now)
     return replace(plan, placement=placed) if placed != plan.placement else plan
+
+
+def _with_more_warm(policy: Policy, ahead: Mapping[str, NodesAhead]) -> Policy:
+    pools = dict(policy.pools)
+    for name, asked in ahead.items():
+        pool = pools[name]
+        pools[name] = replace(pool, warm=max(pool.warm, min(asked.nodes, pool.max)))
+    return replace(policy, pools=pools)
 
 
 def _plan_pods(run: Provisioner, view: ClusterView) -> None:

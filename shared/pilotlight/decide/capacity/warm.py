@@ -23,6 +23,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.queues import NodesAhead
 from pilotlight.units import HOUR, Seconds, cents, clock_seconds, human, moment, per_hour
 
 FAR_S = 90 * 24 * HOUR
@@ -188,8 +189,12 @@ def spare_buys(
     spares: Mapping[str, Spares],
     policy: Policy,
     memory: Memory,
+    ahead: Mapping[str, NodesAhead],
 ) -> tuple[Buy, ...]:
-    """Nodes to reach each pool's spares that pay for themselves, its warm and its least number."""
+    """Nodes to reach each pool's spares that pay for themselves, its warm and its least number.
+
+    ``ahead`` says for which workers of queues a pool's warm number is as high as it is.
+    """
     buys: list[Buy] = []
     empty = _empty((*run.ready, *run.booting), by_pool)
     for name, pool in sorted(policy.pools.items()):
@@ -210,6 +215,8 @@ def spare_buys(
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
                 why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
+            elif name in ahead:
+                why = f"for workers that are coming: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
 

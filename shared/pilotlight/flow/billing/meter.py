@@ -50,10 +50,18 @@ DAY = timedelta(days=1)
 Nodes = Mapping[str, MeteredNode]
 
 
+LOOKS, LOOKING_S = 3, 30
+"""A look that took longer is taken anew, so often at most: what others saw meanwhile may be younger than its begin."""
+
+
 def count(deps: Deps) -> MeterDay:
     """Look, and count up to now. Today's lines."""
     from_ = _count_from(deps.state, deps.name)
-    look = _look(deps, from_.seen if from_ else None)
+    for _ in range(LOOKS):
+        took = deps.clock.stopwatch()
+        look = _look(deps, from_.seen if from_ else None)
+        if took() <= LOOKING_S:
+            break
     today = look.at.date()
     first = max(from_.day if from_ else today, today - CATCH_UP * DAY)
     zones = tuple(sorted({budget.timezone for budget in deps.policy.budgets}))

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.decide.capacity.demand_rates import with_demand
 from pilotlight.decide.capacity.placement import OPEN_S, counted
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.capacity.plan import NOBODY_AHEAD, plan_cluster
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
@@ -16,6 +16,7 @@ from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.facts.placement import NOTHING_PLACED, Opening
+from pilotlight.facts.queues import NodesAhead, QueueHistory
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
@@ -46,13 +47,15 @@ GATHER_S = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
     """What a cycle is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
-    are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere.
+    are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere,
+    ``queues`` how long the queues are whose workers get their nodes ahead.
     """
 
     releases: bool
     see: Callable[[Snapshot], Snapshot] | None = None
     gives: tuple[NodeVerdict, ...] = ()
     refused: Mapping[str, datetime] = field(default_factory=dict)
+    queues: Mapping[str, QueueHistory] = field(default_factory=dict)
 
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
@@ -65,7 +68,12 @@ def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsho
     """What there is to see, and what would be decided of it; nothing is changed."""
     snapshot = _with_due(with_flights(deps, look(deps)))
     money = budget_holds.balances(deps, snapshot.now)
-    return snapshot, decide(deps, snapshot, Aim(releases=releases), money=money, explain=explain)
+    aim = Aim(releases=releases)
+    if releases and deps.queues is not None:
+        from pilotlight.flow.look.queues import look_at_queues
+
+        aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
+    return snapshot, decide(deps, snapshot, aim, money=money, explain=explain)
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
@@ -277,9 +285,16 @@ def _decide(
         unsettled=snapshot.unsettled,
         gives=aim.gives,
         quotas=quotas,
+        ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
     )
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
+
+
+def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:
+    from pilotlight.decide.use.queue_demand import nodes_ahead
+
+    return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
 
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:

@@ -1,0 +1,64 @@
+"""Queues whose length says how many workers there should be."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from pilotlight.facts.terms import Duration
+
+
+class QueueRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A queue and its workers. ``source`` is where its length is read:
+
+    - ``sqs:https://sqs.REGION.amazonaws.com/ACCOUNT/NAME``
+    - ``pubsub:projects/PROJECT/subscriptions/NAME``
+    - ``rabbitmq:http(s)://HOST:PORT/VHOST/NAME`` (the management API; user and password, or a token, by ``secret_env``)
+    - ``prometheus:URL?query=PROMQL`` (Kafka's lag, vLLM's waiting requests: anything that comes to one number)
+
+    One worker takes ``per_worker`` messages as its share. With ``service``, which one message takes a worker, and
+    ``drain``, in which what waits is to be done, there are as many as that takes, if those are more. Never fewer than
+    ``min``, never more than ``max``; what was needed within ``keep`` stays asked for. ``workers`` is what runs them, as
+    "namespace/name"; ``gpus`` is what one of them holds, ``load`` how long its model loads. Where ``pool`` is
+    named, its nodes are lit for the workers that will come.
+    """
+
+    source: str
+    workers: str = ""
+    per_worker: Annotated[int, msgspec.Meta(ge=1)] = 1
+    service: Duration = 0
+    drain: Duration = 0
+    min: Annotated[int, msgspec.Meta(ge=0)] = 0
+    max: Annotated[int, msgspec.Meta(ge=1)] = 10
+    gpus: Annotated[int, msgspec.Meta(ge=1)] = 1
+    load: Duration = 0
+    keep: Duration = 900
+    pool: str = ""
+    secret_env: str = ""
+
+
+class QueueReading(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages waited at a moment."""
+
+    at: datetime
+    length: float
+
+
+class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """The last readings of a queue, oldest first."""
+
+    readings: tuple[QueueReading, ...] = ()
+
+
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
+    """How many there should be, and the sum behind it."""
+
+    count: int
+    why: str
+
+
+class NodesAhead(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a pool for workers that are not there yet, and why so many."""
+
+    nodes: int
+    why: str

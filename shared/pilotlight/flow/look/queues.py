@@ -1,0 +1,51 @@
+"""How long the policy's queues are now, and were lately. One that cannot be read is told of, and holds nothing up."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from pilotlight.decide.use.queue_demand import remembered
+from pilotlight.errors import Denied, Reject, Retry
+from pilotlight.facts.queues import QueueHistory, QueueReading
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.state_schema.cluster import QUEUE
+from pilotlight.units import Seconds
+
+READING_S: Seconds = 10.0
+"""For all queues together: those that are left keep what was read of them before."""
+
+
+class SeenQueues(NamedTuple):
+    """What is known of each queue, and what of them could not be read."""
+
+    histories: Mapping[str, QueueHistory]
+    findings: tuple[Finding, ...] = ()
+
+
+def look_at_queues(deps: Deps, names: Collection[str] = (), *, remember: bool = True) -> SeenQueues:
+    """Read each queue, or those of these ``names``, once, and keep the reading. ``remember`` False keeps nothing."""
+    if deps.queues is None:
+        return SeenQueues({})
+    histories: dict[str, QueueHistory] = {}
+    findings: list[Finding] = []
+    ran = deps.clock.stopwatch()
+    for name in names or deps.policy.queues:
+        entry = QUEUE.get(deps.state, f"{deps.name}/{name}")
+        history = histories[name] = entry.value if entry else QueueHistory()
+        if ran() > READING_S:
+            continue
+        try:
+            reading = QueueReading(at=deps.now(), length=deps.queues.length(name))
+        except (Denied, Reject, Retry) as error:
+            message = f"its length cannot be read: {error}; no node is lit ahead of its workers"
+            findings.append(Finding(subject=f"queue {name}", code="queue-unread", message=message))
+            continue
+        keep_s = deps.policy.queues[name].keep
+        histories[name] = remembered(history, reading, keep_s)
+        if remember and histories[name] is not history:
+            _keep(deps, name, reading, keep_s)
+    return SeenQueues(histories, tuple(findings))
+
+
+def _keep(deps: Deps, name: str, reading: QueueReading, keep_s: Seconds) -> None:
+    QUEUE.change(deps.state, f"{deps.name}/{name}", lambda was: remembered(was or QueueHistory(), reading, keep_s))
