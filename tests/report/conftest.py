@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from math import sin
 
+import msgspec
 import pytest
 
-from pilotlight.facts.trace import Bounds, Point, Result, Spread
+from pilotlight.facts.trace import Bounds, IdleHour, Point, Result, Spread
+from pilotlight.report.replay_page import page
 
 
 @pytest.fixture
@@ -44,3 +47,33 @@ def run() -> list[Point]:
         Point(t=172_800.0, gpus_paid=0, gpus_used=0, usd=Decimal(120), waiting=0),
         Point(t=259_200.0, gpus_paid=0, gpus_used=0, usd=Decimal(120), waiting=0),
     ]
+
+
+PEERS = ("always-on", "cluster-autoscaler", "karpenter", "karpenter-pinned-to-one-zone", "keda", "s0-loop")
+
+
+@pytest.fixture(scope="session")
+def week_page() -> str:
+    """The page of a week with peers that are much alike, one that is far dearer, and two jobs of a fortnight more."""
+    runs = {name: _week(n) for n, name in enumerate(("pilotlight", *PEERS))}
+    paid = {name: points[-1].usd for name, points in runs.items()}
+    bound = Bounds(fluid=Decimal(30_000), integral=Decimal(41_744))
+    results = [_result(name, cost_usd=usd, bound_usd=bound, launches=9267, jobs=10374) for name, usd in paid.items()]
+    results[0] = msgspec.structs.replace(results[0], interruptions=12)
+    waits = {name: [0.0] * (60 - 5 * n) + [190.0 * (1 + n)] * 40 for n, name in enumerate(runs)}
+    idle = [IdleHour(start=3600.0 * n, usd=Decimal(f"{165.54 / (n + 1):.2f}"), gpus=16 * (n + 1)) for n in range(8)]
+    note = "10,374 jobs: a week drawn by hand."
+    return page(results, runs, waits, idle, title="Pilotlight replay", trace_note=note, notes=["Boots: 180 s."])
+
+
+def _week(policy: int) -> list[Point]:
+    """Three weeks of hours: a busy one, then two GPUs; each policy pays for a little more, at times of its own."""
+    points, usd = [], 0.0
+    for hour in range(21 * 24):
+        used = max(2.0, 160 + 120 * sin(hour / 3.82) + 40 * sin(hour * 1.7)) if hour < 7 * 24 else 2.0
+        idle = 600 - used if policy == 1 else used * (0.06 + 0.05 * abs(sin(hour * (policy + 1) / 7)))
+        usd += 1.6 * (used + idle)
+        points.append(
+            Point(t=hour * 3600.0, gpus_paid=used + idle, gpus_used=used, usd=Decimal(f"{usd:.2f}"), waiting=3)
+        )
+    return points

@@ -45,45 +45,95 @@ def test_a_run_of_one_moment_has_no_curve(run: list[Point]) -> None:
 
 def test_hovering_over_gpus_tells_when_and_how_many(run: list[Point]) -> None:
     """Each stretch names its moment, GPUs paid, GPUs in use and jobs waiting."""
-    titles = _titles(charts.gpus("keda", charts.resample(run, 3), top=16))
+    titles = _titles(charts.gpus("keda", charts.resample(run, 3), top=16).wide)
     assert titles[0] == "day 1, 00:00: 8.0 GPUs paid, 6.0 in use, 2 jobs waiting"
     assert len(titles) == 3
 
 
-def test_one_far_dearer_peer_leaves_the_frame_and_says_so(run: list[Point]) -> None:
-    """A peer at over twice the next is marked with an arrow, and the others keep the height."""
+def test_a_peer_is_drawn_by_how_it_differs(run: list[Point]) -> None:
+    """What it paid for beyond Pilotlight's GPUs, each stretch with the difference, more or less."""
     ours = charts.resample(run, 3)
-    dear = [b._replace(usd=b.usd * 7) for b in ours]
-    paid = {"pilotlight": Decimal(120), "keda": Decimal(120), "always-on": Decimal(840)}
-    texts = _texts(charts.dollars({"pilotlight": ours, "keda": ours, "always-on": dear}, paid, Decimal(100)))
-    assert "always-on $840 ↑" in texts
-    assert "pilotlight $120" in texts
-    assert "lower bound $100" in texts
+    theirs = [b._replace(paid=b.paid + more) for b, more in zip(ours, (4.0, -2.0, 0.0), strict=True)]
+    drawn = charts.beside("keda", theirs, ours)
+    assert _titles(drawn.wide)[:2] == [
+        "day 1, 00:00: 12.0 GPUs paid, +4.0 beside Pilotlight",
+        "day 2, 00:00: 14.0 GPUs paid, -2.0 beside Pilotlight",
+    ]
+    assert {"-2", "0", "+4"} <= set(_texts(drawn.narrow))
 
 
-def test_pilotlight_never_leaves_the_frame(run: list[Point]) -> None:
-    """Were Pilotlight the dear one, the scale would be its own."""
-    peer = charts.resample(run, 3)
-    ours = [b._replace(usd=b.usd * 7) for b in peer]
-    paid = {"pilotlight": Decimal(840), "keda": Decimal(120)}
-    assert "pilotlight $840" in _texts(charts.dollars({"pilotlight": ours, "keda": peer}, paid, Decimal(100)))
+def test_one_far_dearer_peer_leaves_the_frame_and_says_so(run: list[Point]) -> None:
+    """A peer far above the next is marked with an arrow, and the others keep the height."""
+    ours = charts.resample(run, 3)
+    dear, near = ([b._replace(usd=b.usd * times) for b in ours] for times in (7, 1.1))
+    paid = {"pilotlight": Decimal(120), "keda": Decimal(132), "always-on": Decimal(840)}
+    drawn = charts.dollars({"pilotlight": ours, "keda": near, "always-on": dear}, paid, Decimal(100))
+    assert [words for _, words in drawn.legend] == [
+        "pilotlight $120",
+        "keda +$12",
+        "always-on +$720, leaves the frame ↑",
+        "lower bound -$20",
+    ]
+    assert _texts(drawn.wide)[0] == "-$20"
+
+
+def test_a_bound_far_below_does_not_press_the_peers_together(run: list[Point]) -> None:
+    """It is named with what it is below, and not drawn."""
+    ours = charts.resample(run, 3)
+    near = [b._replace(usd=b.usd * 1.01) for b in ours]
+    paid = {"pilotlight": Decimal(120), "keda": Decimal("121.2")}
+    drawn = charts.dollars({"pilotlight": ours, "keda": near}, paid, Decimal(20))
+    assert drawn.legend[-1][1] == "lower bound -$100, below the frame ↓"
+    assert 'class="bound"' not in drawn.wide
+
+
+@pytest.mark.parametrize(
+    ("usd", "short", "said"),
+    [
+        pytest.param(1587.4, False, "+$1,587", id="more"),
+        pytest.param(-70.0, False, "-$70", id="less"),
+        pytest.param(0.0, True, "$0", id="the same"),
+        pytest.param(-12_340.0, True, "-$12.3k", id="short, in thousands"),
+    ],
+)
+def test_differences_have_their_sign(usd: float, short: bool, said: str) -> None:
+    """Before the dollars."""
+    assert charts.dollars_apart(usd, short=short) == said
+
+
+def test_an_axis_ends_before_the_few_last_gpus() -> None:
+    """Of three weeks with a week of work and one GPU after it a week is drawn; none is cut for less than a tenth."""
+    work = [Point(t=n * 3600.0, gpus_paid=90, gpus_used=80, usd=Decimal(n), waiting=0) for n in range(168)]
+    last = [Point(t=n * 3600.0, gpus_paid=1, gpus_used=1, usd=Decimal(n), waiting=0) for n in (168, 500)]
+    end = charts.busy_until([*work, *last])
+    assert 168 <= end / 3600 < 172
+    assert charts.cut([*work, *last], end)[-1] == Point(t=end, gpus_paid=1, gpus_used=1, usd=Decimal(168), waiting=0)
+    assert charts.busy_until(work) == 167 * 3600.0
+
+
+@given(low=st.floats(-1e6, 0), high=st.floats(0, 1e6))
+def test_an_axis_of_differences_has_zero_on_it(low: float, high: float) -> None:
+    """And round values within its ends, in order."""
+    ticks = charts.signed_ticks(low, high, "{:g}", 0.0)
+    assert (0.0, "0") in ticks
+    assert [v for v, _ in ticks] == sorted(v for v, _ in ticks)
+    assert all(low <= v <= high for v, _ in ticks)
 
 
 def test_waits_tell_the_share_that_started_at_once() -> None:
-    """The label of a policy carries the share of its jobs that waited 0 s."""
+    """The legend of a policy carries the share of its jobs that waited 0 s."""
     drawn = charts.waits({"pilotlight": [0.0, 0.0, 0.0, 190.0], "keda": [0.0, 30.0, 190.0, 4000.0]})
-    assert {"pilotlight 75% at once", "keda 25% at once"} <= set(_texts(drawn))
-    assert "keda: 25.0% at once, 50.0% within a minute" in _titles(drawn)
+    assert [words for _, words in drawn.legend] == ["pilotlight 75% at once", "keda 25% at once"]
+    assert "keda: 25.0% at once, 50.0% within a minute" in _titles(drawn.narrow)
 
 
 def test_idle_hours_are_ranked_by_dollars() -> None:
-    """The costliest hour stands at the top, with its moment, dollars and GPUs."""
+    """The costliest hour stands at the top, with its moment, dollars and GPUs; bars are parts of it."""
     cheap = IdleHour(start=3600.0, usd=Decimal("2.50"), gpus=1)
     dear = IdleHour(start=90_000.0, usd=Decimal("65.54"), gpus=16)
-    assert _titles(charts.idle_hours([cheap, dear])) == [
-        "day 2, 01:00: $65.54 for 16.0 idle GPUs",
-        "day 1, 01:00: $2.50 for 1.0 idle GPUs",
-    ]
+    (first, said, share), (second, _, less) = charts.idle_hours([cheap, dear])
+    assert (first, said, share) == ("day 2, 01:00", "$65.54 for 16.0 idle GPUs", 100)
+    assert (second, round(less, 1)) == ("day 1, 01:00", 3.8)
 
 
 def _titles(drawn: str) -> list[str]:

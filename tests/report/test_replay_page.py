@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from browser import opened, pixels
+from chromium import Chromium
+from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.facts.trace import IdleHour, Point, Result, Spread
 from pilotlight.report.replay_page import against, page, sentence
 
@@ -99,3 +101,26 @@ def test_a_browser_draws_the_charts_and_asks_nobody(drawn: Callable[..., str], t
 def test_a_page_that_did_ask_would_be_heard(tmp_path: Path) -> None:
     """The same listening hears a page that fetches a picture."""
     assert opened("<img src='http://elsewhere.test/x.png'>", tmp_path)[1] == ["http://elsewhere.test/x.png"]
+
+
+def test_it_says_that_its_axes_end_before_the_run(week_page: str) -> None:
+    """Three weeks of which the last two have two GPUs are drawn as one, in words too."""
+    assert "The axes end at day 8, " in week_page
+    assert "at most 2 GPUs were in use" in week_page
+
+
+def test_everything_can_be_read_at_every_width(chromium: Chromium, week_page: str, tmp_path: Path) -> None:
+    """No label is cut, off the screen, over another or under 11 px, at any width; axe-core agrees."""
+    file = tmp_path / "week.html"
+    file.write_text(week_page, "utf-8")
+    with chromium.page() as shown:
+        shown.open(file.as_uri())
+        for width in (400, 700, 900, 1600):
+            shown.looks(width, 900, dark=width == 900)
+            assert shown.run(LAYOUT) == []
+        assert shown.complaints == []
+        script = axe()
+        shown.run(f"{script}; 0")
+        for width, dark in ((400, True), (1600, False)):
+            shown.looks(width, 900, dark=dark)
+            assert shown.run(ACCESSIBLE) == []

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -14,7 +14,6 @@ from pilotlight.units import Seconds
 
 T = TypeVar("T")
 _ACROSS = 240
-_ACROSS_SMALL = 120
 
 
 def page(
@@ -34,6 +33,7 @@ def page(
     """
     ours = results[0]
     columns = columns_for(results)
+    runs = _runs(results, series)
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(files(__package__).joinpath("replay_page.html").read_text("utf-8")).render(
         style=style(),
@@ -44,8 +44,10 @@ def page(
         tiles=_tiles(ours),
         headings=[heading for heading, _ in columns],
         rows=[[cell(result) for _, cell in columns] for result in results],
-        curves=_curves(results, series),
-        dollars=_dollars(results, series),
+        after=runs.after,
+        own=_own(results, runs),
+        peers=_peers(results, runs),
+        dollars=_dollars(results, runs),
         waits=charts.waits(_named(results, waits)) if any(waits.values()) else None,
         idle=charts.idle_hours(idle_hours) if idle_hours else None,
         bound=usd(ours.bound_usd.integral),
@@ -104,24 +106,52 @@ def _tiles(ours: Result) -> list[tuple[str, str]]:
     return [*tiles, (f"{ours.interruptions:,}", "interruptions")] if ours.interruptions else tiles
 
 
-def _curves(results: Sequence[Result], series: charts.Series) -> list[tuple[str, Markup]]:
-    """GPUs over time: Pilotlight's large, each peer's small, all to one scale."""
-    runs = {
-        name: charts.resample(points, _ACROSS_SMALL if i else _ACROSS)
-        for i, (name, points) in enumerate(_named(results, series).items())
-    }
-    drawn = {name: buckets for name, buckets in runs.items() if buckets}
-    top = max((b.paid for buckets in drawn.values() for b in buckets), default=0) * 1.04 or 1
+class _Runs(NamedTuple):
+    """Every policy's stretches up to one moment, and what is said of what comes after it."""
+
+    drawn: dict[str, list[charts.Bucket]]
+    after: str = ""
+
+
+def _runs(results: Sequence[Result], series: charts.Series) -> _Runs:
+    """Where the few last GPUs would leave most of an axis blank, it ends before them and says so."""
+    named = {name: points for name, points in _named(results, series).items() if len(points) > 1}
+    ours = named.get(results[0].policy)
+    if not ours:
+        return _Runs({})
+    end = charts.busy_until(ours)
+    kept = {name: charts.resample(charts.cut(points, end), _ACROSS) for name, points in named.items()}
+    drawn = {name: buckets for name, buckets in kept.items() if buckets}
+    late = [p.gpus_used for p in ours if p.t >= end]
+    if end >= ours[-1].t or not late:
+        return _Runs(drawn)
+    said = (
+        f"The axes end at {charts.when(end)}: from then until {charts.when(ours[-1].t)} at most {max(late):,.0f} GPUs"
+    )
+    return _Runs(drawn, f"{said} were in use. They are in every figure, and not drawn.")
+
+
+def _peers(results: Sequence[Result], runs: _Runs) -> list[tuple[str, charts.Chart]]:
+    """Each peer's GPUs beside Pilotlight's."""
+    ours = runs.drawn.get(results[0].policy)
+    if ours is None:
+        return []
     return [
-        (name, charts.gpus(name, buckets, top=top, small=name != results[0].policy)) for name, buckets in drawn.items()
+        (name, charts.beside(name, theirs, ours)) for name, theirs in runs.drawn.items() if name != results[0].policy
     ]
 
 
-def _dollars(results: Sequence[Result], series: charts.Series) -> Markup | None:
-    runs = {name: charts.resample(points, _ACROSS) for name, points in _named(results, series).items()}
-    drawn = {name: buckets for name, buckets in runs.items() if buckets}
+def _own(results: Sequence[Result], runs: _Runs) -> charts.Chart | None:
+    ours = runs.drawn.get(results[0].policy)
+    top = max((b.paid for b in ours), default=0) * 1.04 or 1 if ours else 1
+    return charts.gpus(results[0].policy, ours, top=top) if ours else None
+
+
+def _dollars(results: Sequence[Result], runs: _Runs) -> charts.Chart | None:
     paid = {r.policy: r.cost_usd for r in results}
-    return charts.dollars(drawn, paid, results[0].bound_usd.integral) if drawn else None
+    if results[0].policy not in runs.drawn or len(runs.drawn) == 1:
+        return None
+    return charts.dollars(runs.drawn, paid, results[0].bound_usd.integral)
 
 
 def _named(results: Sequence[Result], values: Mapping[str, T]) -> dict[str, T]:
