@@ -74,7 +74,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "commitments waste whatif cost-of-self sizes prices deadline",
+    "Reckoning": "commitments waste queues whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
