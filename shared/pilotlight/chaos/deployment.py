@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from pilotlight.chaos.crossing import Crossing, OneCluster
+from pilotlight.chaos.deadlines import with_deadlines
 from pilotlight.chaos.luck import outage
 from pilotlight.chaos.people import People, with_people
 from pilotlight.chaos.ports import HazardChannel, HazardCluster, HazardOutbox, HazardPools, HazardState
@@ -117,7 +118,8 @@ def drawn_deployment(seed: int, deliveries: int, file: Path) -> tuple[Random, De
     """A seed's generator, and its clusters."""
     rng, scene, luck = drawn(seed, deliveries)
     people = Random(f"people/{seed}")
-    first = Setting(seed, with_people(scene, people), luck, file)
+    scene = with_deadlines(with_people(scene, people), Random(f"deadlines/{seed}"))
+    first = Setting(seed, scene, luck, file)
     sites = [_site(first, rng, people)]
     if seed % EVERY == EVERY - 1:
         sites.append(_second(seed, deliveries, first))

@@ -13,6 +13,7 @@ false_evictions         a pod evicted by a notice that was not true, before the 
 lost_demands            a pod that some pool alone could hold never runs, though faults have stopped
 leaked_holds            something still held when all is quiet: a node, capacity in flight, dollars, an open record;
                         or a budget charged otherwise than its nodes cost
+late_jobs               a job with a deadline that ended after it, though on-demand could hold it and no budget ran out
 stuck_gangs             a gang that never runs, or nodes bought for a part of one
 lost_messages           a recorded message in no outbox, or a pool changed otherwise than the messages tell
 doubled_effects         one fact under two ids, or one id with two contents: a consumer that drops repeats errs
@@ -62,6 +63,7 @@ Kind = Literal[
     "false_evictions",
     "lost_demands",
     "leaked_holds",
+    "late_jobs",
     "stuck_gangs",
     "lost_messages",
     "doubled_effects",

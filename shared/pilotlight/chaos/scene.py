@@ -209,10 +209,10 @@ def _job(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
         PodDemand(uid=f"p{n}-{i}", namespace="default", name=f"p{n}-{i}", shape=made, created_at=START)
         for i in range(size)
     )
-    return Job(at_s, demands, run_s, any(_holds(policy, pool, made, size) for pool in policy.pools))
+    return Job(at_s, demands, run_s, any(holds(policy, pool, made, size) for pool in policy.pools))
 
 
-def _holds(policy: Policy, name: str, pod: PodShape, size: int) -> bool:
+def holds(policy: Policy, name: str, pod: PodShape, size: int) -> bool:
     """Whether a pool can hold so many such pods at once, within every cap and budget."""
     pool = policy.pools[name]
     machine = CATALOG.instance_types[pool.instance_type]

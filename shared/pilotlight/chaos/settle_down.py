@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.chaos.deadlines import late
 from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hard_caps import passed, unseen
 from pilotlight.chaos.setting import HEADERS, Setting, What
@@ -133,6 +134,8 @@ def _count(setting: Setting, state: State) -> None:
     broke = setting.invariants.broke
     for job, gang in _unserved(setting):
         broke("stuck_gangs" if gang else "lost_demands", f"{job} still waits when all is quiet")
+    for what in late(setting.scene, setting.world):
+        broke("late_jobs", what)
     for node in setting.world.nodes.values():
         what = ", ".join(node.jobs) or "nothing"
         broke("leaked_holds", f"node {node.id} of {node.pool} is still paid for; on it: {what}")
