@@ -12,13 +12,13 @@ of the files' zones; a change of zone is a new start.
 import argparse
 import json
 import math
-import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from numpy_stream import bounded, numpy_stream
 
 from pilotlight.cli.printing import console
 from pilotlight.cli.sweeping import counted
@@ -178,44 +178,34 @@ RULES: dict[str, Maker] = {
 
 def bound(zones: Sequence[Zone], case: Case) -> float:
     """The least that who knows the future pays, in on-demand's of the work: by work left, backwards in time."""
-    import numpy as np
-
-    size, never = case.job.work + 1, math.inf
-    places = len(zones) + 1
-    idle = np.full(size, never)
-    idle[0] = 0.0
-    runs = [[idle.copy() for _ in range(case.job.restart)] for _ in range(places)]
+    size, restart = case.job.work + 1, case.job.restart
+    idle = [0.0, *[math.inf] * (size - 1)]
+    runs = [[idle] * restart for _ in range(len(zones) + 1)]
+    prices = [1.0, *([PRICE] * len(zones))]
     for tick in range(case.job.time - 1, -1, -1):
         up = [True, *(z.up[(case.start + tick) % len(z.up)] for z in zones)]
-        prices = [1.0, *([PRICE] * len(zones))]
-        anew = idle.copy()
-        for place in range(places):
+        anew = idle
+        for place, price in enumerate(prices):
             if up[place]:
-                anew = np.minimum(anew, prices[place] + runs[place][case.job.restart - 1])
+                anew = list(map(min, anew, map(price.__add__, runs[place][restart - 1])))
         anew[0] = 0.0
-        for place in range(places):
-            old = runs[place]
-            if not up[place]:
-                runs[place] = [anew] * case.job.restart
-                continue
-            first = np.concatenate(([0.0], prices[place] + old[0][:-1]))
-            later = [prices[place] + old[n - 1] for n in range(1, case.job.restart)]
-            runs[place] = [np.minimum(each, anew) for each in (first, *later)]
-            for each in runs[place]:
-                each[0] = 0.0
+        for place, price in enumerate(prices):
+            runs[place] = _ticked(runs[place], price, anew) if up[place] else [anew] * restart
         idle = anew
-    return float(idle[case.job.work]) / case.job.work
+    return idle[case.job.work] / case.job.work
+
+
+def _ticked(old: list[list[float]], price: float, anew: list[float]) -> list[list[float]]:
+    """A tick earlier where something runs: it works, or a tick of its start passes; or all begins anew."""
+    worked = [0.0, *map(price.__add__, old[0][:-1])]
+    started = [[0.0, *list(map(price.__add__, each))[1:]] for each in old[:-1]]
+    return [list(map(min, each, anew)) for each in (worked, *started)]
 
 
 def drawn(lengths: Sequence[int], count: int) -> list[list[int]]:
-    """Starts of each file, from one stream: numpy's, as the figures that are compared with are; else Python's."""
-    try:
-        import numpy as np
-    except ImportError:
-        draw = random.Random(SEED)
-        return [[draw.randrange(ticks) for _ in range(count)] for ticks in lengths]
-    stream = np.random.default_rng(SEED)
-    return [[int(start) for start in stream.integers(0, ticks, count)] for ticks in lengths]
+    """Starts of each file, from one stream: that of ``numpy.random.default_rng(7).integers``, as in other studies."""
+    stream = numpy_stream(SEED)
+    return [[bounded(stream, ticks) for _ in range(count)] for ticks in lengths]
 
 
 def measured(groups: Sequence[Sequence[Zone]], count: int, with_bound: bool) -> list[dict[str, Any]]:
@@ -262,16 +252,13 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--together", action="store_true", help="one job over all zones")
     parser.add_argument("--starts", type=int, default=40)
-    parser.add_argument("--no-bound", action="store_true", help="without who knows it all (wants numpy)")
+    parser.add_argument("--no-bound", action="store_true", help="without who knows it all, which takes longest")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
     try:
         zones = [read(path) for path in sorted(options.files)]
     except (OSError, BadInput) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    if not options.no_bound and find_spec("numpy") is None:
-        print("error: the bound wants numpy: .venv/bin/python -m pip install numpy, or --no-bound", file=sys.stderr)
         return 2
     rows = measured([zones] if options.together else [[z] for z in zones], options.starts, not options.no_bound)
     if options.json:
