@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy_stream import bounded, numpy_stream
-
 from pilotlight.cli.printing import console
 from pilotlight.cli.sweeping import counted
 from pilotlight.codec.availability import read_availability

@@ -269,3 +269,13 @@ def test_a_checkup_counts_parts_of_gpus() -> None:
     room = {"cpu": "4", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu.shared": "many"}
     found = seen_node(msgspec.convert(node(allocatable=room), KubeNode), Policy(version=1, pools={}))
     assert (found.gpus, found.slices, found.has_gpu) == (0, {"nvidia.com/mig-1g.10gb": 7}, True)
+
+
+def test_a_kubelet_that_shuts_its_node_down_says_so_in_why_it_is_not_ready() -> None:
+    """Read as the condition NodeShutdown, which nobody writes; any other reason is none."""
+    for message, shown in (("[container runtime is down, node is shutting down]", ("NodeShutdown",)), ("tired", ())):
+        made = node("n1", ready="False")
+        for condition in made["status"]["conditions"]:
+            condition["message"] = message
+        (found,) = view([], [made]).nodes
+        assert found.conditions == shown

@@ -1,7 +1,7 @@
 """`bench/deadline.py`: its starts are those of other studies, and its bound is what who knows the future pays."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from random import Random
 
 import pytest
@@ -25,7 +25,7 @@ def test_starts_are_those_of_numpys_generator(below: int, drawn: list[int]) -> N
 def _least(zones: Sequence[Zone], case: Case) -> float:
     """The bound by going through every step that could be taken."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def pays(tick: int, work: int, place: int, left: int) -> float:
         if not work:
             return 0.0

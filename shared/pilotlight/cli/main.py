@@ -59,6 +59,7 @@ COMMANDS = {
     "cost_command": ("cost-of-self",),
     "sizes_command": ("sizes",),
     "deadline_command": ("deadline",),
+    "notice_agent_command": ("notice-agent",),
     "prices_command": ("prices",),
     "replay_command": ("replay", "week"),
     "tune_command": ("tune",),
@@ -71,7 +72,7 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve placement manifests",
+    "Running it": "serve world send reconcile connect pause resume approve placement manifests notice-agent",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
     "Reckoning": "commitments waste queues whatif cost-of-self sizes prices deadline",

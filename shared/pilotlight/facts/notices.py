@@ -9,6 +9,7 @@ from typing import Literal
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.messages import NoticeKind
+from pilotlight.units import Seconds
 
 NoticeCloud = Literal["aws", "gcp", "azure"]
 
@@ -83,7 +84,12 @@ TAINTS = (
 )
 """Taints of clouds and of their handlers that say that a node goes."""
 
-CONDITIONS = ("PreemptScheduled", "TerminateScheduled", "RedeployScheduled")
+SHUTDOWN = "NodeShutdown"
+"""Not written by anybody: a kubelet that shuts its node down in order is not ready, for ``SHUTTING_DOWN``."""
+SHUTTING_DOWN = "node is shutting down"
+"""What kubelets say then (``pkg/kubelet/nodeshutdown``). On GKE ordinary pods have 15 s left, up to 120 s from 1.35."""
+
+CONDITIONS = ("PreemptScheduled", "TerminateScheduled", "RedeployScheduled", SHUTDOWN)
 """Conditions that say so where they are true: AKS writes them from Azure's scheduled events."""
 
 LABELS = ("cloud.google.com/scheduled-maintenance-time",)
@@ -91,6 +97,18 @@ LABELS = ("cloud.google.com/scheduled-maintenance-time",)
 
 ANNOUNCED = ("aws-node-termination-handler/scheduled-maintenance", "RedeployScheduled", *LABELS)
 """Of these marks what announces maintenance, perhaps for another day: no proof of an order to go now."""
+
+
+IMPENDING: Seconds = 3300.0
+"""GKE sets ``cloud.google.com/impending-node-termination`` about an hour ahead; five minutes of it may be over."""
+
+SHOWN: Mapping[str, tuple[NoticeKind, Seconds]] = {
+    "cloud.google.com/impending-node-termination": ("scheduled-change", IMPENDING),
+    "PreemptScheduled": ("spot-interruption", 30.0),
+    "TerminateScheduled": ("lifecycle", 300.0),
+    SHUTDOWN: ("spot-interruption", 15.0),
+}
+"""The marks that are a notice by themselves, and what is left from when they are seen."""
 
 
 def capacity_types(kind: NoticeKind, cloud: str) -> frozenset[CapacityType]:

@@ -12,6 +12,7 @@ from pilotlight.flow.cycle.cycle import dry_run as _dry_run
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.rescues import carry_on, seen
+from pilotlight.flow.interruption.shown_notices import ShownNotices
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger
 from pilotlight.state_schema.marks import SILENT
@@ -31,7 +32,10 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
             aim = _aim(deps)
+            shown = ShownNotices(deps, aim.see)
+            aim = replace(aim, see=shown.see)
             answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
+            shown.heed()
     except (Retry, Denied) as failed:
         _silence(deps, failed)
         raise

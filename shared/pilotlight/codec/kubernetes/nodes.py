@@ -16,7 +16,7 @@ from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_reso
 from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
-from pilotlight.facts.notices import CONDITIONS
+from pilotlight.facts.notices import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
@@ -89,7 +89,7 @@ def node_of(
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
-        conditions=tuple(c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS),
+        conditions=_conditions(node),
     )
 
 
@@ -125,6 +125,15 @@ def plugins_of(node: KubeNode) -> frozenset[str]:
     except Unreadable:
         return frozenset()
     return frozenset(name for name, amount in room.items() if amount and is_gpu(name))
+
+
+def _conditions(node: KubeNode) -> tuple[str, ...]:
+    """Those that say that it goes; a kubelet that shuts down in order says so in why it is not ready."""
+    shown = [c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS]
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is not None and ready.status == "False" and SHUTTING_DOWN in ready.message:
+        shown.append(SHUTDOWN)
+    return tuple(shown)
 
 
 def is_marked(node: KubeNode) -> bool:

@@ -1,0 +1,46 @@
+"""Nodes that show that they go, and of which no notice came: their marks are the notice."""
+
+from collections.abc import Callable
+
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.notices import SHOWN
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.snapshot import Snapshot
+
+See = Callable[[Snapshot], Snapshot]
+
+
+class ShownNotices:
+    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``heed``)."""
+
+    def __init__(self, deps: Deps, then: See | None) -> None:
+        self._deps, self._then = deps, then
+        self._nodes: dict[str, Node] = {}
+
+    def see(self, snapshot: Snapshot) -> Snapshot:
+        """The look as it is, or as who looks besides sees it."""
+        for node in snapshot.view.nodes:
+            if any(mark in SHOWN for mark in (*node.conditions, *(taint.key for taint in node.taints))):
+                self._nodes[node.name] = node
+        return self._then(snapshot) if self._then is not None else snapshot
+
+    def heed(self) -> None:
+        """Begin what no notice began. One that fails keeps none of the others; the first error is raised last."""
+        if not self._nodes:
+            return
+        from pilotlight.decide.shown import notice_of
+        from pilotlight.flow.books import interruptions
+        from pilotlight.flow.interruption.interrupt import interrupt
+
+        failed: Retry | Denied | None = None
+        for node in self._nodes.values():
+            notice = notice_of(node, self._deps.name, interruptions.moment(self._deps))
+            try:
+                known = interruptions.find(self._deps, node.instance or node.name)
+                if notice is not None and (known is None or known.found.kind == "rebalance"):
+                    interrupt(self._deps, notice)
+            except (Retry, Denied) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed

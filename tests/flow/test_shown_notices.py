@@ -1,0 +1,107 @@
+"""Nodes that show that they go, without any notice: what they show is one, and is dealt with once."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from stage import Stage
+
+from pilotlight.decide.shown import notice_of
+from pilotlight.facts.capacity import ClusterView, Node, Taint
+from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.books import interruptions
+from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world import World
+
+IMPENDING = "cloud.google.com/impending-node-termination"
+RULES = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"), idle_timeout=300)
+
+
+class Showing(WorldCluster):
+    """A cluster whose nodes show ``fields`` of a node's facts."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.fields: dict[str, Any] = {}
+
+    def observe(self) -> ClusterView:
+        """Every node with them."""
+        view = super().observe()
+        nodes = tuple(msgspec.structs.replace(node, **self.fields) for node in view.nodes)
+        return msgspec.structs.replace(view, nodes=nodes)
+
+
+def _shown(kind: str = "spot", **fields: Any) -> tuple[Stage, list[Interruption]]:
+    """A stage after a tick at which its only node, with a pod on it, shows so; and what was begun."""
+    pools = {"pool": PoolPolicy(instance_type="one", max=3, capacity_type=kind)}  # type: ignore[arg-type]
+    stage = Stage(pools=pools, classes={"batch": RULES})
+    cluster = Showing(stage.world)
+    stage.deps = replace(stage.deps, cluster=cluster)
+    stage.event(stage.submit("a", run_s=9000))
+    stage.minutes(5)
+    cluster.fields = fields
+    stage.tick()
+    return stage, list(interruptions.every(stage.deps.state, "c"))
+
+
+def test_maintenance_that_a_taint_announces_is_moved_from_in_its_hour() -> None:
+    """GKE's taint on a GPU node: an order for an hour ahead, proved by the node; told once."""
+    stage, found = _shown("on-demand", taints=(Taint(key=IMPENDING, effect="NoSchedule"),), cloud="gcp")
+    [one] = found
+    assert (one.kind, one.truth, one.ours) == ("scheduled-change", "verified", True)
+    assert one.deadline == one.received_at + timedelta(seconds=3300)
+    stage.minutes(5)
+    assert len(list(interruptions.every(stage.deps.state, "c"))) == 1
+    assert sum(alert.kind == "interruption" and not alert.resolved for alert in stage.alerts) == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "cloud", "kind"),
+    [
+        ("NodeShutdown", "gcp", "spot-interruption"),
+        ("PreemptScheduled", "azure", "spot-interruption"),
+        ("TerminateScheduled", "azure", "lifecycle"),
+    ],
+    ids=["a kubelet that shuts down", "AKS' preemption", "AKS' termination"],
+)
+def test_a_condition_is_a_notice_too(condition: str, cloud: str, kind: str) -> None:
+    """The node is closed and its pod saved, as by the cloud's own event."""
+    stage, [found] = _shown(conditions=(condition,), cloud=cloud)
+    assert (found.kind, found.truth) == (kind, "verified")
+    assert found.over or stage.world.nodes[found.node].cordoned
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"labels": {"karpenter.sh/nodepool": "gpu"}},
+        {"taints": (Taint(key="aws-node-termination-handler/spot-itn", effect="NoSchedule"),)},
+    ],
+    ids=["Karpenter's node", "AWS' node termination handler is at work"],
+)
+def test_another_owners_node_is_left_to_it(fields: dict[str, Any]) -> None:
+    """It is told and priced, and nothing is done: no work is moved twice."""
+    stage, [found] = _shown(conditions=("NodeShutdown",), cloud="aws", **fields)
+    assert (found.outcome, found.ours) == ("not ours", False)
+    assert not any(node.cordoned for node in stage.world.nodes.values())
+
+
+def test_on_demand_that_shuts_down_has_ended() -> None:
+    """Nobody orders it: it is counted after the fact."""
+    _, [found] = _shown("on-demand", conditions=("NodeShutdown",), cloud="gcp", ready=False)
+    assert (found.kind, found.outcome) == ("state-change", "after the fact")
+
+
+def test_the_soonest_of_two_marks_counts() -> None:
+    """A node that is announced for later and shuts down now goes now."""
+    stage, _ = _shown()
+    [node] = stage.deps.cluster.observe().nodes
+    both: Node = msgspec.structs.replace(
+        node, taints=(Taint(key=IMPENDING, effect="NoSchedule"),), conditions=("NodeShutdown",)
+    )
+    notice = notice_of(both, "c", stage.deps.now())
+    assert notice is not None
+    assert notice.kind == "spot-interruption"
