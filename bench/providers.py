@@ -1,5 +1,7 @@
-"""Local HTTP servers that answer as Slack, Telegram and a web hook's receiver do, and fail in every way they can."""
+"""Local HTTP servers that answer as Slack, Telegram, PagerDuty, Teams, Discord and a web hook's receiver do, and fail
+in every way they can."""
 
+import html
 import json
 import re
 import select
@@ -14,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any, Literal
 
-Kind = Literal["slack", "telegram", "webhook"]
+Kind = Literal["slack", "telegram", "webhook", "pagerduty", "teams", "discord"]
 
 SECRET = "s3cr3t0fth3url"
 SLOW_S = 2.5
@@ -24,6 +26,19 @@ LATER = ("429 with a time", "429 without one", "503", "reset before")
 BREAKS = ("reset after", "slow")
 """The provider has taken the alert, and whoever sent it cannot know."""
 NEVER = ("400", "404")
+
+
+BARE = ("telegram", "pagerduty")
+"""Whose path is the product's: what is named is the server."""
+
+TAKES: dict[Kind, int] = {
+    "slack": 200_000,
+    "telegram": 30_000,
+    "pagerduty": 512_000,
+    "teams": 28_000,
+    "discord": 25_000,
+}
+"""Bytes of a body that a provider takes; what else it limits is looked at in ``_within``."""
 
 
 class Provider(ThreadingHTTPServer):
@@ -41,6 +56,7 @@ class Provider(ThreadingHTTPServer):
         self.broke: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
         self.sizes: dict[str, int] = {}
+        self.too_large = 0
         self._rng, self._share, self._faults, self._slow = rng, share, faults, slow
         self._lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -52,12 +68,13 @@ class Provider(ThreadingHTTPServer):
     def url(self) -> str:
         """What a policy's variable holds: the server for Telegram, the whole URL for the others."""
         at = f"http://127.0.0.1:{self.server_port}"
-        return at if self.kind == "telegram" else f"{at}/services/{SECRET}"
+        return at if self.kind in BARE else f"{at}/services/{SECRET}"
 
     def fate(self, body: dict[str, Any]) -> str:
         """What happens to a request, which is counted; empty where it is taken and answered."""
         fingerprint, size = _read(self.kind, body)
         with self._lock:
+            self.too_large += not _within(self.kind, body)
             fault = self._rng.choice(self._faults) if self._rng.random() < self._share else ""
             if fault == "slow" and self.met["slow"] >= self._slow:
                 fault = "reset after"
@@ -107,6 +124,12 @@ class _Handler(BaseHTTPRequestHandler):
                 body = {"ok": False, "error_code": status, "description": "no"}
                 body |= {"parameters": {"retry_after": 7}} if headers else {}
             said, headers = json.dumps(body).encode(), {}
+        if self.server.kind == "discord":
+            said = json.dumps({"id": "42"} if status == 200 else {"message": "no"}).encode()
+            if headers:
+                said, headers = b'{"message": "no", "retry_after": 7.0, "global": false}', {}
+        if self.server.kind in ("pagerduty", "teams") and status == 200:
+            status, said = 202, b'{"status": "success"}' if self.server.kind == "pagerduty" else b""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -123,10 +146,38 @@ def _read(kind: Kind, body: dict[str, Any]) -> tuple[str, int]:
         fingerprint, what = body["data"]["fingerprint"], body["data"]["what"]
     elif kind == "slack":
         fingerprint, what = body["blocks"][-1]["elements"][0]["text"].partition(" | ")[2], body["text"]
+    elif kind == "pagerduty":
+        fingerprint, what = body["payload"]["custom_details"]["fingerprint"], body["payload"]["summary"]
+    elif kind == "teams":
+        blocks = body["attachments"][0]["content"]["body"]
+        what, mark = blocks[0]["inlines"][0]["text"], blocks[-1]["inlines"][0]["text"]
+        fingerprint = mark.partition(" | ")[2]
+    elif kind == "discord":
+        (embed,) = body["embeds"]
+        fingerprint, what = embed["footer"]["text"].partition(" | ")[2], embed["title"].replace("\\", "")
     else:
-        fingerprint, what = re.findall(r"<i>(.*)</i>", body["text"])[-1], body["text"].partition("\n")[0]
+        fingerprint, what = re.findall(r"<code>(.*)</code>", body["text"])[-1], body["text"].partition("\n")[0]
     count = re.search(r"(\d+) \S+ alerts", what)
     return fingerprint, int(count[1]) if count and fingerprint.startswith("group/") else 1
+
+
+def _within(kind: Kind, body: dict[str, Any]) -> bool:
+    """Whether a message is one that its provider takes, by what each documents."""
+    if len(json.dumps(body)) > TAKES.get(kind, 1_000_000):
+        return False
+    if kind == "slack":
+        texts = [part["text"]["text"] for part in body["blocks"] if isinstance(part.get("text"), dict)]
+        return len(body["blocks"]) <= 50 and len(texts[0]) <= 150 and all(0 < len(text) <= 3000 for text in texts)
+    if kind == "telegram":
+        return len(html.unescape(re.sub(r"<[^>]*>", "", body["text"])).encode("utf-16-le")) // 2 <= 4096
+    if kind == "pagerduty":
+        return len(body["payload"]["summary"]) <= 1024 and len(body["dedup_key"]) <= 255
+    if kind == "discord":
+        (embed,) = body["embeds"]
+        sums = [embed["title"], embed["description"], embed["footer"]["text"]]
+        sums += [text for field in embed["fields"] for text in (field["name"], field["value"])]
+        return len(embed["title"]) <= 256 and len(embed["fields"]) <= 25 and sum(map(len, sums)) <= 6000
+    return True
 
 
 @contextmanager

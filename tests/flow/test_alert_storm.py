@@ -26,7 +26,7 @@ def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "give_up", lambda at, claim, why: desk.drop(at, claim))
+    monkeypatch.setattr(desk, "give_up", lambda at, claim, why, **_: desk.drop(at, claim))
 
 
 def _shows(monkeypatch: pytest.MonkeyPatch) -> None:

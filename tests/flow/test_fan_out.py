@@ -16,7 +16,7 @@ from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk, claim, d
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports import AlertChannel
-from pilotlight.state_schema.alerts import PROOF
+from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.world.clock import VirtualClock
 
 ALERT = alert()
@@ -123,14 +123,20 @@ def test_a_refusal_for_good_is_a_dead_letter_and_can_be_redelivered(clock: Virtu
 
 
 def test_attempts_are_bounded(clock: VirtualClock) -> None:
-    """A channel that stays down gets a dozen attempts with growing pauses, then the alert is a dead letter."""
+    """A channel that stays down gets a dozen attempts with growing pauses, then the alert is a dead letter; a warning
+    is tried once an hour for six hours more."""
     wall = Wall(*[Unavailable("down")] * 50)
     desk = desk_of(clock, {"a": wall})
     fan_out(desk, ALERT)
-    for _ in range(20):
+    for _ in range(12):
         later(clock, 900)
         flush(desk)
     assert wall.tries == MOST_ATTEMPTS
+    for _ in range(40):
+        later(clock, 900)
+        flush(desk)
+    assert MOST_ATTEMPTS < wall.tries <= MOST_ATTEMPTS + 6
+    assert not list(WAITING.scan(desk.state))
     assert [letter.reason for letter in letters(desk)] == [f"down; tried {MOST_ATTEMPTS} times"]
 
 

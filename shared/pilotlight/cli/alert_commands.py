@@ -1,5 +1,6 @@
 """``pilotlight alerts``: try a channel, see what was told and what waits, send again what was given up."""
 
+import getpass
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
     group.command("test")(try_)
     group.command("list")(list_)
     group.command("redeliver")(redeliver)
+    group.command("ack")(ack)
     app.add_typer(group, name="alerts")
 
 
@@ -106,6 +108,37 @@ def redeliver(
         )
     verb = "would try again" if dry_run else "tried again"
     typer.echo(f"{verb} {len(dead)} alerts" + ("" if dry_run else f", told {told}"))
+
+
+def ack(
+    what: Annotated[str, typer.Argument(help="A fingerprint, as each alert shows it last, or a decision's id.")],
+    by: Annotated[str, typer.Option(help="Who sees to it.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be acknowledged; write nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Acknowledge an alert: somebody sees to it, so it goes on to no further channel until it is over.
+
+    Example: [bold]pilotlight alerts ack finding-selector/1a2b3c --by ann[/bold]
+    """
+    from pilotlight.flow.delivery.desk import acknowledged
+    from pilotlight.flow.delivery.escalation import acknowledge
+    from pilotlight.state_schema.alerts import PROOF, WAITING
+
+    wired, who = _wired(), by or getpass.getuser()
+    known = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
+    found = {(a.cluster, a.fingerprint): a for a in known if not a.resolved and what in (a.fingerprint, a.decision)}
+    if not found:
+        raise Failed(f"no alert {what!r} is told or waits: look with `pilotlight alerts list --json`")
+    said = []
+    for alert in found.values():
+        new = dry_run or acknowledge(wired.alerts, alert, who)
+        first = who if new else acknowledged(wired.alerts, alert)
+        said.append({"cluster": alert.cluster, "fingerprint": alert.fingerprint, "what": alert.what, "by": first})
+    if as_json:
+        typer.echo(msgspec.json.encode({"dry_run": dry_run, "alerts": said}).decode())
+        return
+    for one in said:
+        typer.echo(f"{one['what']}: {'would be seen to' if dry_run else 'seen to'} by {one['by']}")
 
 
 def _known(wired: "App", channel: str) -> None:

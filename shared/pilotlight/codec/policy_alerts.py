@@ -31,6 +31,9 @@ def alert_problems(alerts: Alerts) -> Iterator[Problem]:
     """Every contradiction, as path and reason."""
     for name, channel in alerts.channels.items():
         yield from _channel(f"alerts.channels.{name}", name, channel)
+        yield from _others(f"alerts.channels.{name}", name, channel, alerts)
+    if alerts.page and not alerts.page.startswith(("https://", "http://")):
+        yield "alerts.page", f"{alerts.page!r} is no web address: write one as https://pilotlight.example.com"
     if alerts.group_after < 0:
         yield "alerts.group_after", "must be 0 or more"
     if alerts.group_window <= 0:
@@ -51,6 +54,16 @@ def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
         yield f"{path}.timeout", "must be more than 0"
     if channel.quiet_hours is not None:
         yield from _quiet(f"{path}.quiet_hours", channel.quiet_hours)
+
+
+def _others(path: str, name: str, channel: Channel, alerts: Alerts) -> Iterator[Problem]:
+    for key in ("escalate_to", "fallback"):
+        other = getattr(channel, key)
+        if other and (other == name or other not in alerts.channels):
+            known = ", ".join(sorted(alerts.channels.keys() - {name})) or "no other"
+            yield f"{path}.{key}", f"{other!r} is no other channel: there are {known}"
+    if channel.escalate_after <= 0:
+        yield f"{path}.escalate_after", "must be more than 0"
 
 
 def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:

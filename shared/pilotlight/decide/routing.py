@@ -7,9 +7,11 @@ from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from pilotlight.decide.capacity.schedule import in_window
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Channel, QuietHours
+from pilotlight.facts.policy import Alerts, Channel, QuietHours
 from pilotlight.facts.telling import Burst
 from pilotlight.units import Seconds
 
@@ -77,6 +79,15 @@ def grouped(alerts: Sequence[Alert]) -> Alert:
         team=_same([alert.team for alert in alerts]),
         at=max((alert.at for alert in alerts if alert.at is not None), default=None),
     )
+
+
+def linked(policy: Alerts, alert: Alert) -> Alert:
+    """An alert with links to the home's page, and to why its decision was made."""
+    if not policy.page:
+        return alert
+    page = policy.page.rstrip("/")
+    ours = {"page": f"{page}/"} | ({"why": f"{page}/?why={alert.decision}"} if alert.decision else {})
+    return msgspec.structs.replace(alert, links={**ours, **alert.links})
 
 
 def _digest(fingerprints: Iterable[str]) -> str:

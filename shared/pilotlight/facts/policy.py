@@ -267,7 +267,9 @@ class Channel(_Keys, frozen=True, kw_only=True):
     ``webhook``, ``slack``, ``teams``, ``discord`` and ``apprise`` have their URL in ``url_env``; ``secret_env`` signs a
     web hook's posts. ``telegram``, and ``slack`` by a bot, have the bot's token in ``token_env`` and the ``chat``;
     ``pagerduty`` has its routing key in ``token_env``. With a token ``url_env`` names another server.
-    ``teams`` and ``kinds`` are those it wants (``capacity-*`` is every kind that begins so); empty means all.
+    ``teams`` and ``kinds`` are those it wants (``capacity-*`` is every kind that begins so); empty means all. What
+    nobody has acknowledged after ``escalate_after`` goes on to the channel ``escalate_to``, from warnings on; what
+    cannot be told goes to ``fallback``. With ``direct`` false a channel gets nothing but that.
     ``again_after`` is how long one fingerprint is not told again. ``allow_private`` lets the URL lead to loopback,
     link-local and private addresses.
     """
@@ -282,15 +284,20 @@ class Channel(_Keys, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     quiet_hours: QuietHours | None = None
     again_after: Duration = 6 * 3600
+    escalate_to: str = ""
+    escalate_after: Duration = 600
+    fallback: str = ""
+    direct: bool = True
     timeout: Duration = 10
     allow_private: bool = False
 
 
 class Alerts(_Keys, frozen=True, kw_only=True):
     """Channels by name. More than ``group_after`` alerts of one kind within ``group_window`` are told as one, with
-    their count, when the window ends; 0 tells each."""
+    their count, when the window ends; 0 tells each. ``page`` is the address of the home's page, which alerts link."""
 
     channels: dict[str, Channel] = {}
+    page: str = ""
     group_after: int = 10
     group_window: Duration = 60
 

@@ -15,6 +15,8 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     proof; ``gave up``, and ``why``; ``over`` where its end came first, and nothing is told. ``attempts`` failed, of
     which ``unsure`` may have been shown all the same: so often people may have read it too much. ``held``: a burst
     holds it back, to be told as one of ``grouped``. ``began`` is what an end put an end to, as it was told before.
+    ``after`` is the channel that it comes from: told there and not acknowledged, or given up. ``late``: it was given
+    up, and is tried now and then while it matters.
     """
 
     channel: str
@@ -30,6 +32,8 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     receipt: str = ""
     why: str = ""
     began: "Telling | None" = None
+    after: str = ""
+    late: bool = False
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):

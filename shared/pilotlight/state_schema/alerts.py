@@ -1,6 +1,6 @@
 """Families of alerts on their way to a channel, and of those that have arrived."""
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.records import MARK, Format
 from pilotlight.facts.telling import Burst, Rest, Telling
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
@@ -11,6 +11,9 @@ WAITING = Table("waiting", Format(Telling))
 PROOF = Table("proof", Format(Telling), 40 * 24 * HOUR)
 """``<cluster>/<channel>/<id>``: what was told, or given up: it keeps the same fingerprint from being told again. Kept
 for longer than a budget's month, so that its end is told too and what was given up can be redelivered."""
+
+ACK = Table("ack", MARK, 40 * 24 * HOUR)
+"""``<cluster>/<id>``: somebody has seen to it, as the note says who; it is escalated no further."""
 
 BURST = Table("burst", Format(Burst), HOUR)
 """``<cluster>/<channel>/<kind>``: how many of a kind came in this window."""

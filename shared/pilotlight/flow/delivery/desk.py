@@ -21,14 +21,14 @@ from hashlib import blake2b
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.decide.routing import grouped, pause_s
+from pilotlight.decide.routing import grouped, linked, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
 from pilotlight.facts.telling import Rest, Telling
 from pilotlight.ports import ABSENT, AlertChannel, Outbox, State, ThreadedChannel
-from pilotlight.state_schema.alerts import PROOF, REST, WAITING
+from pilotlight.state_schema.alerts import ACK, PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds
 
@@ -38,6 +38,8 @@ LOOK_AGAIN_S: Seconds = 30.0
 """That something is over waits so long for the telling that it began."""
 MOST_ATTEMPTS = 12
 """With the pauses between them about three quarters of an hour; then a person has to look."""
+LATE_S: Seconds = HOUR
+"""What was given up is tried again so often."""
 RESTS_AFTER = 3
 """A channel that failed so often in a row is left alone; at once where it named a time."""
 KEEP_RESTS_S: Seconds = HOUR
@@ -78,6 +80,17 @@ def proof_name(channel: str, alert: Alert) -> str:
 
 def _name(channel: str, alert: Alert, what: str) -> str:
     return f"{alert.cluster}/{channel}/{blake2b(what.encode(), digest_size=16).hexdigest()}"
+
+
+def ack_name(alert: Alert) -> str:
+    """Under which name lies that it was acknowledged: on whatever channel."""
+    return f"{alert.cluster}/{blake2b(alert.fingerprint.encode(), digest_size=16).hexdigest()}"
+
+
+def acknowledged(state: State, alert: Alert) -> str:
+    """Who has said that they see to it; empty where nobody has."""
+    found = ACK.get(state, ack_name(alert))
+    return (found.value.note or "somebody") if found else ""
 
 
 def proof(state: State, channel: str, alert: Alert) -> Telling | None:
@@ -191,7 +204,7 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
 
 def _show(desk: Desk, channel: str, alert: Alert) -> str:
     """In one attempt; beside what was told before of the same thing, where a channel has threads."""
-    shown = desk.channels[channel]
+    shown, alert = desk.channels[channel], linked(desk.policy, alert)
     if not isinstance(shown, ThreadedChannel):
         return shown.deliver(alert)
     before = proof(desk.state, channel, alert)
@@ -228,22 +241,40 @@ def _again(desk: Desk, claim: Claim, error: Retry, due: datetime) -> None:
         old, attempts=old.attempts + 1, unsure=old.unsure + isinstance(error, Unsure), why=str(error)
     )
     claim = claim._replace(value=tried)
+    if tried.late:
+        return try_later(desk, claim, str(error))
     if tried.attempts >= MOST_ATTEMPTS:
-        return give_up(desk, claim, f"{error}; tried {tried.attempts} times")
+        return give_up(desk, claim, f"{error}; tried {tried.attempts} times", goes_on=True)
     pause = timedelta(seconds=max(error.after_s, pause_s(tried.attempts)))
     wait(desk, claim, max(due, desk.now() + pause), str(error))
 
 
-def give_up(desk: Desk, claim: Claim, why: str) -> None:
-    """A dead letter with the channel and the reason; then a proof from which it can be redelivered."""
+def give_up(desk: Desk, claim: Claim, why: str, *, goes_on: bool = False) -> None:
+    """A dead letter with the channel and the reason; then a proof from which it can be redelivered. Other channels hear
+    of it. ``goes_on``: later may work, so it is tried now and then."""
+    from pilotlight.flow.delivery.escalation import raise_elsewhere
+
     now = desk.now()
     dead = msgspec.structs.replace(claim.value, status="gave up", at=now, due=None, why=why)
     try:
         desk.outbox.publish([_letter(dead, now)])
+        raise_elsewhere(desk, dead.channel, dead.alert, why)
         _prove(desk, dead)
     except Retry as error:
         return wait(desk, claim, now + timedelta(seconds=max(error.after_s, pause_s(4))), why)
+    if goes_on:
+        return try_later(desk, claim, why)
     drop(desk, claim)
+
+
+def try_later(desk: Desk, claim: Claim, why: str) -> None:
+    """Another attempt in an hour at what was given up, while it matters and nobody has acknowledged it."""
+    from pilotlight.flow.delivery.escalation import matters_for
+
+    old, due = claim.value, desk.now() + timedelta(seconds=LATE_S)
+    if due - old.since > matters_for(old.alert) or acknowledged(desk.state, old.alert):
+        return drop(desk, claim)
+    wait(desk, claim._replace(value=msgspec.structs.replace(old, late=True)), due, why)
 
 
 def _letter(dead: Telling, now: datetime) -> Outgoing:

@@ -53,12 +53,18 @@ class Word(NamedTuple):
 def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
     """Tell one alert, and what is due besides. Raises ``Throttled`` where the store could not keep it."""
     # An end goes where its beginning was told, however severe it is itself.
-    wanted = [name for name, rules in desk.policy.channels.items() if alert.resolved or wants(rules, alert)]
+    wanted = [
+        name for name, rules in desk.policy.channels.items() if alert.resolved or (rules.direct and wants(rules, alert))
+    ]
     why = f"{alert.severity} alerts go to {', '.join(wanted) or 'no channel'}" + (" if they were told" * alert.resolved)
     if dry_run:
         return Answer(decision="", did=(), why=why)
     words = abreast({name: partial(_arrive, desk, name, alert) for name in wanted}, CLAIM_S)
     _raise(words)
+    if alert.resolved:
+        from pilotlight.flow.delivery.escalation import forget_acknowledged
+
+        forget_acknowledged(desk, alert)
     flush_now_and_then(desk)
     found = {name: word for name, word in words.items() if isinstance(word, Word)}
     return Answer(
@@ -95,6 +101,10 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
         if not alert.resolved:
             goes_on(desk, name, alert)
         return Word(said)
+    if rules.escalate_to:
+        from pilotlight.flow.delivery.escalation import escalate
+
+        escalate(desk, name, alert, quiet or now)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
     waits = waiting_name(name, alert)
     try:

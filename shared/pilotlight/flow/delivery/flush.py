@@ -20,6 +20,7 @@ from pilotlight.flow.delivery.desk import (
     MOST_ATTEMPTS,
     Claim,
     Desk,
+    acknowledged,
     begun,
     claim,
     deliver,
@@ -146,14 +147,19 @@ def _taken(desk: Desk, name: str, entry: Entry[Telling]) -> Claim | None:
         return None
     if alert.resolved and begun(desk.state, name, alert):
         wait(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
-    elif known(proof(desk.state, name, alert), alert, now, desk.rules(name).again_after):
+    elif known(proof(desk.state, name, alert), alert, now, desk.rules(name).again_after) or _seen_to(desk, telling):
         drop(desk, ours)
     elif name not in desk.channels:
         give_up(desk, ours, "the policy names no such channel any more")
-    elif telling.attempts >= MOST_ATTEMPTS:
+    elif telling.attempts >= MOST_ATTEMPTS and not telling.late:
         give_up(desk, ours, f"whoever tried died {telling.attempts} times")
     elif (quiet := quiet_until(desk.rules(name).quiet_hours, alert, now)) is not None:
         wait(desk, ours, quiet, "quiet hours")
     else:
         return ours
     return None
+
+
+def _seen_to(desk: Desk, telling: Telling) -> bool:
+    """Whether what goes on from another channel, or was given up, is acknowledged."""
+    return bool((telling.after or telling.late) and acknowledged(desk.state, telling.alert))
