@@ -65,13 +65,13 @@ def test_a_peer_is_drawn_by_how_it_differs(run: list[Point]) -> None:
 def test_one_far_dearer_peer_leaves_the_frame_and_says_so(run: list[Point]) -> None:
     """A peer far above the next is marked with an arrow, and the others keep the height."""
     ours = charts.resample(run, 3)
-    dear, near = ([b._replace(usd=b.usd * times) for b in ours] for times in (7, 1.1))
-    paid = {"pilotlight": Decimal(120), "keda": Decimal(132), "always-on": Decimal(840)}
+    dear, near = ([b._replace(usd=b.usd * times) for b in ours] for times in (10, 1.1))
+    paid = {"pilotlight": Decimal(120), "keda": Decimal(132), "always-on": Decimal(1200)}
     drawn = charts.dollars({"pilotlight": ours, "keda": near, "always-on": dear}, paid, Decimal(100))
     assert [words for _, words in drawn.legend] == [
         "pilotlight $120",
         "keda +$12",
-        "always-on +$720, leaves the frame ↑",
+        "always-on +$1,080, leaves the frame ↑",
         "lower bound -$20",
     ]
     assert _texts(drawn.wide)[0] == "-$20"

@@ -24,9 +24,12 @@ SEEN = 0.02
 MUCH = 0.9
 """An axis is cut where that takes away at least a tenth of it."""
 
-WIDE, NARROW = Frame(860, 330, 58, 850, 28, 296), Frame(340, 240, 46, 332, 28, 206)
+WIDE, NARROW = Frame(860, 330, 58, 850, 28, 296), Frame(340, 240, 60, 332, 28, 206)
 """Every chart is drawn for a wide window and for a narrow one, so that letters keep their size."""
 
+
+OFF = 25.0
+"""A peer that is so many times as far above Pilotlight as the next leaves the frame."""
 
 FAR = 3.0
 """The lower bound is drawn where it is at most so many times as far as any peer."""
@@ -297,6 +300,9 @@ def _ticks(frame: Frame) -> int:
     return 9 if frame is WIDE else 4
 
 
+TINY = 1e-9
+"""What an axis of differences cannot show."""
+
 HALF_A_LABEL = 26.0
 """Pixels that a label in the middle of its tick takes to either side."""
 
@@ -314,7 +320,7 @@ def with_room(ticks: Iterable[Tick], x: Scale, each: float) -> list[Tick]:
 def signed_ticks(low: float, high: float, form: str, least: float) -> list[Tick]:
     """Round values on both sides of zero, which is one of them; of the shorter side those that are not too near."""
     longer = max(high, -low)
-    unit = round_ticks(longer, 4)[1] if longer > 0 else 1.0
+    unit = round_ticks(longer, 4)[1] if longer > TINY else 1.0
     counts = range(math.ceil(low / unit), math.floor(high / unit) + 1)
     return [(n * unit, form.format(n * unit) if n else "0") for n in counts if n == 0 or abs(n * unit) >= least]
 
@@ -334,7 +340,7 @@ def _hover(frame: Frame, x: Scale, at: Bucket, text: str) -> Markup:
 def _framed(tops: Sequence[float]) -> float:
     """The most dollars to draw: all, save one peer that is far above."""
     highest, *others = sorted(tops, reverse=True)
-    kept = others[0] if others and highest > 4 * max(others[0], 1.0) else highest
+    kept = others[0] if others and highest > OFF * max(others[0], 1.0) else highest
     return max(kept, 1.0)
 
 
