@@ -1,6 +1,14 @@
 """pilotlight status: a cluster at a glance, and an exit code that says whether it needs a person."""
 
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +19,10 @@ from rich.console import Console
 from stage import Stage
 from typer.testing import CliRunner, Result
 
+from pilotlight.cli import status_command
 from pilotlight.cli.glance import glance
 from pilotlight.cli.main import build
-from pilotlight.errors import Unavailable
+from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.glance import Glance
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Tick
@@ -23,7 +32,17 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import State
 from pilotlight.report.glance_text import lines
+from pilotlight.settings import Settings
 from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.wiring import App
+
+QUICK = """
+from pilotlight.cli import status_command
+status_command.EVERY_S = 0.1
+from pilotlight.cli.entry import run
+run()
+"""
+"""The command line with less time between looks."""
 
 
 class Site(NamedTuple):
@@ -149,3 +168,64 @@ def test_the_exit_code_says_whether_a_person_is_needed(home: Path) -> None:
     assert "needs a person: capacity_reconcile has never ticked" in result.stdout
     (found,) = json.loads(run("--json").stdout)
     assert (found["cluster"], found["mode"], found["nodes"]) == ("local", "act", [])
+
+
+class Watch(NamedTuple):
+    """``status --watch`` on a terminal of its own: its process, and our end."""
+
+    process: subprocess.Popen[bytes]
+    screen: int
+
+    def until(self, *shown: str) -> str:
+        """What it wrote until all of that was on it."""
+        said, end = "", time.monotonic() + 120
+        while not all(text in said for text in shown):
+            assert time.monotonic() < end, f"{shown} never came: {said[-2000:]!r}"
+            said += os.read(self.screen, 65_536).decode(errors="replace")
+        return said
+
+
+@contextmanager
+def watching(home: Path) -> Iterator[Watch]:
+    """It begins, and is gone when it is left."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(home), "TERM": "xterm", "COLUMNS": "150", "LINES": "40"}
+    words = [sys.executable, "-c", QUICK, "status", "--watch"]
+    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environ, start_new_session=True)
+    os.close(theirs)
+    try:
+        yield Watch(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_a_watch_is_a_screen_that_follows_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    """It takes a screen of its own, shows a pause that comes, and Ctrl-C gives the old screen back with code 130."""
+    with watching(tmp_path) as watch:
+        first = watch.until("\x1b[?1049h", "needs a person: capacity_reconcile has never ticked")
+        assert "paused:" not in first
+        state = App(Settings.of({**os.environ, "PILOTLIGHT_HOME": str(tmp_path)})).state
+        brakes.pause(state, "local", "", "month end", state.now(), "ada")
+        watch.until("paused: all pools since", "by ada: month end")
+        watch.process.send_signal(signal.SIGINT)
+        watch.until("\x1b[?1049l")
+        assert watch.process.wait(60) == 130
+
+
+def test_a_look_that_fails_ends_no_watch(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says why and when it looks again."""
+
+    def down(_: App) -> list[Glance]:
+        raise Unavailable("the store does not answer")
+
+    monkeypatch.setattr(status_command, "_glances", down)
+    (line,) = status_command._seen_or_why(App(Settings()))
+    assert str(line) == "cannot be looked at: the store does not answer; again in 5 s"
+
+
+def test_what_is_asked_for_twice_is_refused(home: Path) -> None:
+    """JSON is said once."""
+    with pytest.raises(BadInput, match="--json says it once"):
+        run("--json", "--watch")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Stay, and look again every five seconds.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and look again every five seconds, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Show each cluster at a glance: pauses, ticks, what is lit and why, what waits and for what, budgets, approvals.
 
@@ -77,7 +79,7 @@ def _lines(seen: "list[Glance]") -> "Iterator[RenderableType]":
 
 
 def _watch(app: "App") -> None:
-    """A live screen until Ctrl-C."""
+    """A live screen until Ctrl-C; where there is no terminal, one look under the other."""
     from threading import Event
 
     from rich.console import Group
@@ -85,7 +87,21 @@ def _watch(app: "App") -> None:
 
     from pilotlight.cli.printing import console
 
-    with Live(console=console(), screen=console().is_terminal, auto_refresh=False) as live:
+    if not console().is_terminal:
         while True:
-            live.update(Group(*_lines(_glances(app))), refresh=True)
+            console().print(Group(*_seen_or_why(app)))
             Event().wait(EVERY_S)
+    with Live(console=console(), screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(Group(*_seen_or_why(app)), refresh=True)
+            Event().wait(EVERY_S)
+
+
+def _seen_or_why(app: "App") -> "Iterator[RenderableType]":
+    """A look; one that fails ends no watch."""
+    from rich.text import Text
+
+    try:
+        yield from _lines(_glances(app))
+    except PilotlightError as error:
+        yield Text(f"cannot be looked at: {error}; again in {EVERY_S:g} s", style="bold red")
