@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -65,6 +66,15 @@ def test_ours_falls_to_the_next_zone_at_once(catalog: Catalog) -> None:
     down = [flat(name, 0) for name in "abcdefg"]
     alone, late = (ours([job(1, 5.0)], zones, catalog)[0] for zones in ([flat("z", 1)], [*down, flat("z", 1)]))
     assert alone.wait_s.max == late.wait_s.max > 0
+
+
+def test_purchases_move_to_the_zone_whose_nodes_live(catalog: Catalog) -> None:
+    """The first by name takes its node within minutes; once that was seen the next jobs are bought the other zone."""
+    swings = ZoneHistory(zone="a", gap_s=60.0, runs=((1, 10), (0, 5)))
+    long = [msgspec.structs.replace(job(n, n * 30_000.0), duration_s=7200.0) for n in range(6)]
+    result, log = ours(long, [swings, flat("b", 1)], catalog)
+    zones = [r["zone"] for r in log if r["event"] == "launch"]
+    assert (result.jobs_done, zones[0], set(zones[-4:])) == (6, "a", {"b"})
 
 
 def test_a_zone_that_is_back_is_asked_within_minutes(catalog: Catalog) -> None:

@@ -177,20 +177,28 @@ def _hours(hours: float) -> str:
     return "for ever" if hours == inf else f"{hours:,.0f} expected hours"
 
 
+def spot_verdict(shape: PodShape, offering: Offering, rules: ClassPolicy) -> SpotSafety:
+    """Whether a pod is safe on a spot offering, with the sum, and what its rate rests on where that was learnt."""
+    verdict = safe_for_spot(
+        shape.max_run_s or rules.longest_run_s,
+        offering.interruptions_per_hour,
+        prices=TypePrices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
+        checkpoint_s=shape.checkpoint_s,
+        restart_s=offering.boot_s,
+    )
+    if offering.survival is None:
+        return verdict
+    where = f"{offering.instance_type} in {offering.zone}"
+    return verdict._replace(why=f"{verdict.why} ({where} is taken {offering.survival})")
+
+
 def spot_refusal(shape: PodShape, offering: Offering, rules: ClassPolicy) -> str:
     """Why a pod may not use a spot offering, or nothing.
 
     A run counts as long as the pod's deadline, else its class's ``max_runtime``. One without checkpoints is safe up to
     the length that the rate allows, and where its class asks for checkpoints up to ``require_checkpoint_over``.
     """
-    run_s = shape.max_run_s or rules.longest_run_s
-    verdict = safe_for_spot(
-        run_s,
-        offering.interruptions_per_hour,
-        prices=TypePrices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
-        checkpoint_s=shape.checkpoint_s,
-        restart_s=offering.boot_s,
-    )
+    run_s, verdict = shape.max_run_s or rules.longest_run_s, spot_verdict(shape, offering, rules)
     if not verdict.safe:
         annotated = "" if shape.checkpoint_s else f" (annotation {CHECKPOINT_S}, or a shorter activeDeadlineSeconds)"
         return f"not safe on spot: {verdict.why}{annotated}"

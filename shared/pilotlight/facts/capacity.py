@@ -8,6 +8,7 @@ import msgspec
 
 from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.paid import Paid
+from pilotlight.facts.survival import Survival
 from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
@@ -47,7 +48,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``whole_gpus`` how many they may have so: None is all of ``gpus``. ``slices`` are parts of GPUs a node of it offers
     (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
     ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
-    ``labels`` are those a node of it will carry. ``priced_at`` is when its price was
+    ``labels`` are those a node of it will carry. ``survival`` is what ``interruptions_per_hour`` rests on where it was
+    learnt; without it that is the catalogue's. ``priced_at`` is when its price was
     read; None for the policy's own figure. A reserved one is paid for already, and ``paid_until`` is when that ends.
     ``kinds`` are the devices that drivers published of a node of it, where one has joined.
     """
@@ -70,6 +72,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     interruptions_per_hour: float = 0.0
+    survival: Survival | None = None
     on_demand_usd_per_hour: UsdPerHour | None = None
     wake_s: Seconds | None = None
     standby_usd_per_hour: UsdPerHour | None = None

@@ -12,6 +12,7 @@ import msgspec
 from pilotlight.facts.capacity import InFlight, Resources
 from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.placement import Opening
+from pilotlight.facts.survival import Lives
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
@@ -221,9 +222,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
     they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
-    ``learnt`` is by "pool/type", of nodes that joined. ``wakes`` are by pool the seconds that its latest starts of
-    stopped nodes took, the newest last. ``due`` are jobs with a deadline, by ``Due.job``.
-    No decision reads ``tally``: it is for the figures.
+    ``learnt`` is by "pool/type", of nodes that joined; ``lives`` by "type/zone", of spot in zones. ``wakes`` are by
+    pool the seconds that its latest starts of stopped nodes took, the newest last. ``due`` are jobs with a deadline,
+    by ``Due.job``. No decision reads ``tally``: it is for the figures.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -249,6 +250,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, int] = {}
     strays: dict[str, datetime] = {}
     learnt: dict[str, Learnt] = {}
+    lives: dict[str, Lives] = {}
     wakes: dict[str, tuple[Seconds, ...]] = {}
     due: dict[str, DueJob] = {}
     tally: Tally = Tally()

@@ -77,6 +77,10 @@ def plan_cluster(
         offerings, paid = with_paid(offerings, pools, policy, now)
     offerings = as_learnt(offerings, memory, policy) if memory.learnt else offerings
     offerings = as_measured(offerings, memory) if memory.wakes else offerings
+    if memory.lives and any(o.zone and o.capacity_type == "spot" for o in offerings):
+        from pilotlight.decide.survival import as_lived
+
+        offerings = as_lived(offerings, memory.lives, now)
     offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
     if any(pod.shape.claimed is not None for pod in view.pending):
         from pilotlight.decide.capacity.claims import resolved

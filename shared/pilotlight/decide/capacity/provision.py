@@ -16,6 +16,7 @@ from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked
 from pilotlight.decide.capacity.run_lengths import expected_run_s
 from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked, short_zones
 from pilotlight.decide.capacity.shortage import better_waited_for
+from pilotlight.decide.spot import spot_verdict
 from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
@@ -276,6 +277,9 @@ class Provisioner:
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
             why += f"; {able.why}" if able.why else ""
+            if candidate.offering.capacity_type == "spot":
+                rules = self.policy.of_class(group.shape.workload_class)
+                why = f"{why}; on spot {spot_verdict(group.shape, candidate.offering, rules).why}"
             rejected = (*blocked, *dearer(order[index:]), *self._not_bought(group, able))
             self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
             return len(pods)

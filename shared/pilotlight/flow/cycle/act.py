@@ -129,6 +129,7 @@ class Act:
             sending.end("done", code="there", note=THERE)
             return
         self.memory = memory_updates.sized(self.memory, buy.pool, to)
+        self._asked(buy, served=True)
         self.memory, trips = memory_updates.flapped(
             memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )
@@ -138,6 +139,15 @@ class Act:
         pending, now = self.snapshot.view.pending, self.snapshot.now
         self.tally = memory_updates.waited(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
+
+    def _asked(self, buy: Buy, *, served: bool) -> None:
+        """Learn whether a zone had spot."""
+        offering = next((o for o in self.deps.offerings if o.name == buy.offering), None) if buy.zone else None
+        if offering is not None and offering.capacity_type == "spot":
+            from pilotlight.decide.survival import asked
+
+            lives = asked(self.memory.lives, offering, served, self.snapshot.now)
+            self.memory = msgspec.structs.replace(self.memory, lives=dict(lives))
 
     def _entry(self, buy: Buy, n: int) -> InFlight:
         """What is on its way. For a part of a purchase it names no demands: whose room it is shows when it comes."""
@@ -163,7 +173,9 @@ class Act:
         deps, step = self.deps, sending.step
         several = memory_updates.several_zones(deps.offerings, buy.pool)
         self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now, several=several)
-        self.elsewhere = self.elsewhere or (several and isinstance(no, NoCapacity))
+        if isinstance(no, NoCapacity):
+            self._asked(buy, served=False)
+            self.elsewhere = self.elsewhere or several
         self.tally = self.tally.refused(type(no).__name__)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.sized(self.memory, buy.pool, size)
@@ -197,3 +209,8 @@ class Act:
             way_out.run()
         finally:
             self.memory = way_out.memory
+        if sending.step.state == "done" and self.memory.lives:
+            from pilotlight.decide.survival import gave_back
+
+            gone = next((n for n in self.snapshot.view.nodes if n.name == node.node), None)
+            self.memory = msgspec.structs.replace(self.memory, lives=dict(gave_back(self.memory.lives, gone)))

@@ -32,6 +32,11 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
     memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps)
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
+    if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
+        from pilotlight.decide.survival import looked
+
+        lives = looked(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
+        memory = msgspec.structs.replace(memory, lives=dict(lives)) if lives != memory.lives else memory
     unresolved = snapshot.unresolved
     live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
     pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
