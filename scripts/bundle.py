@@ -64,6 +64,7 @@ OF_COMMANDS = (
     "facts/glance.py",
     "facts/live.py",
     "decide/money/own_cost.py",
+    "decide/money/targets.py",
     "decide/pool_rows.py",
     "decide/use",
     "decide/whatif.py",

@@ -85,6 +85,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "why": ("ml-research/train-0", Said(1, "nothing known about 'ml-research/train-0'")),
     "report": ("--html month.html", Said()),
     "bill": ("", Said()),
+    "targets": ("", Said()),
     "commitments": ("--rate g4dn.xlarge:one-year=0.3", Said()),
     "whatif": ("scale-to-zero", Said()),
     "cost-of-self": ("--events-per-day 2000", Said()),

@@ -36,6 +36,7 @@ TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na
 TABLES = {
     "report": "report",
     "bill": "bill",
+    "targets": "targets",
     "commitments --rate g4dn.xlarge:one-year=0.35": "commitments",
     "pools": "pools",
     "budget status": "budget",

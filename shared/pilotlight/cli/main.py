@@ -46,6 +46,7 @@ COMMANDS = {
     "report_command": ("report",),
     "bill_command": ("bill",),
     "commitments_command": ("commitments",),
+    "targets_command": ("targets",),
     "status_command": ("status",),
     "pools_command": ("pools",),
     "shadow_commands": ("shadow",),
@@ -75,14 +76,14 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests notice-agent",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "commitments waste queues whatif cost-of-self sizes prices deadline",
+    "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
 
 OPEN_STATE = {
     *PANELS["What it did, and what it cost"].split(),
-    *("commitments", "serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
+    *("commitments", "targets", "serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
 }
 """Those that open the state: they take ``--state``."""
 

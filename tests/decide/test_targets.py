@@ -1,0 +1,73 @@
+"""The report card: what is met, what is missed, and what is not known."""
+
+from decimal import Decimal
+from math import nan
+
+import pytest
+
+from pilotlight.decide.money.targets import PodsUse, card, longest_of_95, use
+from pilotlight.facts.memory import Tally
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+
+
+def tally(*waits_s: float) -> Tally:
+    """So many pods, each seen in a second, its node booted in these and bound in ten."""
+    found = Tally()
+    for boot_s in waits_s:
+        found = found.took("detect", 1).took("boot", boot_s).took("bind", 10)
+    return found
+
+
+GRADES = [
+    pytest.param("0.9", PodsUse(activity=Decimal("0.8")), (), "fleet use", "72.0%", True, id="held and active"),
+    pytest.param(
+        "0.99", PodsUse(activity=Decimal("0.95")), (), "fleet use", "94.0%", False, id="too full to take a burst"
+    ),
+    pytest.param("0.5", PodsUse(), (), "fleet use", "at most 50.0%", False, id="held for too little, whatever pods do"),
+    pytest.param("0.9", PodsUse(), (), "fleet use", "at most 90.0%", None, id="held, and nobody measured"),
+    pytest.param(None, PodsUse(), (), "fleet use", "-", None, id="nothing was paid for"),
+    pytest.param(
+        "0.9", PodsUse(memory=Decimal("0.81")), (), "memory of pods' GPUs", "81.0%", True, id="memory is used"
+    ),
+    pytest.param(
+        "0.9", PodsUse(memory=Decimal("0.8")), (), "memory of pods' GPUs", "80.0%", False, id="80 % is not over it"
+    ),
+    pytest.param("0.9", PodsUse(idle=Decimal("0.2")), (), "pods that idle", "20.0%", False, id="a fifth idles"),
+    pytest.param("0.9", PodsUse(), (), "pods that idle", "-", None, id="idling is not measured"),
+    pytest.param(
+        "0.9", PodsUse(), (200,) * 20, "P95 wait, production", "at most 5 min", True, id="five minutes are quick"
+    ),
+    pytest.param(
+        "0.9", PodsUse(), (1500,) * 20, "P95 wait, production", "at most 30 min", None, id="a bound above the limit"
+    ),
+    pytest.param("0.9", PodsUse(), (1500,) * 20, "P95 wait, research", "at most 30 min", True, id="research may wait"),
+    pytest.param(
+        "0.9", PodsUse(), (9000,) * 20, "P95 wait, production", "over 60 min", False, id="longer than all bounds"
+    ),
+    pytest.param("0.9", PodsUse(), (200,) * 19, "P95 wait, research", "-", None, id="19 waits are too few"),
+]
+
+
+@pytest.mark.parametrize(("held", "seen", "waits", "name", "value", "met"), GRADES)
+def test_a_target_is_met_missed_or_not_known(
+    held: str | None, seen: PodsUse, waits: tuple[float, ...], name: str, value: str, met: bool | None
+) -> None:
+    """What nobody measured is not known, and neither is what a bound leaves open."""
+    graded = {one.name: one for one in card(Decimal(held) if held else None, seen, [tally(*waits)])}
+    assert (graded[name].value, graded[name].met) == (value, met)
+
+
+def test_one_of_twenty_may_wait_longer() -> None:
+    """95 of 100 are told, over all clusters together."""
+    assert longest_of_95([tally(*[100.0] * 19), tally(3000)]) == 1 + 120 + 10
+    assert longest_of_95([tally(*[100.0] * 18), tally(3000, 3000)]) == 1 + 3600 + 10
+    assert longest_of_95([]) is None
+
+
+def test_telemetry_counts_what_was_measured() -> None:
+    """A sample that is missing is neither idle nor busy."""
+    series = GpuSeries(pod="a/b", activity=[0.0, 0.5, nan, 1.0], memory=[20480, nan, 81920, 61440])
+    assert use(Telemetry(start_s=0, step_s=60, series=(series,)), 81920) == PodsUse(
+        Decimal("0.5"), Decimal("0.666667"), Decimal("0.333333")
+    )
+    assert use(Telemetry(start_s=0, step_s=60), 81920) == PodsUse()
