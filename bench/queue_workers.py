@@ -25,7 +25,7 @@ from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
 from pilotlight.cli.printing import console
-from pilotlight.decide.use.queue_demand import REACTION_S, remembered, workers_in
+from pilotlight.decide.queue_demand import REACTION_S, remembered, workers_in
 from pilotlight.facts.queues import QueueHistory, QueueReading, QueueRules
 from pilotlight.report.sheet import Column, Sheet
 

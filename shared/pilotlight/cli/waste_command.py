@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.decide.use.waste import Waste, owner_of, waste
+from pilotlight.decide.made_by import made_by
+from pilotlight.decide.use.waste import Waste, waste
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.units import Seconds, human
 
 DEVICE_GIB = 80.0
 MIB_PER_GIB = 1024
-BY = {"owner": owner_of, "namespace": lambda pod: str(pod.partition("/")[0]), "all": lambda _: "all"}
+BY = {"owner": made_by, "namespace": lambda pod: str(pod.partition("/")[0]), "all": lambda _: "all"}
 
 
 def register(app: typer.Typer) -> None:

@@ -4,12 +4,12 @@ Three kinds, which overlap and are told apart: idle pods; replicas beyond what a
 pods could share. What goes first is an idle pod, then a replica; sharing is what the rest could save instead.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import isnan
 from typing import NamedTuple
 
+from pilotlight.decide.made_by import made_by
 from pilotlight.decide.use.idle_pods import IdlePod, idle_pods
 from pilotlight.decide.use.replicas import Replicas, replicas
 from pilotlight.decide.use.sharing import Shared, shared
@@ -20,7 +20,6 @@ ALIKE = 3
 """So many pods of an owner, at least, are taken for replicas of one service."""
 WHOLE = 0.98
 """A pod that was measured in this share of the samples was there throughout."""
-_MADE = re.compile(r"(-[a-f0-9]{6,10})?-[a-z0-9]{5}$|-\d+$")
 
 
 class Waste(NamedTuple):
@@ -42,13 +41,8 @@ class Waste(NamedTuple):
     sharing_usd: UsdPerHour
 
 
-def owner_of(pod: str) -> str:
-    """A pod's name without what its controller added: the ReplicaSet's hash and the pod's own, or an ordinal."""
-    return _MADE.sub("", pod)
-
-
 def waste(
-    telemetry: Telemetry, price: UsdPerHour, device_mib: float, lead_s: Seconds, owner: Callable[[str], str] = owner_of
+    telemetry: Telemetry, price: UsdPerHour, device_mib: float, lead_s: Seconds, owner: Callable[[str], str] = made_by
 ) -> list[Waste]:
     """Each owner's, dearest first. ``price``: of a GPU's hour; ``lead_s``: boot and load of a model."""
     owners: dict[str, list[GpuSeries]] = defaultdict(list)

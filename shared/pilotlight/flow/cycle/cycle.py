@@ -292,7 +292,7 @@ def _decide(
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:
-    from pilotlight.decide.use.queue_demand import nodes_ahead
+    from pilotlight.decide.queue_demand import nodes_ahead
 
     return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
 

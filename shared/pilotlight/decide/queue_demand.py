@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from math import ceil, isfinite
 
+from pilotlight.decide.made_by import made_by
 from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
 from pilotlight.units import Seconds, human
@@ -120,8 +121,6 @@ def nodes_ahead(
 
 def _there(view: ClusterView) -> Counter[str]:
     """Pods with GPUs that wait or run, by what made them."""
-    from pilotlight.decide.use.waste import owner_of
-
     waiting = (f"{pod.namespace}/{pod.name}" for pod in view.pending)
     running = (f"{pod.namespace}/{pod.name}" for node in view.nodes for pod in node.gpu_pods)
-    return Counter(owner_of(pod) for pod in (*waiting, *running))
+    return Counter(made_by(pod) for pod in (*waiting, *running))
