@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import held_gpus
+from pilotlight.decide.made_by import made_by
 from pilotlight.decide.use.idle_pods import idle_pods
 from pilotlight.decide.use.replicas import replicas
 from pilotlight.decide.use.sharing import MEMORY, shared
-from pilotlight.decide.use.waste import owner_of
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 
 STEP = 600
@@ -111,7 +111,7 @@ def test_advice_follows_what_was_asked_with_room() -> None:
 )
 def test_an_owner_is_a_pods_name_without_what_was_added(pod_name: str, owner: str) -> None:
     """ReplicaSets, Jobs and StatefulSets add their own."""
-    assert owner_of(pod_name) == owner
+    assert made_by(pod_name) == owner
 
 
 def test_a_real_fleet_is_over_replicated_not_idle(shelf: Path) -> None:
