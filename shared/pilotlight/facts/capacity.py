@@ -130,6 +130,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
     select it and have no pod on it yet. ``ready_since`` is when it last became Ready. ``room`` is its whole allocatable
     beside GPUs, where it is known. ``kinds`` are the devices that drivers publish of it, for claims.
+    ``sick`` is what a watcher of its driver says is the matter with its GPUs, or empty.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ready_since: datetime | None = None
     room: Resources | None = None
     kinds: tuple[DeviceKind, ...] = ()
+    sick: str = ""
 
     @property
     def gpus(self) -> int:

@@ -14,8 +14,9 @@ from pilotlight.units import HOUR
 
 EPOCH = "1970-01-01T00:00:00Z"
 
-MarkOwner = Literal["release", "budget", "placement", "rescue", "person"]
+MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]
 """``release``: it is being given back. ``budget``: nothing more may be spent on it. ``rescue``: its cloud takes it.
+``sick``: its GPUs are not well.
 ``person``: somebody opened it while it was being given back, and it rests; that alone keeps no node closed.
 """
 

@@ -1,5 +1,6 @@
 """Nodes to facts: what is free on each, what is on it, and what would stop its drain."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -10,12 +11,13 @@ from pilotlight.codec.kubernetes.blocks import blocks_drain
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.near import host_ports
-from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.objects import Condition, KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
 from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_resources, read_amounts, whole_units
 from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.health import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.notices import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu, part_of_gpu
@@ -90,6 +92,7 @@ def node_of(
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
         conditions=_conditions(node),
+        sick=next(filter(None, map(_ill, node.status.conditions)), ""),
     )
 
 
@@ -165,6 +168,23 @@ def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
     if name in policy.pools:
         return name
     return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool == name), name)
+
+
+def _ill(condition: Condition) -> str:
+    """What a condition says is the matter with GPUs, or nothing; XIDs that programs cause are no illness."""
+    bad = condition.type in (WHERE_TRUE if condition.status == "True" else WHERE_FALSE)
+    if not bad or condition.status == "Unknown":
+        return ""
+    xids = {int(found) for found in _XID.findall(f"{condition.reason} {condition.message}")}
+    if xids and xids <= OF_PROGRAMS:
+        return ""
+    said = f"{condition.reason}: {condition.message}".strip(": ")
+    return f"{condition.type} is {condition.status}" + (f" ({said[:MOST_SAID]})" if said else "")
+
+
+_XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+MOST_SAID = 160
+"""Characters of what a condition says."""
 
 
 def _devices(room: Request) -> tuple[str, int, dict[str, int]]:

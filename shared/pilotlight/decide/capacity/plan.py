@@ -34,7 +34,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.quota import NO_QUOTAS, Quota
-from pilotlight.facts.workload import PodDemand
+from pilotlight.facts.workload import Finding, PodDemand
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 NOBODY_AHEAD: Mapping[str, NodesAhead] = {}
@@ -93,9 +93,18 @@ def plan_cluster(
         failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
         failed = [f for f in failed if f.node not in leaving]
         memory = resting(memory, failed, now) if failed else memory
+    unwell: tuple[Finding, ...] = ()
+    no_room = leaving
+    if view.nodes and any(_may_be_sick(node, by_pool) for node in staying):
+        from pilotlight.decide.capacity.sick import sick
+
+        found = sick([n for n in staying if n.name not in {f.node for f in failed}], by_pool, now)
+        failed, unwell = [*failed, *found.verdicts], found.findings
+        no_room = {*leaving, *found.closed}
+        memory = resting(memory, found.verdicts, now)
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone]
-    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, leaving, _asked(memory, offerings))
+    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, no_room, _asked(memory, offerings))
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
         policy=policy,
@@ -143,7 +152,7 @@ def plan_cluster(
     released = known_per_hour(n for n in nodes if n.verdict == "release")
     pods: Sequence[PodGroup] = run.outcomes
     if view.nodes:
-        idle = IdleNodes(view.nodes, ready, leaving, memory, now)
+        idle = IdleNodes(view.nodes, ready, no_room, memory, now)
         pods = idle.told(pods, view.pending, {o.name: o for o in offerings})
     plan = Plan(
         buys=buys,
@@ -152,6 +161,7 @@ def plan_cluster(
         findings=(
             *view.findings,
             *run.findings,
+            *unwell,
             *stale_prices(policy, by_pool.values(), now),
             *(beyond(by_pool, pools, policy, now) if paid else ()),
         ),
@@ -212,6 +222,13 @@ def _in_time(run: Provisioner, pending: Sequence[PodDemand]) -> Sequence[PodDema
         else:
             kept.append(pod)
     return kept
+
+
+def _may_be_sick(node: Node, by_pool: Mapping[str, Offering]) -> bool:
+    """Whether its GPUs may not be well: it is said, it is lost with its pods, or it shows fewer than its type has."""
+    if node.sick or (node.gpu_pods and not node.ready):
+        return True
+    return node.ready and node.pool in by_pool and 0 < node.gpus < len(by_pool[node.pool].devices)
 
 
 def _bought(buys: Sequence[Buy]) -> Counter[str]:

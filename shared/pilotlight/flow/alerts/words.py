@@ -13,6 +13,7 @@ import msgspec
 from pilotlight.decide.money.budget import most, terms
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step
+from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import DEFAULT_CLASSES
 from pilotlight.facts.workload import LAUNCH_OWED, Finding, WorkloadClass
@@ -139,6 +140,10 @@ _TITLES = {
     "unknown-price": "has no price",
     "waits-for-quota": "has work that waits for quota",
     "stale-price": "has an old price",
+    SICK_GPU: "has GPUs that are not well",
+    SHORT_OF_GPUS: "shows too few GPUs",
+    MANY_SICK: "has many sick nodes",
+    NODE_LOST: "is lost with its pods",
     "quota-full": "has used up its account's quota",
 }
 """What is the matter with something that is no pod, by a finding's code."""

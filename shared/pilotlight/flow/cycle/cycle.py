@@ -15,6 +15,7 @@ from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
+from pilotlight.facts.health import SICK_GPU
 from pilotlight.facts.placement import NOTHING_PLACED, Opening
 from pilotlight.facts.queues import NodesAhead, QueueHistory
 from pilotlight.facts.quota import NO_QUOTAS, Quota
@@ -141,6 +142,12 @@ class Cycle:
         if any(pod.shape.due for pod in snapshot.view.pending):
             snapshot = self.taken_on(snapshot, plan)
         snapshot = self.turn_doors(snapshot, plan)
+        if self.aim.releases and (
+            any(node.marked for node in snapshot.view.nodes) or any(found.code == SICK_GPU for found in plan.findings)
+        ):
+            from pilotlight.flow.cycle.sick_nodes import tend
+
+            tend(self.deps, snapshot)
         again = carry_on(self.deps, snapshot, left, self.held) if left else ()
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)

@@ -1,0 +1,24 @@
+"""Which conditions of a node say that its GPUs are not well: XID and ECC errors, a GPU or a link that is gone.
+
+They are written by whoever watches the driver on the node. A kubelet's own conditions (memory, disk, network) are not
+among them: they pass, and are no matter of a GPU.
+"""
+
+WHERE_TRUE = ("GPUMissing", "NVLinkStatusInactive", "XIDErrors")
+"""Bad where they are true: AKS's node problem detector writes them, or one of yours."""
+
+WHERE_FALSE = ("AcceleratedHardwareReady",)
+"""Bad where they are false: EKS's node monitoring agent writes it, with the XID in its reason."""
+
+OF_PROGRAMS = frozenset((8, 13, 31, 43, 45, 68, 69))
+"""XIDs that a program causes by itself: the GPU is well (docs.nvidia.com/deploy/xid-errors)."""
+
+SOURCES = (
+    "https://learn.microsoft.com/azure/aks/node-problem-detector",
+    "https://docs.aws.amazon.com/eks/latest/userguide/node-health.html",
+)
+"""Where each says so."""
+
+SICK_GPU, SHORT_OF_GPUS, MANY_SICK, NODE_LOST = "sick-gpu", "gpu-missing", "many-sick", "node-lost"
+"""Codes of findings: a node whose GPUs are not well, one that shows fewer than its type has, a pool of which so many
+are sick that it is no hardware, and a node with GPU pods that is not ready any more."""

@@ -1,0 +1,31 @@
+"""Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
+
+from pilotlight.decide.capacity.sick import sick
+from pilotlight.errors import Denied
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.memory import brakes, marks
+
+
+def tend(deps: Deps, snapshot: Snapshot) -> None:
+    """Close those that are sick in pools that are acted on; leave those that are not any more. Pods stay."""
+    by_pool = {offering.pool: offering for offering in deps.offerings}
+    nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
+    closed = sick(nodes, by_pool, snapshot.now).closed
+    ours = {mark.node for mark in marks.every(deps) if "sick" in mark.owners}
+    for node in nodes:
+        if node.name in ours and node.name not in closed:
+            marks.lift(deps, node.name, "sick")
+        elif node.name in closed.keys() - ours and _may(deps, node.pool):
+            _close(deps, node.name, closed[node.name])
+
+
+def _may(deps: Deps, pool: str) -> bool:
+    return deps.mode_of(pool) == "act" and not brakes.paused(deps.state, deps.name, pool)
+
+
+def _close(deps: Deps, node: str, why: str) -> None:
+    try:
+        marks.hold(deps, node, "sick", f"its GPUs are not well: {why}")
+    except Denied:  # It is gone, or the right is missing, which doctor tells: nothing else waits for it.
+        marks.lift(deps, node, "sick")
