@@ -97,6 +97,19 @@ class AdmittingCluster(Cluster, Protocol):
         ...
 
 
+@runtime_checkable
+class StoppableQueues(Cluster, Protocol):
+    """A cluster whose queues can be stopped: "name" is a ClusterQueue, "namespace/name" a LocalQueue."""
+
+    def stop_queue(self, queue: str, why: str) -> bool:
+        """Let a queue admit no more, or with an empty ``why`` be as before; whether that changed anything.
+
+        A queue that somebody else has stopped is left to them. Raises ``Conflict`` where it changed meanwhile,
+        ``BadRequest`` where it is not there.
+        """
+        ...
+
+
 Gate = Callable[[], None]
 """Asked just before the first byte of a request that changes something; what it raises stops the request."""
 

@@ -69,6 +69,7 @@ CUSTOM = {
     "kueue": Resource("kueue.x-k8s.io/v1beta2", "workloads", "Workload"),
     "kueue-flavors": Resource("kueue.x-k8s.io/v1beta2", "resourceflavors", "ResourceFlavor", False),
     "kueue-queues": Resource("kueue.x-k8s.io/v1beta2", "clusterqueues", "ClusterQueue", False),
+    "kueue-local-queues": Resource("kueue.x-k8s.io/v1beta2", "localqueues", "LocalQueue"),
     "kueue-v1beta1": Resource("kueue.x-k8s.io/v1beta1", "workloads", "Workload"),
     "jobset": Resource("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
     "karpenter": Resource("karpenter.sh/v1", "nodepools", "NodePool", False),

@@ -52,7 +52,9 @@ def take(
 def handback(
     context: Context = "", kubeconfig: Kubeconfig = "", dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Take our check off every ClusterQueue: Kueue admits by quota alone again. Needs no Pilotlight that runs.
+    """Take our check off every ClusterQueue and open what a budget stopped: Kueue admits by quota alone again.
+
+    Needs no Pilotlight that runs.
 
     Example: [bold]pilotlight kueue handback --context prod[/bold]
     """
@@ -79,6 +81,9 @@ def _print(queues: "Iterable[Queue]", dry_run: bool, as_json: bool) -> None:
         verb = ("waits for our answer" if each.ours else "waits for our answer no more") + (
             ", as before" * (not each.changed)
         )
-        typer.echo(f"{'would be: ' if dry_run else ''}ClusterQueue {each.name} {verb}")
+        kind = "LocalQueue" if "/" in each.name else "ClusterQueue"
+        if each.opened:
+            verb = "has its stopPolicy of before a budget stopped it"
+        typer.echo(f"{'would be: ' if dry_run else ''}{kind} {each.name} {verb}")
     if not done:
         typer.echo("no ClusterQueue has our check")

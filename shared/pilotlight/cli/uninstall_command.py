@@ -87,7 +87,8 @@ class Removal:
 
         try:
             for queue in kueue_checks.hand_back(self._api, dry_run=self._dry):
-                yield f"{'would ' if self._dry else ''}take our check off ClusterQueue {queue.name}"
+                does = "open queue" if queue.opened else "take our check off ClusterQueue"
+                yield f"{'would ' if self._dry else ''}{does} {queue.name}"
         except BadInput:
             return  # There is no Kueue.
 

@@ -25,6 +25,7 @@ _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
 QUEUE_SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
+_QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
@@ -142,6 +143,9 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
         yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"
     if not known_zone(budget.timezone):
         yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
+    for i, queue in enumerate(budget.queues):
+        if not _QUEUE.fullmatch(queue):
+            yield f"{path}.queues[{i}]", f"{queue!r} is no queue: write a ClusterQueue's name, or namespace/name"
     for i, step in enumerate(budget.ladder):
         if step.at <= 0:
             yield f"{path}.ladder[{i}].at", "must be more than 0: a share of the budget, as 0.8"

@@ -165,7 +165,8 @@ class Budget(_Keys, frozen=True, kw_only=True):
     ``usd_per_hour`` is what may be lit at once. ``hard`` is never passed: nodes of classes that may be stopped are
     held for in stretches, the others for their longest run; without it the typical run is held, and what goes beyond
     is reported. The steps of ``ladder`` are taken as spending goes on; in a dry run they are only announced. None
-    touches serving.
+    touches serving. ``queues`` of Kueue admit no more while nothing more is bought: "name" is a ClusterQueue,
+    "namespace/name" a LocalQueue.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Budget(_Keys, frozen=True, kw_only=True):
         LadderStep(at=Decimal(1), do="no-new-buys"),
     )
     ladder_dry_run: bool = True
+    queues: tuple[str, ...] = ()
 
 
 class Schedule(_Keys, frozen=True, kw_only=True):

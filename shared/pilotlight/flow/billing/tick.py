@@ -62,6 +62,10 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     known = _books(deps, now)
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)
+    if any(budget.queues for budget in deps.policy.budgets):
+        from pilotlight.flow.billing.queues import stop_queues
+
+        did += stop_queues(deps)
     _tell_drift(deps, drift(known), now)
     _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
     if today is not None and today.unpriced:

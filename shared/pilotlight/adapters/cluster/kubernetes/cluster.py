@@ -124,6 +124,11 @@ class KubernetesCluster:
 
         kueue.answer(self._api, self._reads.kueue, answer, self._clock.now())
 
+    def stop_queue(self, queue: str, why: str) -> bool:
+        from pilotlight.adapters.cluster.kubernetes import queue_stops
+
+        return queue_stops.stop(self._api, queue, why)
+
     def _live(self, node: str) -> list[Asked]:
         return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.kueue import APPLY_PATCH
+from pilotlight.adapters.cluster.kubernetes.queue_stops import open_all
 from pilotlight.adapters.cluster.kubernetes.reads import KUEUES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.workloads import CHECK
@@ -21,11 +22,12 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 class Queue(NamedTuple):
-    """A ClusterQueue, and whether our check stands on it after what was done."""
+    """A queue, and whether our check stands on it after what was done; ``opened``: its stopPolicy was put back."""
 
     name: str
     ours: bool
     changed: bool
+    opened: bool = False
 
 
 def take(api: Api, names: Iterable[str], now: datetime, *, dry_run: bool) -> Iterator[Queue]:
@@ -49,7 +51,8 @@ def take(api: Api, names: Iterable[str], now: datetime, *, dry_run: bool) -> Ite
 
 
 def hand_back(api: Api, *, dry_run: bool) -> Iterator[Queue]:
-    """Take our check off every queue; its other checks stay. Raises ``BadInput`` where there is no Kueue."""
+    """Take our check off every queue, and open what a budget stopped; other checks stay. Raises ``BadInput`` where
+    there is no Kueue."""
     kueue, queues = _queues(api)
     for name, queue in sorted(queues.items()):
         rules = _rules(queue)
@@ -58,6 +61,8 @@ def hand_back(api: Api, *, dry_run: bool) -> Iterator[Queue]:
             if not dry_run:
                 _put(api, kueue, queue, left)
             yield Queue(name, False, True)
+    for name in open_all(api, dry_run=dry_run):
+        yield Queue(name, False, True, opened=True)
 
 
 def _queues(api: Api) -> tuple[str, dict[str, dict[str, Any]]]:
