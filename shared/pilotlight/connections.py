@@ -10,8 +10,23 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import Bill
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Price
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Bills, Clock, Cloud, CloudAccount, Cluster, Handing, Handover, Outbox, Pools, Shop, State
+from pilotlight.ports import (
+    AskPrices,
+    Bills,
+    Clock,
+    Cloud,
+    CloudAccount,
+    Cluster,
+    Handing,
+    Handover,
+    Outbox,
+    Pools,
+    Shop,
+    State,
+)
 from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
@@ -147,6 +162,23 @@ def cloud_of(address: str) -> tuple[Cloud, str] | None:
     if kind not in CLOUDS:
         return None
     return cast(Cloud, import_module(CLOUDS[kind])), where
+
+
+TELL_PRICES = ("asg",)
+"""The clouds that tell what they ask."""
+
+
+def prices_at(settings: Settings) -> AskPrices | None:
+    """What a cluster's cloud is asked for prices by; None where it tells none. Nothing is called yet."""
+    if settings.pools.partition(":")[0] not in TELL_PRICES:
+        return None
+
+    def told(names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
+        shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
+        assert shop is not None
+        return shop.prices(names)
+
+    return told
 
 
 def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock) -> tuple[Cluster, Pools]:

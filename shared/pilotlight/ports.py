@@ -241,6 +241,10 @@ class Handing(Protocol):
         ...
 
 
+AskPrices = Callable[[Sequence[str]], Mapping[str, Mapping[CapacityType, Price]]]
+"""What a cloud itself tells of the prices of these types now, as ``Shop.prices``."""
+
+
 class Shop(Protocol):
     """What a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
 

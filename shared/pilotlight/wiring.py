@@ -129,9 +129,11 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
+        from pilotlight.connections import prices_at
         from pilotlight.decide.capacity.offerings import offerings
 
-        offered, findings = offerings(self.policy, self.catalog)
+        told_prices = prices_at(self.settings)
+        offered, findings = offerings(self.policy, self._as_told() if told_prices else self.catalog)
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         cluster, pools = self._cluster_and_pools()
@@ -163,7 +165,21 @@ class App:
             alerts=self.alerts,
             credential=self._credential,
             pause=self._pause,
+            told_prices=told_prices,
         )
+
+    def _as_told(self) -> Catalog:
+        """The catalogue with what the cloud said of prices since. A state that does not tell leaves it as it is."""
+        from pilotlight.decide.told_prices import with_told
+        from pilotlight.errors import Corrupt, Retry
+        from pilotlight.state_schema.billing import PRICES
+
+        try:
+            entry = PRICES.get(self.state, self.settings.cluster_name)
+        except (Retry, Corrupt) as no:
+            _log.warning("prices as in the files", extra={"data": {"why": str(no)}})
+            return self.catalog
+        return with_told(self.catalog, entry.value) if entry is not None else self.catalog
 
     @cached_property
     def _queues(self) -> Queues | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from aws_server import EKS, REGION, Aws, serving
 from both_ways import served
+from civo_server import Fault
 from msgspec.structs import replace
 
 from pilotlight.codec.catalog import read_catalog
@@ -244,6 +245,27 @@ def test_a_node_that_idles_comes_to_stand_by_and_the_next_pod_starts_it(stand: S
     (took,) = ledger.recall(stand.app.state, "prod").memory.wakes["t4"]
     assert 30 <= took <= 120
     assert list(HOLD.scan(stand.app.state, "")) == []
+
+
+def test_what_the_cloud_tells_of_prices_is_kept_in_the_state(stand: Stand) -> None:
+    """Asked for a few times a day, not at every tick; a process that starts then buys at that price, and holds it."""
+    stand.aws.listed = {"g4dn.xlarge": "0.71"}
+    for n in range(3):
+        stand.post("billing_tick", Tick(cluster="prod", what="billing"), f"b{n}")
+    asked = [name for name, _ in stand.aws.calls]
+    assert (asked.count("GetProducts"), asked.count("DescribeSpotPriceHistory")) == (1, 1)
+    later = App(stand.app.settings)
+    (offering,) = later.at("prod").deps.offerings
+    assert (offering.usd_per_hour, offering.priced_at) != (stand.app.deps.offerings[0].usd_per_hour, None)
+    assert offering.usd_per_hour == Decimal("0.71")
+
+
+def test_prices_that_cannot_be_read_stop_no_tick(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files' count on; an hour later it is asked again."""
+    monkeypatch.setattr("pilotlight.adapters.aws_api.query.PAUSES_S", ())
+    stand.aws.faults = [Fault((503, "<p>"), "before", "DescribeSpotPriceHistory")]
+    assert "prices could not be read" in str(stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b"))
+    assert App(stand.app.settings).deps.offerings == stand.app.deps.offerings
 
 
 def test_a_start_that_fails_is_a_shortage(stand: Stand) -> None:

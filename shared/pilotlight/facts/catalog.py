@@ -23,6 +23,13 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     date: str
 
 
+class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cloud itself said of prices, by instance type, when it was last asked."""
+
+    at: datetime
+    prices: dict[str, dict[CapacityType, Price]] = {}
+
+
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One machine a cloud rents. ``memory`` and ``ephemeral`` are Kubernetes quantities of the bare machine.
 

@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Bills, Clock, Cluster, Outbox, Pools, Queues, State
+from pilotlight.ports import AskPrices, Bills, Clock, Cluster, Outbox, Pools, Queues, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Deps:
     ``queues`` how long the policy's queues are, where it has some.
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
+    ``told_prices`` asks the cloud for those of instance types, where it tells any.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Deps:
     alerts: State | None = None
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None
+    told_prices: AskPrices | None = None
 
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""

@@ -7,6 +7,7 @@ import msgspec
 from pilotlight.codec.records import Format
 from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart
 from pilotlight.facts.budget import Ladder
+from pilotlight.facts.catalog import ToldPrices
 from pilotlight.facts.paid import UnusedMonth
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Part, Parted, Table
@@ -60,6 +61,9 @@ HOUR = Table("hour", Format(HourCost), 70 * DAY_S)
 
 ANOMALY = Table("anomaly", Format(Anomaly), 800 * DAY_S)
 """``<cluster>/<yyyy-mm-ddThh>``: an hour that cost far more than is usual then."""
+
+PRICES = Table("prices", Format(ToldPrices), 60 * DAY_S)
+"""``<cluster>``: what its cloud said of prices when it was last asked."""
 
 LADDER = Table("ladder", Format(Ladder))
 """``<cluster>``: the steps of budgets that are in force."""

@@ -27,6 +27,9 @@ LOOK_AGAIN = Table("look-again", MARK)
 NOTICED = Table("noticed", MARK, 40 * DAY_S)
 """``<cluster>/<what>``: people were told of what a bill or a cloud's budget shows."""
 
+PRICES_READ = Table("prices-read", MARK)
+"""``<cluster>``: its cloud was asked for prices lately. Where it did not tell, it is asked again sooner."""
+
 SILENT = Table("silent", MARK)
 """``<cluster>``: since when its API server does not answer."""
 

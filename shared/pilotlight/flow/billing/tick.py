@@ -20,7 +20,7 @@ from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.once import tell_once, was_noticed
 from pilotlight.flow.alerts.tell import by_fingerprint
-from pilotlight.flow.billing import anomalies, bill, meter, paid_idle
+from pilotlight.flow.billing import anomalies, bill, cloud_prices, meter, paid_idle
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.deps import Answer, Deps, HasBooks
@@ -57,7 +57,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         case Tick():
             today = meter.count(deps)
             paid_idle.count(deps)
-            did = (*_read_if_due(deps), *anomalies.watch(deps, today))
+            did = (*_read_if_due(deps), *cloud_prices.refresh(deps), *anomalies.watch(deps, today))
     now = deps.state.now()
     known = _books(deps, now)
     stands = _standing(deps, known, now)

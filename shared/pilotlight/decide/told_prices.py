@@ -1,0 +1,21 @@
+"""A catalogue with what a cloud itself said of prices since: the younger of two prices counts."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Catalog, InstanceType, Price, ToldPrices
+
+
+def with_told(catalog: Catalog, told: ToldPrices) -> Catalog:
+    """Types that the catalogue has not stay unknown: a price alone is no machine."""
+    types = {name: _priced(kind, told.prices.get(name, {})) for name, kind in catalog.instance_types.items()}
+    return replace(catalog, instance_types=types)
+
+
+def _priced(kind: InstanceType, told: Mapping[CapacityType, Price]) -> InstanceType:
+    younger = {
+        sold: price for sold, price in told.items() if sold not in kind.prices or price.date >= kind.prices[sold].date
+    }
+    return replace(kind, prices={**kind.prices, **younger}) if younger else kind

@@ -1,0 +1,28 @@
+"""What a cloud tells of its prices, read a few times a day and kept in the state, for the processes to come."""
+
+from pilotlight.codec.records import Mark
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.catalog import ToldPrices
+from pilotlight.flow.deps import Deps
+from pilotlight.state_schema.billing import PRICES
+from pilotlight.state_schema.marks import PRICES_READ
+from pilotlight.units import HOUR
+
+EVERY_S = 6 * HOUR
+AGAIN_S = HOUR
+"""After they could not be read they are asked for again in so long."""
+
+
+def refresh(deps: Deps) -> tuple[str, ...]:
+    """Read them where that is due; what was done. What cannot be read stops nothing: what is known grows old."""
+    if deps.told_prices is None or PRICES_READ.get(deps.state, deps.name) is not None:
+        return ()
+    names = sorted({pool.instance_type for pool in deps.policy.pools.values()})
+    try:
+        told = {name: dict(prices) for name, prices in deps.told_prices(names).items()}
+    except (Denied, Retry) as no:
+        PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
+        return (f"prices could not be read: {no}",)
+    PRICES.put(deps.state, deps.name, ToldPrices(at=deps.now(), prices=told))
+    PRICES_READ.put(deps.state, deps.name, Mark(), ttl_s=EVERY_S)
+    return (f"read prices of {len(told)} of {len(names)} types",)
