@@ -21,8 +21,8 @@ from pilotlight.decide.survival import (
 )
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.labels import ZONE
-from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.survival import Lives
 
 
@@ -113,6 +113,16 @@ def test_the_zone_whose_nodes_live_longer_is_bought_at_one_price() -> None:
     fresh, learnt = (plan(waits, offerings=[A, B], rules=rules, memory=known) for known in (Memory(), memory))
     assert (fresh.buys[0].zone, learnt.buys[0].zone, bought(learnt)) == ("a", "b", {"t4": 1})
     assert "on spot a checkpoint every 10 min makes" in learnt.pods[0].why
+
+
+def test_nodes_kept_warm_are_bought_where_they_live_longest() -> None:
+    """Not in the zone that is first by name; and where that one rests, in the other."""
+    pools = {"t4": PoolPolicy(instance_type="T4x1", capacity_type="spot", warm=1)}
+    short = Backoff(offering=B.name, until=NOW + timedelta(minutes=2), why="out of stock")
+    memory = Memory(lives=seen((0, 1), (1, 0)))
+    resting = msgspec.structs.replace(memory, backoffs=(short,))
+    made = [plan(offerings=[A, B], rules=policy([A], pools=pools), memory=m).buys[0].zone for m in (memory, resting)]
+    assert made == ["b", "a"]
 
 
 def test_safe_lengths_are_those_of_the_zone() -> None:

@@ -201,6 +201,7 @@ def spare_buys(
         offering = by_pool.get(name)
         if offering is None or not (pool.warm or pool.min or name in memory.hits):
             continue
+        offering = _in_its_best_zone(offering, run, memory)
         if run.steps and barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
         own = spares.get(name)
@@ -219,6 +220,13 @@ def spare_buys(
                 why = f"for workers that are coming: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
+
+
+def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> Offering:
+    """Of a pool's zones that do not rest the cheapest, whose nodes live longest; the first where all rest."""
+    zones = [o for o in run.offerings if o.pool == offering.pool]
+    able = [o for o in zones if not memory.backing_off(o.name, run.now)] if len(zones) > 1 else []
+    return min(able, key=lambda o: (o.usd_per_hour, o.interruptions_per_hour, o.name), default=offering)
 
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
