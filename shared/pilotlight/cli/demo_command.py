@@ -4,6 +4,7 @@ import shutil
 import sys
 import tempfile
 import time
+import webbrowser
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from pilotlight.errors import Failed, PilotlightError
+from pilotlight.settings import environment
 from pilotlight.units import Seconds, cents
 
 if TYPE_CHECKING:
@@ -46,8 +48,9 @@ def demo(
 ) -> None:
     """Play an hour of a small cluster: bought, warned, interrupted, refused, released, and accounted for.
 
-    Starts serve and a world of its own, in a folder of its own; needs no cluster and no cloud. It checks itself: exit
-    code 1 when a step does not come within its time, when an alert is told twice, or when the report does not add up.
+    Starts serve and a world of its own, in a folder of its own; needs no cluster and no cloud. Its live page opens
+    where there is a desktop. It checks itself: exit code 1 when a step does not come within its time, when an alert
+    is told twice, or when the report does not add up.
 
     Example: [bold]pilotlight demo --speed 60[/bold]
     """
@@ -69,7 +72,7 @@ def _play(home: Path, speed: float, as_json: bool, keep: bool) -> None:
     from pilotlight.cli.demo_story import Story
 
     screen = _Screen(quiet=as_json)
-    with stage(home, speed) as set_, screen.open():
+    with stage(home, speed) as set_, screen.open(set_.page):
         story = Story(set_, screen.line, screen.wait)
         problem = ""
         try:
@@ -83,6 +86,7 @@ def _play(home: Path, speed: float, as_json: bool, keep: bool) -> None:
             typer.echo(json_text(_json(story, problem, home if keep else None)))
         elif not problem:
             screen.end(story)
+            screen.stay()
     if problem:
         raise Failed(problem)
     if keep and not as_json:
@@ -104,13 +108,16 @@ class _Screen:
         )
         self._task = self._bar.add_task("", total=None, at="", spent="")
         self._heard = 0
+        self._shown = False
         self._looked = 0.0
 
-    def open(self) -> AbstractContextManager[object]:
-        """The bar, where there is somebody to see it."""
+    def open(self, page: str) -> AbstractContextManager[object]:
+        """The bar, where there is somebody to see it; and the live page, where it can be opened."""
         if self._quiet:
             return nullcontext()
-        self.out.print("An hour and more of a small cluster: one spot pool, and $1.20 a day for team research.\n")
+        self.out.print("An hour and more of a small cluster: one spot pool, and $1.20 a day for team research.")
+        self.out.print(f"Live, while it plays: {page}\n", highlight=False)
+        self._shown = self.out.is_terminal and sys.stdin.isatty() and _desktop() and webbrowser.open(page)
         return self._bar if self.out.is_terminal else nullcontext()
 
     def line(self, line: "Line") -> None:
@@ -155,6 +162,21 @@ class _Screen:
         row = Standing(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
         self.out.print("", render(story.report()), "", table([row]), "")
         self.out.print(f"[bold green]all {len(story.lines)} steps came, each within its time[/]", highlight=False)
+
+    def stay(self) -> None:
+        """The page that was opened stays as long as it is looked at."""
+        if self._shown:
+            self._bar.stop()
+            self.out.print("The page stays until you press Enter.")
+            sys.stdin.readline()
+
+
+def _desktop() -> bool:
+    """Whether a browser would come up in a window before whoever started this."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    set_ = environment()
+    return bool(set_.get("DISPLAY") or set_.get("WAYLAND_DISPLAY")) and "SSH_CONNECTION" not in set_
 
 
 def _alert(alert: "Alert") -> str:

@@ -63,6 +63,11 @@ class Stage:
         self._port, self._process = serve
 
     @property
+    def page(self) -> str:
+        """Where the live page is."""
+        return f"http://{HOST}:{self._port}/"
+
+    @property
     def over(self) -> bool:
         """Whether serve has ended."""
         return self._process.poll() is not None

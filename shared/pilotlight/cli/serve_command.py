@@ -87,6 +87,7 @@ def _announce(host: str, port: int, settings: Settings) -> None:
         typer.echo(f"topics of {settings.outbox} push here")
     worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
+    typer.echo(f"the live page: http://{host}:{port}/")
     if served := deployed().world:
         typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 
