@@ -13,7 +13,7 @@ from pilotlight.facts.catalog import Price
 from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
-from pilotlight.facts.shop import Assortment, Size
+from pilotlight.facts.shop import Assortment, Size, SpotPrices
 from pilotlight.facts.workload import CheckAnswer
 from pilotlight.units import Seconds
 
@@ -258,6 +258,15 @@ class Shop(Protocol):
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         """Those of these ``names``, or all, with what the account's quota leaves of them."""
+        ...
+
+
+@runtime_checkable
+class SpotShop(Shop, Protocol):
+    """A cloud that tells what spot has cost, by zone."""
+
+    def spot_prices(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
+        """Of these sizes, by "size/zone"; nothing of what it does not tell. Raises ``Denied`` or ``Retry``."""
         ...
 
 

@@ -11,7 +11,7 @@ from small_cloud import world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.ports import CloudAccount, Pools
+from pilotlight.ports import CloudAccount, Pools, SpotShop
 
 REGION, ZONE = "us-east-1", "us-east-1a"
 
@@ -155,3 +155,7 @@ def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> N
         assert price.source.startswith(f"EC2 {REGION}")
         assert str(found["g5.xlarge"]["on-demand"].usd_per_hour) == "1.006"
         assert shop.prices([]) == {}
+        assert isinstance(shop, SpotShop)
+        week = shop.spot_prices(["g5.xlarge", "g99.xlarge"], world().clock.now())
+        assert {name.partition("/")[0] for name in week} == {"g5.xlarge"}
+        assert all(0 < each.least <= each.now <= each.most for each in week.values())

@@ -60,6 +60,7 @@ COMMANDS = {
     "cost_command": ("cost-of-self",),
     "sizes_command": ("sizes",),
     "deadline_command": ("deadline",),
+    "spot_command": ("spot",),
     "notice_agent_command": ("notice-agent",),
     "prices_command": ("prices",),
     "replay_command": ("replay", "week"),
@@ -76,7 +77,7 @@ PANELS = {
     "Running it": "serve world send reconcile connect pause resume approve placement manifests notice-agent",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline",
+    "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline spot",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""

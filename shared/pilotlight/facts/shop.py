@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType
+from pilotlight.units import UsdPerHour
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +25,14 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     zones: tuple[str, ...] = ()
     sold: bool = True
     takes: Mapping[CapacityType, Mapping[str, int]] = {}
+
+
+class SpotPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a type in a zone: dollars an hour now, and the least and most since some days ago."""
+
+    now: UsdPerHour
+    least: UsdPerHour
+    most: UsdPerHour
 
 
 class Assortment(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from pilotlight.adapters.pools.asg.quotas import read_quotas, used
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Price
-from pilotlight.facts.shop import Assortment, Size
+from pilotlight.facts.shop import Assortment, Size, SpotPrices
 from pilotlight.ports import Clock
 
 GPU_FAMILIES = ("g*", "p*")
@@ -107,18 +107,35 @@ class AsgShop:
             found.setdefault(name, {})["spot"] = price
         return found
 
-    def _spot(self, names: Sequence[str], now: datetime) -> dict[str, Price]:
+    def spot_prices(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
+        """What EC2 has asked for Linux in each zone since then; the price that stood at that moment counts too."""
+        told: dict[str, list[_SpotPrice]] = {}
+        for one in self._history(names, since):
+            told.setdefault(f"{one.instanceType}/{one.availabilityZone}", []).append(one)
+        return {
+            name: SpotPrices(
+                now=max(prices, key=lambda one: one.timestamp).spotPrice,
+                least=min(one.spotPrice for one in prices),
+                most=max(one.spotPrice for one in prices),
+            )
+            for name, prices in told.items()
+        }
+
+    def _history(self, names: Sequence[str], since: datetime) -> Sequence[_SpotPrice]:
         asked = {
             **members("InstanceType", names, ""),
             "ProductDescription.1": LINUX,
-            "StartTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            "StartTime": f"{since:%Y-%m-%dT%H:%M:%SZ}",
         }
+        pages = self._all("DescribeSpotPriceHistory", _SpotPrices, asked) if names else []
+        return [one for page in pages for one in page.spotPriceHistorySet]
+
+    def _spot(self, names: Sequence[str], now: datetime) -> dict[str, Price]:
         latest: dict[tuple[str, str], _SpotPrice] = {}
-        for page in self._all("DescribeSpotPriceHistory", _SpotPrices, asked) if names else ():
-            for one in page.spotPriceHistorySet:
-                key = one.instanceType, one.availabilityZone
-                if key not in latest or one.timestamp > latest[key].timestamp:
-                    latest[key] = one
+        for one in self._history(names, now):
+            key = one.instanceType, one.availabilityZone
+            if key not in latest or one.timestamp > latest[key].timestamp:
+                latest[key] = one
         dearest: dict[str, _SpotPrice] = {}
         for one in latest.values():
             if one.instanceType not in dearest or one.spotPrice > dearest[one.instanceType].spotPrice:

@@ -1,0 +1,110 @@
+"""``pilotlight spot``: what spot of each type and zone is worth for a job, by what is known of it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.codec.availability import named_apart, read_zone
+from pilotlight.codec.policy_values import parse_duration
+from pilotlight.errors import BadInput
+from pilotlight.facts.shop import SpotPrices
+from pilotlight.facts.spot_rows import SpotJob, SpotRow
+from pilotlight.facts.zones import ZoneHistory
+from pilotlight.settings import Settings, deployed
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+WEEK = timedelta(days=7)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(spot)
+
+
+def spot(
+    run: Annotated[str, typer.Option(help="The job's run, as 24h.", metavar="DURATION")] = "24h",
+    checkpoint: Annotated[str, typer.Option(help="How often it saves; 0 for never.", metavar="DURATION")] = "30m",
+    takes: Annotated[str, typer.Option(help="What a checkpoint takes.", metavar="DURATION")] = "1m",
+    zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
+    region: Annotated[str, typer.Option(help="Ask AWS for a week's prices there, as eu-west-1.")] = "",
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
+) -> None:
+    """Show of each spot type and zone its price, how often it is up, how long it stays, and what a useful hour costs.
+
+    What a zone's file says counts first, then what the cluster has lived through, then the catalogue. Changes nothing.
+
+    Example: [bold]pilotlight spot --run 24h --checkpoint 30m --zones us-east-1a.json[/bold]
+    """
+    from pilotlight.wiring import App
+
+    job = SpotJob(
+        run_s=_seconds("--run", run, least=60),
+        checkpoint_s=_seconds("--checkpoint", checkpoint),
+        takes_s=_seconds("--takes", takes),
+    )
+    records = [_read(name) for name in zones or ()]
+    settings = settings_for(context, kubeconfig) if context or kubeconfig else deployed()
+    app = App(settings)
+    found = {name: _rows(app.at(name), records, region, job) for name in app.clusters}
+    if as_json:
+        from pilotlight.cli.printing import json_text
+
+        typer.echo(json_text({"job": job, "clusters": found}))
+        return
+    from pilotlight.cli.printing import console
+    from pilotlight.report.spot_table import table
+
+    for name, rows in found.items():
+        console().print(table(name, rows, job))
+
+
+def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob) -> tuple[SpotRow, ...]:
+    from pilotlight.decide.spot_rows import spot_rows
+    from pilotlight.flow.memory import ledger
+
+    sold = [offering for offering in site.deps.offerings if offering.capacity_type == "spot"]
+    if not sold:
+        raise BadInput("the policy has no spot pool: add one with capacity_type: spot, as examples/policy.yaml shows")
+    lives = ledger.recall(site.state, site.settings.cluster_name).memory.lives
+    prices = _prices(site, sorted({offering.instance_type for offering in sold}), region) if region else {}
+    return spot_rows(sold, lives, named_apart(records), prices, job)
+
+
+def _prices(site: "App", names: Sequence[str], region: str) -> dict[str, SpotPrices]:
+    from pilotlight.connections import shop_at
+    from pilotlight.ports import SpotShop
+
+    settings: Settings = site.settings
+    pools = site.deps.policy.pools.values()
+    on_aws = all(pool.cloud == "eks" for pool in pools if pool.capacity_type == "spot")
+    shop = shop_at(msgspec.structs.replace(settings, pools=f"asg:{region}")) if on_aws else None
+    if not isinstance(shop, SpotShop):
+        raise BadInput("--region: the cloud that sells these pools tells no prices of the past; leave it out")
+    return dict(shop.spot_prices(names, site.state.now() - WEEK))
+
+
+def _read(name: str) -> ZoneHistory:
+    try:
+        return read_zone(Path(name).read_bytes(), name)
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def _seconds(option: str, text: str, least: Seconds = 0.0) -> Seconds:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise BadInput(f"{option} {text!r} {error}") from None
+    if seconds < least:
+        raise BadInput(f"{option} is {text}: give at least {least:.0f}s")
+    return seconds

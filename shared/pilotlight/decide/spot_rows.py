@@ -1,0 +1,121 @@
+"""What spot of each type and zone is worth for one job: how often it is up, how long it lives, dollars a useful hour.
+
+A zone's own record (when spot was up there) counts where one is given, else what the cluster has lived through, else
+the catalogue's rate. Useful hours are Daly's (``decide.spot``).
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, groupby, repeat
+from math import inf, log
+from typing import NamedTuple
+
+from pilotlight.decide.spot import TypePrices, safe_for_spot, stretch, usd_per_useful_hour
+from pilotlight.decide.survival import PRIOR_AN_HOUR, place, survival
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.shop import SpotPrices
+from pilotlight.facts.spot_rows import SpotJob, SpotRow
+from pilotlight.facts.survival import Lives
+from pilotlight.facts.zones import ZoneHistory
+from pilotlight.units import HOUR, Seconds
+
+SEEN_S: Seconds = 7 * 24 * HOUR
+"""So much of the end of a record says what spot is like now."""
+
+
+class ZoneLife(NamedTuple):
+    """What is known of a zone: the share of the time that it was up, how long it stays in hours, by how many times."""
+
+    up: float | None
+    life_h: float
+    sample: int
+    rate: float
+    source: str
+
+
+def spot_rows(
+    offerings: Sequence[Offering],
+    lives: Mapping[str, Lives],
+    records: Sequence[ZoneHistory],
+    prices: Mapping[str, SpotPrices],
+    job: SpotJob,
+) -> tuple[SpotRow, ...]:
+    """A row for every spot offering in each of its zones, the cheapest useful hour first. ``prices`` by "type/zone"."""
+    rows = [
+        _row(offering, zone, record, lives, prices, job)
+        for offering in offerings
+        if offering.capacity_type == "spot"
+        for zone, record in _zones(offering, records, prices)
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.usd_per_useful_hour or Decimal("Infinity"), row.pool, row.zone)))
+
+
+def _zones(
+    offering: Offering, records: Sequence[ZoneHistory], prices: Mapping[str, SpotPrices]
+) -> list[tuple[str, ZoneHistory | None]]:
+    """The zones of an offering, with their records; one whose zone is not said is in each that something is told of."""
+    if offering.zone:
+        return [(offering.zone, next((record for record in records if record.zone == offering.zone), None))]
+    told = {name.partition("/")[2] for name in prices if name.partition("/")[0] == offering.instance_type}
+    by_zone = dict.fromkeys(sorted(told)) | {record.zone: record for record in records}
+    return list(by_zone.items()) or [("", None)]
+
+
+def _row(
+    offering: Offering,
+    zone: str,
+    record: ZoneHistory | None,
+    lives: Mapping[str, Lives],
+    prices: Mapping[str, SpotPrices],
+    job: SpotJob,
+) -> SpotRow:
+    found = _recorded(record, offering.interruptions_per_hour) if record else _lived(offering, zone, lives)
+    told = prices.get(place(offering.instance_type, zone))
+    now = told.now if told else offering.usd_per_hour
+    verdict = safe_for_spot(
+        job.run_s,
+        found.rate,
+        prices=TypePrices(now, offering.on_demand_usd_per_hour),
+        checkpoint_s=job.checkpoint_s,
+        takes_s=job.takes_s,
+        restart_s=offering.boot_s,
+    )
+    every_h, takes_h = (job.checkpoint_s or job.run_s) / HOUR, job.takes_s / HOUR if job.checkpoint_s else 0.0
+    factor = stretch(found.rate, every_h, takes_h, offering.boot_s / HOUR)
+    return SpotRow(
+        pool=offering.pool,
+        instance_type=offering.instance_type,
+        zone=zone,
+        usd_per_hour=now,
+        least=told.least if told else None,
+        most=told.most if told else None,
+        on_demand_usd_per_hour=offering.on_demand_usd_per_hour,
+        up=found.up,
+        life_h=found.life_h,
+        sample=found.sample,
+        source=found.source,
+        usd_per_useful_hour=None if factor == inf else usd_per_useful_hour(now, factor),
+        safe=verdict.safe,
+        why=verdict.why,
+    )
+
+
+def _lived(offering: Offering, zone: str, lives: Mapping[str, Lives]) -> ZoneLife:
+    """What the cluster has lived through there; where that is nothing, the catalogue's rate."""
+    found = survival(lives, offering.instance_type, zone, offering.interruptions_per_hour)
+    known = place(offering.instance_type, zone) in lives
+    source = "lived through here" if known else "the catalogue"
+    return ZoneLife(found.up, log(2) / found.rate, round(found.losses), found.rate, source)
+
+
+def _recorded(record: ZoneHistory, prior: float) -> ZoneLife:
+    """What the last days of a record say. A spell that was cut by its end or beginning has no length."""
+    ticks = list(chain.from_iterable(repeat(value > 0, count) for value, count in record.runs))
+    ticks = ticks[-max(1, round(SEEN_S / record.gap_s)) :]
+    spells = [(up, sum(1 for _ in same)) for up, same in groupby(ticks)]
+    whole = sorted(count * record.gap_s / HOUR for up, count in spells[1:-1] if up)
+    losses = sum(up for up, _ in spells[:-1])
+    hours = sum(ticks) * record.gap_s / HOUR
+    rate = (losses + 1) / (hours + 1 / (prior or PRIOR_AN_HOUR))
+    life_h = whole[len(whole) // 2] if whole else log(2) / rate
+    return ZoneLife(sum(ticks) / len(ticks), life_h, len(whole), rate, "its record")

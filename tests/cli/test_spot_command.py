@@ -1,0 +1,76 @@
+"""``pilotlight spot`` over a policy with a spot pool, and a zone's record."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput
+
+POLICY = """
+version: 1
+pools:
+  cheap: {instance_type: t4.small, capacity_type: spot, max: 4, cloud: world}
+"""
+CATALOG = """
+name: small
+as_of: 2026-11-01T00:00:00Z
+instance_types:
+  t4.small: {cloud: world, gpu_model: T4, gpus: 1, cpu: "4", memory: 16Gi, interruptions_per_hour: 0.05,
+             prices: {on-demand: {usd_per_hour: 2, source: a test, date: 2026-11-01},
+                      spot: {usd_per_hour: 0.5, source: a test, date: 2026-11-01}}}
+"""
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A record of a zone that is up for three hours of four, beside the files of a deployment."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "catalog.yaml").write_text(CATALOG)
+    own = {"PILOTLIGHT_HOME": tmp_path, "PILOTLIGHT_POLICY": tmp_path / "policy.yaml"}
+    for name, value in {**own, "PILOTLIGHT_CATALOG": tmp_path / "catalog.yaml"}.items():
+        monkeypatch.setenv(name, str(value))
+    path = tmp_path / "west-1a.json"
+    path.write_text(json.dumps({"gap_s": 600, "runs": [[1, 18], [0, 6]] * 42}))
+    return path
+
+
+def run(*words: str) -> str:
+    """What is printed."""
+    done = CliRunner().invoke(build(["spot"]), ["spot", *words], catch_exceptions=False, env={"COLUMNS": "220"})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_row_says_price_share_life_and_verdict(zone: Path) -> None:
+    """And what a useful hour costs beside on-demand."""
+    told = run("--zones", str(zone), "--run", "24h", "--checkpoint", "30m")
+    for words in ("west-1a", "$0.50", "75%", "3.0 h (41 seen, its record)", "$2.00", "spot: a checkpoint every 30 min"):
+        assert words in told
+    assert "not told" in told
+
+
+def test_json_has_every_figure(zone: Path) -> None:
+    """By cluster, with the job it is for."""
+    found = json.loads(run("--zones", str(zone), "--json"))
+    assert found["job"]["run_s"] == 86_400
+    [[row]] = found["clusters"].values()
+    assert (row["zone"], row["up"], row["sample"], row["least"]) == ("west-1a", 0.75, 41, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--run", "soon"), "--run 'soon' is no duration"),
+        (("--run", "0"), "--run is 0: give at least 60s"),
+        (("--zones", "/no/such.json"), "/no/such.json: cannot be read"),
+        (("--region", "mars"), "--region: the cloud that sells these pools tells no prices of the past"),
+    ],
+    ids=["no duration", "no run", "no file", "a cloud that tells none"],
+)
+def test_bad_input_is_said_in_one_line(zone: Path, words: tuple[str, ...], said: str) -> None:
+    """With what to do; nothing is asked of a cloud for it."""
+    with pytest.raises(BadInput, match=said):
+        run(*words)
