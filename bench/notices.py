@@ -51,7 +51,13 @@ def stage(nodes: int) -> tuple[World, App]:
     for n in range(nodes):
         world.submit(
             PodDemand(
-                uid=f"u{n}", namespace="ml", name=f"p{n}", shape=made, created_at=START, checkpoint_takes_s=20, grace_s=30
+                uid=f"u{n}",
+                namespace="ml",
+                name=f"p{n}",
+                shape=made,
+                created_at=START,
+                checkpoint_takes_s=20,
+                grace_s=30,
             ),
             1e7,
         )

@@ -69,6 +69,7 @@ AKS = "aks-gpuspot-41720938-vmss"
             [(SPOT, "spot-interruption", "terminate", _at(9, 33)), (SPOT, "lifecycle", "terminate", None)],
         ),
         ("google/log_entry_preempted", [(VM, "preempted", "terminate", None)]),
+        ("google/log_entry_host_error", [("gke-train-l4-5e1b20aa-m2qd", "state-change", "stop", None)]),
         ("google/pubsub_push_preempted", [(VM, "preempted", "terminate", None)]),
         ("google/eventarc_audit_preempted", [(VM, "preempted", "terminate", None)]),
         ("google/compute_operation_preempted", [(VM, "preempted", "terminate", None)]),
