@@ -1,0 +1,110 @@
+"""What the live page is told from: looks that are shared, decisions however old, and faults that are said."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from live_site import Site, busy
+from stage import Stage
+
+from pilotlight.cli.live_look import DECISIONS, Looks
+from pilotlight.cli.live_stream import _Stream
+from pilotlight.errors import Unavailable
+from pilotlight.facts.decisions import Plan, Record
+from pilotlight.flow.memory import ledger
+
+HOUR = timedelta(hours=1)
+
+
+def filed(on: Stage, *hours_ago: float) -> list[str]:
+    """Decisions so long ago; their ids."""
+    now = on.deps.state.now()
+    ids = []
+    for ago in hours_ago:
+        at = now - ago * HOUR
+        ids.append(ledger.new_id(at, str(ago)))
+        record = Record(
+            id=ids[-1], cluster="c", flow="reconcile", trigger="tick", at=at, status="closed", plan=Plan(), steps=()
+        )
+        ledger.close(on.deps.state, record)
+    return ids
+
+
+def looks(on: Stage, **deps: Any) -> Looks:
+    """Looks at a stage, of which each is due at once."""
+    made = Looks(Site(replace(on.deps, **deps)), ["c"])  # type: ignore[arg-type]
+    made.every_s = 0.0
+    return made
+
+
+def test_decisions_of_days_ago_are_shown_newest_first() -> None:
+    """A cluster where nothing happened for days shows what it did before; what is over a week old is left out."""
+    on = Stage()
+    ids = filed(on, 1, 30, 100, 400)
+    assert [one.id for one in looks(on).newest().decisions] == ids[:3]
+
+
+def test_of_many_decisions_the_newest_are_shown_and_new_ones_come() -> None:
+    """Forty of fifty; of those that come later none is missed."""
+    on = Stage()
+    ids = filed(on, *(n / 60 for n in range(50)))
+    seen = looks(on)
+    assert [one.id for one in seen.newest().decisions] == ids[:DECISIONS]
+    on.wait(600)
+    new = filed(on, 0.1)
+    seen._next = 0.0
+    assert [one.id for one in seen.newest().decisions][:2] == [*new, ids[0]]
+
+
+def test_all_who_watch_share_a_look() -> None:
+    """The cluster is read once, however many ask within the time between two looks."""
+    site = busy()
+    read = list[int]()
+
+    class Counted:
+        def observe(self) -> Any:
+            read.append(1)
+            return site.deps.cluster.observe()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(site.deps.cluster, name)
+
+    counted = Looks(Site(replace(site.deps, cluster=Counted())), ["c"])  # type: ignore[arg-type]
+    assert counted.newest() is counted.newest()
+    assert len(read) == 1
+
+
+def test_a_cluster_that_does_not_answer_is_said_beside_what_is_known() -> None:
+    """Nodes are not known; budgets and decisions are."""
+
+    class Gone:
+        def __getattr__(self, name: str) -> Any:
+            raise Unavailable("the API server does not answer")
+
+    seen = Looks(Site(replace(busy().deps, cluster=Gone())), ["c"]).newest()  # type: ignore[arg-type]
+    assert (seen.unseen, seen.nodes) == ("the API server does not answer", {})
+    assert seen.decisions
+    assert [line.budget for line in seen.money.budgets] == ["all", "research"]
+    assert seen.todo[0].command == "pilotlight doctor"
+
+
+def test_a_store_that_does_not_answer_is_said_and_the_stream_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is old from then on; when the store is back, what is new since comes."""
+    from threading import Event
+
+    seen, faults = looks(Stage()), [False, True, False]
+    honest = seen.newest
+
+    def newest() -> Any:
+        if faults.pop(0):
+            raise Unavailable("the store does not answer")
+        return honest()
+
+    monkeypatch.setattr(seen, "newest", newest)
+    stream = _Stream(seen, Event(), None)
+    stream._left = 3
+    events = [event.decode() for event in stream]
+    assert [event.split("\n")[0] for event in events[1:]] == ["event: all", "event: blind", ": nothing new"]
+    assert json.loads(events[2].split("data: ")[1]) == {"why": "the store does not answer"}
