@@ -20,7 +20,7 @@ from odd_server import Line, talking
 from pilotlight.adapters import objects
 from pilotlight.adapters.aws_api.signing import Keys, signed_get
 from pilotlight.adapters.objects import Objects
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.errors import BadInput, Conflict, Unavailable
 
 LARGE = bytes(range(256)) * 40_000
 """More than is held in memory."""
@@ -147,3 +147,33 @@ def test_another_address_says_what_to_use(uri: str) -> None:
     """Only what can be read."""
     with pytest.raises(BadInput, match="use s3://"):
         Objects().read(uri)
+
+
+def test_a_new_object_of_cloud_storage_is_written_once_and_locked() -> None:
+    """As one multipart upload under a precondition; what is there already is a conflict, and a refusal says so."""
+    came: list[tuple[str, bytes]] = []
+    statuses = [200, 412, 403, 503]
+
+    def answer(path: str, body: bytes, _: dict[str, str]) -> tuple[int, bytes]:
+        came.append((path, body))
+        return statuses[len(came) - 1], b"{}"
+
+    with answering(answer) as host:
+        bucket = Objects(gcs=f"http://{host}")
+        bucket.write("gs://b/a/1.jsonl", b"line\n", datetime(2027, 1, 1, tzinfo=UTC))
+        for error in (Conflict, BadInput, Unavailable):
+            with pytest.raises(error):
+                bucket.write("gs://b/a/1.jsonl", b"line\n")
+    asked, body = came[0]
+    assert asked == "/upload/storage/v1/b/b/o?uploadType=multipart&ifGenerationMatch=0"
+    assert b'"retention":{"mode":"Locked","retainUntilTime":"2027-01-01T00:00:00+00:00"}' in body
+    assert b"\r\n\r\nline\n\r\n--" in body
+    assert b"retention" not in came[1][1]
+
+
+def test_a_new_object_of_s3_is_written_once(bucket: str) -> None:
+    """What is there already stays as it is."""
+    Objects().write(f"s3://{bucket}/new", b"one")
+    with pytest.raises(Conflict):
+        Objects().write(f"s3://{bucket}/new", b"two")
+    assert Objects().read(f"s3://{bucket}/new") == b"one"

@@ -3,6 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
+from pilotlight.state_schema.audit import HEAD
 from pilotlight.state_schema.decisions import DECISION
 
 LATELY = datetime.now(UTC) - timedelta(hours=2)
@@ -27,21 +30,18 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
     state = SqliteState(tmp_path / "state.db", SystemClock())
     for n in range(20):
-        at = LATELY + timedelta(minutes=n)
-        ledger.close(
-            state,
-            Record(
-                id=ledger.new_id(at, str(n)),
-                cluster="local",
-                flow="reconcile",
-                trigger="a tick",
-                at=at,
-                status="open",
-                plan=Plan(),
-                steps=(),
-            ),
-        )
+        file(state, n)
     return state
+
+
+def file(state: State, n: int) -> None:
+    """A decision of the minute ``n`` is filed."""
+    at = LATELY + timedelta(minutes=n)
+    id = ledger.new_id(at, str(n))
+    record = Record(
+        id=id, cluster="local", flow="reconcile", trigger="a tick", at=at, status="open", plan=Plan(), steps=()
+    )
+    ledger.close(state, record)
 
 
 def run(*words: object) -> Result:
@@ -91,6 +91,35 @@ def test_an_export_is_verified_by_itself_and_against_the_state(state: State, tmp
     assert "record 7 was cut" in run("verify", file).stdout
     with pytest.raises(BadInput, match="nowhere"):
         run("verify", tmp_path / "nowhere")
+
+
+def test_a_bucket_takes_what_is_new_once(state: State, dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each export is an object of its own, locked where asked, with its anchor; the folder is verified as one chain,
+    and a state that was cut since differs from it."""
+    boto3: Any = pytest.importorskip("boto3", reason="needs pilotlight[aws]")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", dynamodb_server)
+    bucket, client = f"audit-{uuid4()}", boto3.client("s3")
+    client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    where = f"s3://{bucket}/p"
+    assert "20 records in" in run("export", where, "--lock-days", "30").stdout
+    assert json.loads(run("export", where, "--json").stdout)["records"] == 0
+    file(state, 21)
+    assert json.loads(run("export", where, "--json").stdout) == {
+        "where": where,
+        "records": 1,
+        "last": 21,
+        "head": json.loads(run("verify", "--json").stdout)["head"],
+    }
+    names = [item["Key"] for item in client.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert names[0] == "p/local/000000000001-000000000020.jsonl"
+    assert len(names) == 4
+    assert client.head_object(Bucket=bucket, Key=names[0])["ObjectLockMode"] == "COMPLIANCE"
+    assert "21 records from 1 to 21" in run("verify", f"{where}/local").stdout
+    assert run("verify", "--against", f"{where}/local").exit_code == 0
+    HEAD.delete(state, "local")
+    assert (
+        "was cut: the chain ends at 0, and elsewhere it has 21" in run("verify", "--against", f"{where}/local").stdout
+    )
 
 
 def test_an_empty_chain_says_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

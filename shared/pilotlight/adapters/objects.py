@@ -1,4 +1,4 @@
-"""Objects of Amazon S3 and Google Cloud Storage: read, listed by a pattern, copied.
+"""Objects of Amazon S3 and Google Cloud Storage: read, listed by a pattern, copied, written once.
 
 Addresses are ``s3://bucket/key`` and ``gs://bucket/name``. Cloud Storage is asked over its REST interface, as Firestore
 is (ADR 6): Google's library would be most of a cold start. So is one object of S3 where the environment names a region,
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
@@ -23,7 +24,7 @@ from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site, target_of
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.errors import BadInput, Conflict, Unavailable
 from pilotlight.units import EPOCH, Seconds
 
 if TYPE_CHECKING:
@@ -74,6 +75,40 @@ class Objects:
         """One object into a file."""
         with place.open("wb") as file:
             self._fetch(uri, file, COPY_S)
+
+    def write(self, uri: str, body: bytes, kept_until: datetime | None = None) -> None:
+        """One new object, never over one that is there: that raises ``Conflict``. ``kept_until`` locks it: nobody can
+        delete or change it before, where its bucket has Object Lock (S3) or object retention (Cloud Storage).
+        """
+        scheme, bucket, name = _parts(uri)
+        if scheme == "gs":
+            return self._gcs_write(uri, bucket, name, body, kept_until)
+        locked = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": kept_until} if kept_until else {}
+        with _s3_explained(uri), Deadline(COPY_S) as deadline, self._wire.under(deadline):
+            self._s3.put_object(Bucket=bucket, Key=name, Body=body, IfNoneMatch="*", **locked)
+
+    def _gcs_write(self, uri: str, bucket: str, name: str, body: bytes, kept_until: datetime | None) -> None:
+        about: dict[str, object] = {"name": name, "contentType": "application/octet-stream"}
+        if kept_until is not None:
+            about["retention"] = {"mode": "Locked", "retainUntilTime": kept_until.isoformat()}
+        between = token_hex(16)
+        parts = (b"application/json", msgspec.json.encode(about)), (b"application/octet-stream", body)
+        whole = b"".join(b"--%s\r\nContent-Type: %s\r\n\r\n%s\r\n" % (between.encode(), *part) for part in parts)
+        headers = {"Content-Type": f"multipart/related; boundary={between}", **self._shown()}
+        asked = f"{self._gcs}/upload/storage/v1/b/{bucket}/o?uploadType=multipart&ifGenerationMatch=0"
+        try:
+            with Deadline(COPY_S) as deadline:
+                answer = Site(self._gcs).ask(
+                    deadline, "POST", target_of(asked), whole + b"--%s--\r\n" % between.encode(), headers
+                )
+        except Broken as error:
+            raise Unavailable(f"{uri}: Cloud Storage does not answer ({error})") from None
+        if answer.status == 412:
+            raise Conflict(f"{uri} is there already")
+        _see(answer.status, uri)
+
+    def _shown(self) -> Mapping[str, str]:
+        return self._token.header() if self._token else {}
 
     def named(self, pattern: str) -> Sequence[tuple[str, datetime]]:
         """The addresses of a bucket that a pattern names, with when each was written; ``*`` stands for any text."""
@@ -156,17 +191,21 @@ class Objects:
                 return
 
     def _gcs_get(self, asked: str, uri: str, into: BinaryIO, within_s: Seconds) -> None:
-        headers: Mapping[str, str] = self._token.header() if self._token else {}
+        headers = self._shown()
         target = target_of(f"{self._gcs}/storage/v1/b/{asked}")
         try:
             with Deadline(within_s) as deadline:
                 answer = Site(self._gcs).ask(deadline, "GET", target, headers=headers, into=into)
         except Broken as error:
             raise Unavailable(f"{uri}: Cloud Storage does not answer ({error})") from None
-        if answer.status >= 500 or answer.status == 429:
-            raise Unavailable(f"{uri}: Cloud Storage answers {answer.status}")
-        if answer.status != 200:
-            raise BadInput(f"{uri}: Cloud Storage answers {answer.status}; check the address and its rights")
+        _see(answer.status, uri)
+
+
+def _see(status: int, uri: str) -> None:
+    if status >= 500 or status == 429:
+        raise Unavailable(f"{uri}: Cloud Storage answers {status}")
+    if status != 200:
+        raise BadInput(f"{uri}: Cloud Storage answers {status}; check the address and its rights")
 
 
 def _parts(uri: str) -> tuple[str, str, str]:
@@ -185,6 +224,8 @@ def _s3_explained(uri: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
+        if error.response["Error"]["Code"] in ("PreconditionFailed", "ConditionalRequestConflict"):
+            raise Conflict(f"{uri} is there already") from None
         raise BadInput(f"{uri}: {error.response['Error']['Code']}; check the address and its rights") from None
     except (BotoCoreError, Broken) as error:
         raise Unavailable(f"{uri}: {error}") from None

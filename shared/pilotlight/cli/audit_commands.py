@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.audit import Anchor, ChainProof
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed, objects
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -52,18 +53,22 @@ def verify(
 
 
 def export(
-    where: Annotated[str, typer.Argument(help="A file to write, or - for stdout.")],
+    where: Annotated[str, typer.Argument(help="A file, - for stdout, or gs://BUCKET/FOLDER, s3://BUCKET/FOLDER.")],
     after: Annotated[int, typer.Option(help="Only what comes behind this record.", min=0)] = 0,
+    lock_days: Annotated[int, typer.Option(help="In a bucket: nobody can delete it for so long.", min=0)] = 0,
     cluster: Cluster = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write the chain with its records as JSON Lines, and say its count and head.
+    """Write the chain with its records as JSON Lines, and say its count and head. In a bucket: what is new, as one more
+    object, with its anchor beside it.
 
-    Example: [bold]pilotlight audit export audit.jsonl[/bold]
+    Example: [bold]pilotlight audit export gs://our-audit/pilotlight --lock-days 365[/bold]
     """
     from pilotlight.flow.memory.audit_chain import lines
 
     wired = _wired()
+    if "://" in where:
+        return _to_bucket(wired, where.rstrip("/"), _cluster(wired, cluster), lock_days, as_json)
     found = list(lines(wired.state, _cluster(wired, cluster), after))
     body = b"".join(line + b"\n" for line in found)
     if where == "-":
@@ -74,6 +79,31 @@ def export(
     except OSError as error:
         raise BadInput(f"{where}: {error.strerror}; name a file that can be written") from None
     _exported(where, found, as_json)
+
+
+def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: bool) -> None:
+    from pilotlight.flow.memory.audit_chain import lines
+
+    bucket, state = objects(wired.settings.environ), wired.state
+    there = [_last(uri) for uri, _ in bucket.named(f"{where}/{cluster}/*.jsonl")]
+    found = list(lines(state, cluster, max(there, default=0)))
+    until = state.now().replace(microsecond=0) + timedelta(days=lock_days) if lock_days else None
+    if found:
+        from pilotlight.decide.audit import hashes
+
+        of = hashes((found[0], found[-1]))
+        first, last = min(of), max(of)
+        anchor = Anchor(seq=last, hash=of[last], at=state.now())
+        body = b"".join(line + b"\n" for line in found)
+        bucket.write(f"{where}/{cluster}/{first:012d}-{last:012d}.jsonl", body, until)
+        bucket.write(f"{where}/{cluster}/{last:012d}.anchor.json", msgspec.json.encode(anchor), until)
+    _exported(where, found, as_json)
+
+
+def _last(uri: str) -> int:
+    """The last place in an object, by its name; nobody else's object is one of ours."""
+    text = uri.rpartition("/")[2].removesuffix(".jsonl").rpartition("-")[2]
+    return int(text) if text.isdigit() else 0
 
 
 def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
@@ -126,9 +156,21 @@ def _anchor(text: str) -> Anchor:
 
 
 def _lines_of(file: str) -> Iterable[bytes]:
+    if "://" in file:
+        return _bucket_lines(file.rstrip("/"))
     if file == "-":
         return (line.rstrip(b"\n") for line in sys.stdin.buffer)
     return _read(file)
+
+
+def _bucket_lines(where: str) -> Iterator[bytes]:
+    """Every line of a bucket's folder of one cluster, in the objects' order, which is that of their places."""
+    bucket = objects(deployed().environ)
+    found = sorted(uri for uri, _ in bucket.named(f"{where}/*.jsonl"))
+    if not found:
+        raise BadInput(f"{where}: no export is there; name the folder with the cluster, as gs://BUCKET/FOLDER/CLUSTER")
+    for uri in found:
+        yield from bucket.read(uri).splitlines()
 
 
 def _read(file: str) -> Iterator[bytes]:

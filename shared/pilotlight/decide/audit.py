@@ -75,8 +75,8 @@ class _Walk:
                 raise _Wrong(link.seq, "cut", "its record is gone", link.id)
             self._expired += 1
         last = self._last.seq if self._last else 0
-        if gone := sorted(seq for seq in self._anchors if seq > last):
-            raise _Wrong(last + 1, "cut", f"the chain ends at {last}, and an anchor says that it had {gone[-1]}")
+        if gone := sorted(seq for seq in {*self._anchors, *self._copy} if seq > last):
+            raise _Wrong(last + 1, "cut", f"the chain ends at {last}, and elsewhere it has {gone[-1]}")
 
     def verdict(self, tampered: Tampered | None) -> ChainProof:
         """What was found, as far as it was read."""

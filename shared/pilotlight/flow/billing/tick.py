@@ -21,6 +21,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.once import tell_once, was_noticed
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.billing import anomalies, bill, cloud_prices, meter, paid_idle
+from pilotlight.flow.billing.anchor import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.deps import Answer, Deps, HasBooks
@@ -59,6 +60,8 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
             paid_idle.count(deps)
             did = (*_read_if_due(deps), *cloud_prices.refresh(deps), *anomalies.watch(deps, today))
     now = deps.state.now()
+    if today is not None:
+        did += anchor(deps, now)
     known = _books(deps, now)
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)

@@ -1,19 +1,23 @@
 """A cluster's audit chain as the state has it: its lines with their records, and its head."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from pilotlight.decide.audit import line_of
-from pilotlight.facts.decisions import Link
+from pilotlight.facts.decisions import Chain, Link
+from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD, LINKS
 from pilotlight.state_schema.decisions import DECISION
-from pilotlight.state_schema.table import pages
+from pilotlight.state_schema.table import Entry, pages
 from pilotlight.units import HOUR
 
 KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
 """A decision of so long ago may have left the store with its age."""
+
+DROPPED_AFTER = timedelta(days=370)
+"""Links of so long ago go, before their own time ends them without a word."""
 
 
 def links(state: State, cluster: str, after: int = 0) -> list[Link]:
@@ -60,3 +64,24 @@ def strangers(state: State, cluster: str) -> list[str]:
     within = DECISION.key(f"{cluster}/")
     ids = (key.removeprefix(within) for key, _ in pages(state, within))
     return [id for id in ids if id not in known and id > since]
+
+
+def retain(state: State, cluster: str, now: datetime) -> int:
+    """Drop the links that are older than a year, behind a checkpoint that says so in the chain; how many records."""
+    old = list[Entry[Chain]]()
+    for entry in LINKS.scan(state, f"{cluster}/"):
+        if not entry.value.links or entry.value.links[-1].at > now - DROPPED_AFTER:
+            break
+        old.append(entry)
+    if old:
+        last = old[-1].value.links[-1]
+        ledger.chain(state, cluster, "checkpoint", str(last.seq), now, last.hash)
+    for entry in old:
+        LINKS.delete(state, entry.name)
+    return len(old)
+
+
+def head(state: State, cluster: str) -> Link | None:
+    """The last link."""
+    found = HEAD.get(state, cluster)
+    return found.value.links[-1] if found and found.value.links else None

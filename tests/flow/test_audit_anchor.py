@@ -1,0 +1,53 @@
+"""The audit chain's count and head are told daily; what is older than a year leaves it behind a checkpoint."""
+
+from datetime import timedelta
+
+from stage import Stage
+
+from pilotlight.decide.audit import verify
+from pilotlight.facts.messages import Tick
+from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.memory import audit_chain, ledger
+from pilotlight.state_schema.audit import AT_THE_HEAD, LINKS
+
+DAY = 24 * 3600.0
+
+
+def test_a_day_has_one_anchor() -> None:
+    """Count and head are told once a day, while something is decided: by an alert, which leaves the store."""
+    stage = Stage()
+
+    def anchors() -> list[str]:
+        return [alert.how for alert in stage.alerts if alert.kind == "audit-anchor"]
+
+    billing(stage.deps, Tick(cluster="c", what="billing"))
+    assert anchors() == []
+    stage.event(stage.submit("a"))
+    stage.wait(DAY)
+    for _ in range(3):
+        billing(stage.deps, Tick(cluster="c", what="billing"))
+    head = audit_chain.head(stage.deps.state, "c")
+    assert head is not None
+    assert anchors() == [f"pilotlight audit verify --anchor {head.seq}:{head.hash}"]
+    for _ in range(4):
+        stage.wait(DAY)
+        billing(stage.deps, Tick(cluster="c", what="billing"))
+    assert len(anchors()) == 1  # Nothing was added: the last one still says it.
+
+
+def test_links_of_over_a_year_leave_behind_a_checkpoint() -> None:
+    """What is left is whole by what the checkpoint says; without the checkpoint, or with more gone, it is not."""
+    state, now = Stage().deps.state, Stage().deps.state.now()
+    for n in range(4 * AT_THE_HEAD):
+        old = timedelta(days=500) if n < 2 * AT_THE_HEAD else timedelta(0)
+        ledger.chain(state, "c", "cost", f"day-{n}", now - old, "0" * 64)
+    assert audit_chain.retain(state, "c", now) == 2
+    assert audit_chain.retain(state, "c", now) == 0
+    left = list(audit_chain.lines(state, "c"))
+    found = verify(left, kept_since=now + timedelta(days=1))
+    assert (found.tampered, found.first, found.last) == (None, 2 * AT_THE_HEAD + 1, 4 * AT_THE_HEAD + 1)
+    assert verify(left[:-1], kept_since=now + timedelta(days=1)).tampered is not None
+    LINKS.delete(state, next(iter(LINKS.scan(state, "c/"))).name)
+    cut = verify(audit_chain.lines(state, "c"), kept_since=now + timedelta(days=1)).tampered
+    assert cut is not None
+    assert (cut.seq, cut.how) == (1, "cut")
