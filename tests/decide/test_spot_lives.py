@@ -1,6 +1,8 @@
 """How long spot nodes live by type, zone and hour: what is counted, what is believed, and how much is remembered."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,6 +26,7 @@ from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.survival import Lives
+from pilotlight.units import clock_seconds
 
 
 def spot(zone: str, rate: float = 0.05) -> Offering:
@@ -137,6 +140,46 @@ def test_safe_lengths_are_those_of_the_zone() -> None:
     told = plan([pod("p", workload_class="batch")], offerings=[A], rules=rules, memory=memory).pods[0]
     assert (told.verdict, told.rejected[0].code) == ("finding", "spot")
     assert "losses in" in told.rejected[0].why
+
+
+SURE = offering("sure", "T4", 1, "3")
+MIXED = {"batch": ClassPolicy(capacity_types=("spot",), gpu_models="any", fallback="allow")}
+
+
+def often(rate: float) -> Memory:
+    """Zone a takes its nodes so often, by a long sample."""
+    lives = Lives(at=clock_seconds(NOW), hours=(100.0,) * 24, lost=(100.0 * rate,) * 24)
+    return Memory(lives={place("T4x1", "a"): lives})
+
+
+@pytest.mark.parametrize(
+    ("rate", "worth", "fallback", "lit", "pool"),
+    [
+        pytest.param(0.1, "0", "allow", False, "t4", id="spot costs less: it is bought"),
+        pytest.param(0.1, "150", "allow", False, "sure", id="the waits that it makes are worth more than it saves"),
+        pytest.param(0.1, "150", "deny", False, "t4", id="who may not fall back stays on spot"),
+        pytest.param(0.1, "140", "allow", False, "t4", id="spot is a little cheaper"),
+        pytest.param(0.1, "140", "allow", True, "sure", id="who has retreated does not return for a little"),
+        pytest.param(0.1, "100", "allow", True, "t4", id="and does for a tenth"),
+    ],
+)
+def test_spot_is_left_where_it_costs_more_and_gone_back_to(
+    rate: float, worth: str, fallback: Any, lit: bool, pool: str
+) -> None:
+    """By dollars per useful hour and what interruptions keep waiting, with room between leaving and returning."""
+    classes = {"batch": msgspec.structs.replace(MIXED["batch"], fallback=fallback)}
+    rules = policy([A, SURE], classes=classes, value_of_wait=Decimal(worth))
+    here = [node("od", SURE, used=1)] if lit else []
+    told = plan(
+        [pod("p", workload_class="batch", checkpoint_s=600.0)],
+        here,
+        offerings=[A, SURE],
+        rules=rules,
+        memory=often(rate),
+    )
+    assert bought(told) == {pool: 1}
+    if pool == "sure":
+        assert "on demand" in next(r.why for r in told.pods[0].rejected if r.code == "spot")
 
 
 def test_what_zones_refused_is_remembered_with_how_long_they_were_away() -> None:

@@ -18,7 +18,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import CHECKPOINT_S
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import PodShape
-from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, human
+from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human
 
 MOST_STRETCH = 2.0
 """A run that takes more than twice its length is no bargain at any usual discount (60 to 70 %)."""
@@ -210,6 +210,39 @@ def spot_refusal(shape: PodShape, offering: Offering, rules: ClassPolicy) -> str
             f"{human(asked_over_s)} (annotation {CHECKPOINT_S})"
         )
     return ""
+
+
+RETURNS_AT = Decimal("0.9")
+"""Where a type runs on demand already, spot is gone back to only at so much of its price: no to and fro."""
+
+
+def retreat(
+    shape: PodShape, offering: Offering, on_demand: UsdPerHour, wait: UsdPerHour, *, lit_on_demand: bool
+) -> str:
+    """Why a pod is bought on demand though it may use a spot offering, or nothing; by learnt rates alone.
+
+    A useful hour on spot costs its price times Daly's factor, and each interruption keeps the job waiting: for a boot,
+    and while the work since its last checkpoint is done again, half an interval. ``wait`` is what an hour of that is
+    worth, ``on_demand`` the price of such a node on demand.
+    """
+    if offering.survival is None:
+        return ""
+    share = Decimal(shape.gpu.total_milli) / (MILLI_PER_GPU * max(1, offering.gpus))
+    run_s = shape.checkpoint_s or shape.max_run_s or HOUR
+    rate, restart_h = offering.interruptions_per_hour, offering.boot_s / HOUR
+    factor = stretch(rate, run_s / HOUR, 0, restart_h)
+    if factor == inf:
+        return f"on spot it would never end ({offering.instance_type} in {offering.zone} is taken {offering.survival})"
+    delayed_h = rate * (restart_h + run_s / HOUR / 2)
+    spot = usd_per_useful_hour(offering.usd_per_hour * share, factor) + wait * Decimal(repr(delayed_h))
+    most = on_demand * share * (RETURNS_AT if lit_on_demand else 1)
+    if spot <= most:
+        return ""
+    waits, kept = cents(wait * Decimal(repr(delayed_h))), cents(on_demand * share)
+    return (
+        f"a useful hour costs {cents(spot)} on spot, {waits} of it waits, and {kept} on demand "
+        f"({offering.instance_type} in {offering.zone} is taken {offering.survival})"
+    )
 
 
 class Friendliness(NamedTuple):

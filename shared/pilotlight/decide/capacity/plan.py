@@ -119,6 +119,8 @@ def plan_cluster(
         closed=closed(standing) if shut else (),
         neighbours=Neighbours(view.around, (p.shape for p in view.pending)) if _minding(view) else NOBODY,
     )
+    if any(o.survival is not None for o in offerings):
+        run.lit_on_demand = frozenset(n.instance_type for n in standing if n.capacity_type == "on-demand")
     before = headroom.usd_per_hour
     headroom.quotas = quotas
     headroom.purse, headroom.paid = Purse(money, now) if money.balances else None, paid

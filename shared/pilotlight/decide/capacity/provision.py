@@ -63,6 +63,8 @@ class Provisioner:
         self.booting = booting
         self.now = now
         self.steps = steps
+        self.lit_on_demand: frozenset[str] = frozenset()
+        """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed(neighbours)
         for bin_ in booting if neighbours is not NOBODY else ():
@@ -80,7 +82,8 @@ class Provisioner:
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """What of some offerings a shape may be bought now."""
-        able = eligible(shape, offerings, self.policy, self.throughput, self.memory, self.now, self.steps)
+        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
+        able = eligible(shape, offerings, *known)
         if shape.due is None:
             return able
         from pilotlight.decide.capacity.due import narrowed

@@ -12,7 +12,7 @@ from pilotlight.decide.capacity.no_pool import beyond_reach, missing, named, no_
 from pilotlight.decide.capacity.offerings import renewal, too_old
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
 from pilotlight.decide.money.ladder import barred
-from pilotlight.decide.spot import spot_refusal
+from pilotlight.decide.spot import retreat, spot_refusal
 from pilotlight.facts.budget import StepInForce
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.decisions import Code, Rejected
@@ -145,17 +145,18 @@ def eligible(
     memory: Memory,
     now: datetime,
     steps: Sequence[StepInForce] = (),
+    lit_on_demand: frozenset[str] = frozenset(),
 ) -> Eligible:
     """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs.
 
     Where nothing holds an offering back for a while, that is worked out once for a shape.
     """
-    asked = shape, offerings, policy, throughput, memory, now, steps
+    asked = shape, offerings, policy, throughput, memory, now, steps, lit_on_demand
     for_now = steps or memory.misfits or memory.quarantines or memory.backoffs
     if for_now or not shape.key or any(o.paid_until is not None for o in offerings):
         return _eligible(*asked)
     too_dated = tuple([o.name for o in offerings if too_old(policy, o, now)])
-    return _ELIGIBLE((policy, throughput, *offerings), (shape.key, too_dated), lambda: _eligible(*asked))
+    return _ELIGIBLE((policy, throughput, *offerings), (shape.key, too_dated, lit_on_demand), lambda: _eligible(*asked))
 
 
 def _eligible(
@@ -166,6 +167,7 @@ def _eligible(
     memory: Memory,
     now: datetime,
     steps: Sequence[StepInForce],
+    lit_on_demand: frozenset[str],
 ) -> Eligible:
     rules = policy.of_class(shape.workload_class)
     rejected: list[Rejected] = []
@@ -200,11 +202,33 @@ def _eligible(
                 held.append((Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model]), *wrong))
             else:
                 free.append(offering)
+    if rules.fallback == "allow" and any(o.survival is not None for o in free):
+        free, left = _retreated(shape, free, policy, lit_on_demand)
+        held += [(Candidate(o, per_node(shape, o), speeds[o.gpu_model]), "spot", why) for o, why in left]
     preferred = [o for o in free if allows(rules, o.capacity_type)]
     falls_back = rules.fallback == "allow"
     chosen = free if falls_back and shape.due else preferred or (free if falls_back else [])
     candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
     return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
+
+
+def _retreated(
+    shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
+) -> tuple[list[Offering], list[tuple[Offering, str]]]:
+    """What is left once spot that costs more than on demand is not bought, and why each was left out."""
+    on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
+    wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
+    kept: list[Offering] = []
+    left: list[tuple[Offering, str]] = []
+    for o in free:
+        price = on_demand.get(o.instance_type) if o.capacity_type == "spot" else None
+        lit = o.instance_type in lit_on_demand
+        why = retreat(shape, o, price, wait, lit_on_demand=lit) if price is not None else ""
+        if why:
+            left.append((o, why))
+        else:
+            kept.append(o)
+    return kept, left
 
 
 def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
