@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import MINUTE, START, Stage
 
-from pilotlight.decide.capacity.due import chosen, standing
-from pilotlight.decide.capacity.selection import Candidate
+from pilotlight.decide.capacity.due import chosen, narrowed, standing
+from pilotlight.decide.capacity.selection import Candidate, Eligible
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.memory import DueJob, Memory
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
-from pilotlight.facts.workload import Due, PodDemand, PodShape, shape
+from pilotlight.facts.survival import Lives
+from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.units import HOUR
@@ -227,3 +228,22 @@ def _offering(kind: CapacityType, boot_s: float, rate: float) -> Offering:
         boot_s=boot_s,
         interruptions_per_hour=rate,
     )
+
+
+@pytest.mark.parametrize(("away_h", "waits"), [(0.5, True), (60.0, False)], ids=["back soon", "away for days"])
+def test_how_long_spot_is_away_is_what_its_zone_lived_through(away_h: float, waits: bool) -> None:
+    """Where spells without it were short a job is expected to pay less for waiting than where they were long."""
+    due = Due(job="j", by=START + timedelta(hours=16), work_s=8 * HOUR)
+    lives = {"one/a": Lives(at=0.0, away=20.0, away_h=20 * away_h)}
+    od = Candidate(_offering("on-demand", 180, 0.05), 1, 1.0)
+    spot = Candidate(msgspec.structs.replace(_offering("spot", 180, 0.05), zone="a"), 1, 1.0)
+    made = shape(gpu=GpuRequest(count=1), due=due, checkpoint_s=600)
+    held = Eligible((od,), (), held=((spot, "backoff", "just refused"),))
+    found, prior = (narrowed(held, made, Memory(lives=known), START) for known in (lives, {}))
+    assert found.candidates == prior.candidates == ()
+    assert (_expected(found.why) < _expected(prior.why)) is waits
+
+
+def _expected(why: str) -> float:
+    """The dollars that a choice says it is expected to cost."""
+    return float(why.partition("; $")[2].partition(" ")[0])

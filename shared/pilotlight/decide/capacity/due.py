@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.capacity.due_jobs import restore_s, saved_s
 from pilotlight.decide.capacity.selection import Candidate, Eligible
-from pilotlight.decide.deadline_capacity import DOWN_S, UP_S, Capacity, Chances, DeadlinePlan
+from pilotlight.decide.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances, DeadlinePlan
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Code
 from pilotlight.facts.labels import CHECKPOINT_S, DEADLINE
@@ -85,7 +85,7 @@ def narrowed(able: Eligible, shape: PodShape, memory: Memory, now: datetime) -> 
     spot = [c for c in able.candidates if c.offering.capacity_type == "spot" and shape.checkpoint_s]
     away = [c for c, _, _ in able.held if c.offering.capacity_type == "spot" and shape.checkpoint_s]
     found = standing(due, sure, memory, restore_s(0.0))
-    choice = chosen(due, found, spot, away, sure, shape.checkpoint_s, now)
+    choice = chosen(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
     paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
     ready = [c for c in sure if c in able.candidates]
     use = {"spot": [*paid, *spot], "on-demand": ready or spot, "none": paid}[choice.capacity]
@@ -118,8 +118,10 @@ def chosen(
     sure: Sequence[Candidate],
     checkpoint_s: Seconds,
     now: datetime,
+    away_s: Seconds = DOWN_S,
 ) -> Choice:
-    """What a job that runs nowhere is to run on. ``spot`` may be bought now, what is ``away`` was just refused."""
+    """What a job that runs nowhere is to run on. ``spot`` may be bought now, what is ``away`` was just refused, and
+    stays so for ``away_s``."""
     told = f"{found.left_s / HOUR:.1f} h of run left by {due.by:%Y-%m-%d %H:%M} UTC"
     if found.must(now):
         return Choice("on-demand", f"{told}: on-demand now, or it is late")
@@ -136,7 +138,7 @@ def chosen(
     work, time = ceil(found.left_s / tick_s), floor(time_s / tick_s)
     slack = min(MOST_SLACK, -(-max(0, time - work) // SLACK_TICKS) * SLACK_TICKS)
     rate = min(c.offering.interruptions_per_hour for c in (spot or away))
-    plan = _plan(ceil(due.work_s / tick_s), slack, restart, round(float(price), 2), _chances(rate, tick_s))
+    plan = _plan(ceil(due.work_s / tick_s), slack, restart, round(float(price), 2), _chances(rate, tick_s, away_s))
     capacity = plan.step(work, time, "none", 0, bool(spot))
     usd = plan.cost(bool(spot), min(work, plan.work), min(max(0, time - work), slack)) * tick_s / HOUR
     return Choice(capacity, f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}, {_by(found)}")
@@ -161,10 +163,17 @@ def _by(found: Standing) -> str:
     return f"on-demand at {found.latest:%m-%d %H:%M} at the latest"
 
 
-def _chances(rate: float, tick_s: Seconds) -> Chances:
+def _away_s(memory: Memory, spot: Iterable[Candidate]) -> Seconds:
+    """How long spot is away, where that was the least: two hours weigh as much as ``PRIOR`` spells seen."""
+    known = (memory.lives.get(f"{c.offering.instance_type}/{c.offering.zone}") for c in spot)
+    means = [(one.away_h * HOUR + PRIOR * DOWN_S) / (one.away + PRIOR) for one in known if one is not None]
+    return min(means, default=DOWN_S)
+
+
+def _chances(rate: float, tick_s: Seconds, away_s: Seconds) -> Chances:
     """Of one tick: that spot is lost, by its type's rate, and that it comes back."""
     per_s = rate / HOUR if rate > 0 else 1 / UP_S
-    return Chances(lost=_within(per_s * tick_s), back=_within(tick_s / DOWN_S))
+    return Chances(lost=_within(per_s * tick_s), back=_within(tick_s / away_s))
 
 
 def _within(expected: float) -> float:
