@@ -9,7 +9,7 @@ from small_fleet import A100, NOW, SAME_SPEED, T4, V100X4, node, pod, policy
 
 from pilotlight.decide.capacity.learnt import as_learnt, with_learnt
 from pilotlight.decide.capacity.plan import plan_cluster
-from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources
+from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources, Taint
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.devices import Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT
@@ -184,3 +184,11 @@ def test_the_order_of_pods_and_offerings_changes_nothing() -> None:
     one = plan(*pods)
     other = plan(*reversed(pods), offerings=tuple(reversed(FLEET)))
     assert bought(one) == bought(other) == {"v100x4": 1, "a100": 1, "t4": 1}
+
+
+def test_what_only_a_node_out_of_reach_has_says_nothing_of_a_pool() -> None:
+    """A lit node that the pod may not use does not answer for a pool of which nobody can tell."""
+    taint = Taint(key="mine", effect="NoSchedule")
+    away = node("n1", V100X4, resource="claim:nvidia.com/gpu", kinds=(published(4),), taints=(taint,))
+    found = plan(claiming(ask(f"!has({OF}.rack)")), offerings=(T4,), nodes=(away,))
+    assert [f.code for f in found.findings] == ["claim-unknown"]

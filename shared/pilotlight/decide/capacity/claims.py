@@ -39,14 +39,16 @@ def resolved(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterV
     """The view and the offerings with claims made into GPUs; pods that no node could serve are findings."""
     shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
     plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
-    bare = frozenset(node.pool for node in view.nodes if node.ready and not node.kinds)
-    sold = {o.name: _by_claim(o, plain, bare) for o in offerings}
+    silent = [node for node in view.nodes if node.ready and not node.kinds]
+    sold = {o.name: o for o in offerings}
     labels: dict[str, dict[str, str]] = {}
     made: dict[str, PodShape | Finding | None] = {}
     for key, one in sorted(shapes.items()):
         assert one.claimed is not None
         tried = {f"node {n.name}": _try(one.claimed, one.gpu, n.kinds) for n in view.nodes if n.kinds}
-        tried |= {o.name: _try(one.claimed, one.gpu, o.kinds) for o in sold.values()}
+        bare = frozenset(node.pool for node in silent if _may_use(one, node))
+        here = {o.name: _by_claim(o, plain, bare) for o in offerings}
+        tried |= {o.name: _try(one.claimed, one.gpu, o.kinds) for o in here.values()}
         need = _chosen(one, tried, view.nodes, offerings)
         if need is None:
             made[key] = _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
@@ -54,6 +56,8 @@ def resolved(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterV
         made[key] = _with_need(one, need)
         for name, each in tried.items():
             if each.need == need:
+                if name in here:
+                    sold[name] = here[name]
                 labels.setdefault(name, {})[f"{LABEL}{key}"] = "true"
     pending, findings = _pods(view.pending, made)
     nodes = tuple(_labelled(n, labels.get(f"node {n.name}")) for n in view.nodes)
@@ -132,15 +136,20 @@ def _agree(name: str, used: Sequence[DeviceKind]) -> bool:
 def _chosen(
     one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node], offerings: Sequence[Offering]
 ) -> Need | None:
-    """The need of a ready node with room for it, else that of the cheapest offering that it may use, else any."""
+    """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
+    nobody can tell of those, else that of any: then it is not the devices that keep it off."""
     for node in sorted(nodes, key=lambda n: n.name):
         need = tried.get(f"node {node.name}", _Tried()).need
         able = node.ready and node.schedulable and _may_use(one, node)
         if need and able and all(_free(node, name) >= n for name, n in need):
             return need
-    by_price = sorted(offerings, key=lambda o: (not _may_use(one, o), o.usd_per_hour, o.name))
-    wanted = (tried[name].need for name in (*(o.name for o in by_price), *sorted(tried)))
-    return next((need for need in wanted if need), None)
+    by_price = sorted(offerings, key=lambda o: (o.usd_per_hour, o.name))
+    usable = [tried[o.name] for o in by_price if _may_use(one, o)]
+    usable += [tried[f"node {n.name}"] for n in nodes if f"node {n.name}" in tried and _may_use(one, n)]
+    found = next((each.need for each in usable if each.need), None)
+    if found is not None or any(each.unknown or each.unread for each in usable):
+        return found
+    return next((tried[name].need for name in (*(o.name for o in by_price), *sorted(tried)) if tried[name].need), None)
 
 
 def _may_use(one: PodShape, where: Node | Offering) -> bool:
