@@ -87,6 +87,20 @@ def test_every_function_is_at_its_own_path(served: Served, path: str) -> None:
     assert "plan" in answer
 
 
+def test_the_live_page_is_at_the_root_and_told_at_once(served: Served) -> None:
+    """A real server hands on the first event while the stream is open."""
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=120)
+    connection.request("GET", "/")
+    assert connection.getresponse().read().startswith(b"<!doctype html>")
+    connection.close()
+    connection.request("GET", "/live")
+    stream = connection.getresponse()
+    lines = [stream.readline() for _ in range(4)]
+    connection.close()
+    assert lines[2] == b"event: all\n"
+    assert json.loads(lines[3].removeprefix(b"data: "))["cluster"] == "local"
+
+
 def test_an_unknown_path_lists_those_there_are(served: Served) -> None:
     """A wrong path is 404 with the right ones."""
     status, answer = served.post("/podpending", b"{}")
