@@ -23,6 +23,8 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.reconciliation import awaited, compared, corrections
+from pilotlight.decide.money.spend import books
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.messages import BillExported, PodPending, Tick
 from pilotlight.facts.policy import BillScope, Budget, BudgetScope, ClassPolicy, CurrencyRate, Policy, PoolPolicy
@@ -129,7 +131,20 @@ class Cluster:
             for row in day.rows
         }
         budgets = {s.meter.budget.name: (s.billed, s.metered) for s in standing(self.deps, self.world.clock.now())}
-        return {"metered": metered, "billed": billed, "budgets": budgets}
+        return {"metered": metered, "billed": billed, "budgets": budgets, **self._reconciled(first, last)}
+
+    def _reconciled(self, first: date, last: date) -> dict[str, Any]:
+        """Bill beside meter by day and pool, what is learnt of it, and what metered days will come to."""
+        state = self.deps.state
+        known = books(meter.days(state, self.name, first, last), bill.days(state, self.name, first, last))
+        days = compared(known.metered, known.billed)
+        learnt = corrections(days)
+        only = [day for on, day in known.metered.items() if on not in known.billed]
+        return {
+            "more": {f"{one.day} {one.pool}": one.more for one in days},
+            "learnt": {one.pool: one.factor for one in learnt},
+            "awaited": {pool: coming for pool, _, coming in awaited(only, learnt)},
+        }
 
 
 def charges(clusters: list[Cluster], upto: date) -> Iterator[dict[str, Any]]:

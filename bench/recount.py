@@ -42,6 +42,8 @@ def main() -> None:
         for part, what in enumerate(("of budgets billed", "of budgets metered")):
             mine, theirs = ({name: two[part] for name, two in of.items()} for of in (budgets, ours["budgets"]))
             said.append((what, mine, theirs))
+        for what, mine in reconciled(metered, billed, whole).items():
+            said.append((what, mine, ours[what]))
         for what, mine, theirs in said:
             for key in sorted(mine.keys() | theirs.keys()):
                 lines += 1
@@ -186,6 +188,43 @@ def bill(
     horizon, first = min([*waited, last]), min(key[:10] for key in sums)
     whole = {str(horizon - timedelta(days=n)) for n in range(1, 60) if str(horizon - timedelta(days=n)) >= first}
     return {key: usd for key, usd in sums.items() if key[:10] in whole}, whole
+
+
+def reconciled(metered: Sums, billed: Sums, whole: set[str]) -> dict[str, Sums]:
+    """Billed above metered by "day pool", what a pool is billed at for a metered dollar, and what is still to come."""
+    counted, charged = _by_day_and_pool(metered, 1), _by_day_and_pool(billed, 2)
+    days = sorted({day for day, _ in counted})
+    both = [day for day in days[1:] if day in whole]
+    keys = sorted(key for key in {*counted, *charged} if key[0] in both)
+    ratios: dict[str, dict[str, Fraction]] = defaultdict(dict)
+    for day, pool in keys:
+        if counted[day, pool] >= 1 and charged[day, pool] > 0:
+            ratios[pool][day] = charged[day, pool] / counted[day, pool]
+    learnt = {pool: factor for pool, of in ratios.items() if (factor := _factor(of)) is not None}
+    coming: Sums = defaultdict(Fraction)
+    for (day, pool), usd in counted.items():
+        if day not in whole:
+            coming[pool] += usd * learnt.get(pool, Fraction(1))
+    more = {f"{day} {pool}": charged[day, pool] - counted[day, pool] for day, pool in keys}
+    return {"more": more, "learnt": learnt, "awaited": coming}
+
+
+def _by_day_and_pool(sums: Sums, place: int) -> dict[tuple[str, str], Fraction]:
+    out: dict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for key, usd in sums.items():
+        out[key[:10], key.split(" ")[place]] += usd
+    return out
+
+
+def _factor(ratios: dict[str, Fraction]) -> Fraction | None:
+    """The median of the last four weeks, from five days on, between 0.8 and 1.25."""
+    last = date.fromisoformat(max(ratios))
+    late = sorted(of for day, of in ratios.items() if date.fromisoformat(day) > last - timedelta(days=28))
+    if len(late) < 5:
+        return None
+    half = len(late) // 2
+    middle = late[half] if len(late) % 2 else (late[half - 1] + late[half]) / 2
+    return min(max(middle, Fraction(4, 5)), Fraction(5, 4))
 
 
 def standing(raw: dict[str, Any], metered: Sums, billed: Sums, whole: set[str]) -> dict[str, tuple[Fraction, Fraction]]:
