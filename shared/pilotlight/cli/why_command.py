@@ -4,16 +4,18 @@ Nothing is decided about a node that stays, so there is no record of it: the clu
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.errors import Failed, PilotlightError
+from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
 from pilotlight.flow.alerts.words import line
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
+from pilotlight.report.would_change import would_change
 from pilotlight.settings import deployed
 from pilotlight.units import an_hour
 
@@ -24,6 +26,9 @@ SHOWN = 5
 """Decisions that are printed; ``--json`` gives all."""
 
 
+AGO = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(why)
@@ -31,23 +36,40 @@ def register(app: typer.Typer) -> None:
 
 def why(
     subject: Annotated[
-        str, typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, or a decision's id.")
-    ],
+        str,
+        typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, a decision, or an alert."),
+    ] = "",
+    team: Annotated[str, typer.Option(help="What was decided for the pods of this team.")] = "",
+    since: Annotated[str, typer.Option(help="From when on: 2h, 3d, or 2026-11-20T08:00Z.")] = "",
+    until: Annotated[str, typer.Option(help="Up to when, written alike.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
 ) -> None:
-    """Explain past decisions, the newest first; of a node also why it is kept now, or goes.
+    """Explain past decisions, the newest first, and what would have changed them; of a node also why it is kept now.
 
-    Example: [bold]pilotlight why ml-research/train-0[/bold]
+    An alert is named by its fingerprint, which stands last in it.
+
+    Example: [bold]pilotlight why ml-research/train-0[/bold], [bold]pilotlight why --team nlp --since 2h[/bold]
     """
     from pilotlight.wiring import app
 
+    if not (subject or team or since or until):
+        raise BadInput("name a pod, a node, an alert or a decision; or --team, --since and --until")
     wired = app(deployed())
-    found = [record for record in records(wired.state, wired.settings.cluster_name) if _about(record, subject)]
-    interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject)
-    now = [] if any(True for record in found for _ in _groups(record, subject)) else _now(wired, subject)
+    first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
+    subject = _of_alert(wired, subject)
+    found = [
+        record
+        for record in records(wired.state, wired.settings.cluster_name)
+        if (first is None or record.at >= first) and (last is None or record.at <= last)
+        if (not subject or _about(record, subject)) and (not team or any(g.team == team for g in record.plan.pods))
+    ]
+    interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject) if subject else []
+    named = any(True for record in found for _ in _groups(record, subject))
+    now = [] if named or not subject else _now(wired, subject)
     if not found and not interrupted and not now:
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
-        raise Failed(f"nothing known about {subject!r}: no decision of the last 30 days names it, {where}")
+        what = repr(subject) if subject else "that"
+        raise Failed(f"nothing known about {what}: no decision of the last 30 days names it, {where}")
     if as_json:
         from pilotlight.cli.printing import json_text
 
@@ -58,7 +80,7 @@ def why(
     for interruption in interrupted:
         typer.echo("\n".join(lines(interruption)))
     for record in found[:SHOWN]:
-        typer.echo("\n".join(_lines(record, subject)))
+        typer.echo("\n".join(_lines(record, subject, team)))
     if len(found) > SHOWN:
         typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
 
@@ -76,6 +98,28 @@ def _now(wired: "App", subject: str) -> list[NodeVerdict]:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return []
     return [node for node in plan.nodes if subject in (node.node, node.instance)] if plan else []
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """A moment, or how long ago."""
+    number, unit = text[:-1], text[-1:]
+    try:
+        if unit in AGO and number.isdigit():
+            return now - int(number) * AGO[unit]
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{text!r} is no time: write 2h, 3d, or 2026-11-20T08:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _of_alert(wired: "App", subject: str) -> str:
+    """The decision of an alert with that fingerprint; else the subject as it is."""
+    from pilotlight.state_schema.alerts import PROOF, WAITING
+
+    if "/" not in subject:
+        return subject
+    told = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
+    return next((alert.decision for alert in told if alert.fingerprint == subject and alert.decision), subject)
 
 
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
@@ -100,7 +144,11 @@ def _about(record: Record, subject: str) -> bool:
 
 
 def _groups(record: Record, subject: str) -> Iterator[PodGroup]:
+    """Those of a subject, or all of them where there is none."""
     for group in record.plan.pods:
+        if not subject:
+            yield group
+            continue
         names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
         if subject in (record.id, group.where) or subject in names:
             yield group
@@ -108,14 +156,21 @@ def _groups(record: Record, subject: str) -> Iterator[PodGroup]:
 
 def _nodes(record: Record, subject: str) -> Iterator[NodeVerdict]:
     for node in record.plan.nodes:
-        if subject == node.node or subject == node.instance or (subject == record.id and node.verdict == "release"):
+        if (
+            (not subject and node.verdict == "release")
+            or subject == node.node
+            or subject == node.instance
+            or (subject == record.id and node.verdict == "release")
+        ):
             yield node
 
 
-def _lines(record: Record, subject: str) -> Iterator[str]:
+def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
     """One decision as people read it."""
     yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
     for group in _groups(record, subject):
+        if team and group.team != team:
+            continue
         more = len(group.pods) + group.unnamed - 3
         pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
         verdict, why = record.became(group)
@@ -132,6 +187,8 @@ def _lines(record: Record, subject: str) -> Iterator[str]:
         for option in group.rejected:
             price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
             yield f"    not {option.offering}{price}: {option.why}"
+        for line_ in would_change(group):
+            yield f"    would have changed it: {line_}"
     for unused in record.plan.paid_idle:
         yield f"    paid for and unused then: {unused}"
     for node in _nodes(record, subject):

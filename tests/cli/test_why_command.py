@@ -1,0 +1,117 @@
+"""pilotlight why by team, time and alert, with what would have changed the answer."""
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.main import build
+from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
+from pilotlight.facts.messages import Alert
+from pilotlight.facts.telling import Telling
+from pilotlight.flow.memory import ledger
+from pilotlight.report.would_change import would_change
+from pilotlight.state_schema.alerts import PROOF
+
+BOUGHT = PodGroup(
+    verdict="bought",
+    pods=("nlp/a",),
+    uids=("u",),
+    where="t4/od",
+    why="cheapest",
+    team="nlp",
+    usd_per_useful_hour=Decimal("0.50"),
+    rejected=(
+        Rejected(offering="a100/od", why="dearer", code="dearer", usd_per_useful_hour=Decimal("2.1")),
+        Rejected(offering="l4/od", why="dearer", code="dearer", usd_per_useful_hour=Decimal("0.7")),
+        Rejected(offering="t4/spot", why="nlp has 2 of 2 nodes", code="cap", usd_per_useful_hour=Decimal("0.2")),
+        Rejected(offering="k80/od", why="it selects zone b", code="selector", usd_per_useful_hour=Decimal("0.3")),
+        Rejected(offering="v100/od", why="it selects zone b", code="selector", usd_per_useful_hour=Decimal("3")),
+    ),
+)
+REFUSED = PodGroup(
+    verdict="refused", pods=("cv/b",), uids=("v",), where="", why="budget cv is spent", code="budget", team="cv"
+)
+
+
+@pytest.fixture(autouse=True)
+def _decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A purchase of an hour ago, a refusal of two days ago, and an alert of that."""
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    now = state.now()
+    for hours, group in ((48, REFUSED), (1, BOUGHT)):
+        at = now - timedelta(hours=hours)
+        record = Record(
+            id=f"{hours:02d}-aa",
+            cluster="local",
+            flow="provision",
+            trigger="t",
+            at=at,
+            status="open",
+            plan=Plan(pods=(group,)),
+            steps=(),
+        )
+        ledger.close(state, record)
+    alert = Alert(
+        cluster="local",
+        kind="refused",
+        severity="warning",
+        fingerprint="refused/1",
+        what="w",
+        why="y",
+        decision="48-aa",
+    )
+    PROOF.put(state, "local/ops/1", Telling(channel="ops", alert=alert, status="told", since=now, at=now))
+
+
+def why(*words: str) -> str:
+    """What the command prints."""
+    done = CliRunner().invoke(build(["why"]), ["why", *words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "pod", "not_pod"),
+    [
+        pytest.param(("--team", "nlp"), "nlp/a", "cv/b", id="a team"),
+        pytest.param(("--since", "3h"), "nlp/a", "cv/b", id="since"),
+        pytest.param(("--until", "1d"), "cv/b", "nlp/a", id="until"),
+        pytest.param(("refused/1",), "cv/b", "nlp/a", id="an alert, by its fingerprint"),
+        pytest.param(("nlp/a", "--since", "2d"), "nlp/a", "cv/b", id="a pod within a time"),
+    ],
+)
+def test_decisions_are_found(words: tuple[str, ...], pod: str, not_pod: str) -> None:
+    """By who they are for, when they were made, and what was told of them."""
+    said = why(*words)
+    assert pod in said
+    assert not_pod not in said
+
+
+def test_what_is_asked_for_wrongly_says_how_it_is_written() -> None:
+    """Nothing asked, a time that is none, a team without a decision."""
+    with pytest.raises(BadInput, match="--team"):
+        why()
+    with pytest.raises(BadInput, match="is no time"):
+        why("--since", "yesterday")
+    with pytest.raises(Failed, match="nothing known about that"):
+        why("--team", "nobody")
+
+
+def test_what_would_have_changed_it_is_said() -> None:
+    """The nearest dearer offering by price, and the cheapest cheaper one that a cap or the pod itself ruled out."""
+    assert list(would_change(BOUGHT)) == [
+        "price: l4/od, below $0.50 per useful hour (it was $0.70)",
+        "cap: t4/spot, but for this: nlp has 2 of 2 nodes",
+        "label: k80/od, but for this: it selects zone b",
+    ]
+    assert list(would_change(REFUSED)) == ["cap: budget cv is spent"]
+    assert "would have changed it: price: l4/od" in why("nlp/a")
