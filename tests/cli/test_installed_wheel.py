@@ -76,6 +76,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "lint": ("{held}/examples/cluster", Said()),
     "status": ("", Said(1)),
     "shadow report": ("--days 7", Said()),
+    "shadow canary": ("", Said()),
     "deadline": ("--work 24h --by 48h", Said()),
     "queues": ("", Said(2, "the policy names no queues")),
     "waste": ("--prometheus http://127.0.0.1:1 --price 3", Said(1, "is that a Prometheus?")),

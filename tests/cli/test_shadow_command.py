@@ -18,7 +18,7 @@ from pilotlight.state_schema.shadow import ADVICE
 
 def run(*words: str) -> Result:
     """The command's outcome; what it raises goes on to the test."""
-    return CliRunner().invoke(build(["shadow"]), ["shadow", "report", *words], catch_exceptions=False)
+    return CliRunner().invoke(build(["shadow"]), ["shadow", *(words or ("report",))], catch_exceptions=False)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_advice_that_would_have_hurt_is_named() -> None:
 
 def test_every_figure_is_there_as_json() -> None:
     """$20 an hour: a minute saved, three minutes of a new node paid."""
-    [pool] = json.loads(run("--json").stdout)["pools"]
+    [pool] = json.loads(run("report", "--json").stdout)["pools"]
     assert (pool["pool"], pool["releases"], pool["added_s"]) == ("t4", 1, 180)
     assert round(Decimal(pool["saved_usd"]), 4) == Decimal("-0.6667")
     assert pool["hurt"][0]["advice"]["target"] == "gpu-node"
@@ -51,7 +51,7 @@ def test_every_figure_is_there_as_json() -> None:
 
 def test_what_is_older_is_not_in_it() -> None:
     """Nothing was advised in one day: that is said, with what it may be for."""
-    out = run("--days", "1")
+    out = run("report", "--days", "1")
     assert "no advice of cluster local in the last 1 days" in out.stderr
     assert "gpu-node" not in out.stdout
 
@@ -59,4 +59,33 @@ def test_what_is_older_is_not_in_it() -> None:
 def test_a_cluster_that_there_is_not_is_refused() -> None:
     """In one line, with those there are."""
     with pytest.raises(BadInput, match="--cluster other: there are local"):
-        run("--cluster", "other")
+        run("report", "--cluster", "other")
+
+
+POLICY = """
+version: 1
+pools:
+  new: {instance_type: g4dn.xlarge, max: 2, mode: canary, canary: {control: old}}
+  old: {instance_type: g4dn.xlarge, max: 2, mode: advise}
+"""
+
+
+def test_a_canary_is_shown_beside_its_control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both pools' figures, and whether a bound was passed."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
+    shown = " ".join(run("canary").stdout.split())
+    assert "new (canary)" in shown
+    assert "old (control)" in shown
+    assert "new: within its bounds" in shown
+    [one] = json.loads(run("canary", "--json").stdout)["canaries"]
+    assert ([side["pool"] for side in one["sides"]], one["over"], one["bounds"]["control"]) == (
+        ["new", "old"],
+        "",
+        "old",
+    )
+
+
+def test_without_a_canary_that_is_said() -> None:
+    """Nothing is shown of pools that are no canaries."""
+    assert "no pool of the policy has mode: canary" in run("canary").stderr

@@ -9,6 +9,7 @@ from pilotlight.settings import deployed
 from pilotlight.units import human
 
 if TYPE_CHECKING:
+    from pilotlight.decide.canary import Side
     from pilotlight.decide.shadow import BesideAdvice, Hurt
 
 SHOWN = 10
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Advised beside what was done instead, in pools of mode advise.")
     group.callback()(lambda: None)
     group.command("report")(report)
+    group.command("canary")(canary)
     app.add_typer(group, name="shadow")
 
 
@@ -60,6 +62,66 @@ def report(
             err=True,
         )
     _show(rows, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")
+
+
+def canary(
+    cluster: Annotated[str, typer.Option(help="One of many clusters; the one that is set where none is named.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure.")] = False,
+) -> None:
+    """Show pools of mode canary beside their controls, with the bounds, and whether one was passed.
+
+    Reads only the state. Example: [bold]pilotlight shadow canary[/bold]
+    """
+    from pilotlight.cli.month_words import named
+    from pilotlight.decide.canary import passed
+    from pilotlight.flow.billing import meter
+    from pilotlight.flow.billing.canary import DAYS, sides
+    from pilotlight.flow.memory import brakes
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    name = cluster or wired.settings.cluster_name
+    if cluster:
+        named(cluster, wired.clusters)
+    deps, now = wired.at(name).deps, wired.state.now()
+    days = meter.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
+    found: list[dict[str, Any]] = []
+    for pool, rules in deps.policy.pools.items():
+        if rules.canary is not None:
+            both = sides(deps, (pool, rules.canary.control), days, now)
+            over = brakes.paused(wired.state, name, pool) or passed(both[0], both[1], rules.canary)
+            found.append({"pool": pool, "bounds": rules.canary, "sides": both, "over": over})
+    if as_json:
+        from pilotlight.cli.printing import json_text
+
+        plain = [{**one, "sides": [_figures(each) for each in one["sides"]]} for one in found]
+        typer.echo(json_text({"cluster": name, "days": DAYS, "canaries": plain}))
+        return
+    if not found:
+        typer.echo("no pool of the policy has mode: canary", err=True)
+    _show_canaries(found, DAYS)
+
+
+def _figures(side: "Side") -> dict[str, Any]:
+    return {**side._asdict(), "usd_per_used_gpu_hour": side.usd_per_used_hour}
+
+
+def _show_canaries(found: list[dict[str, Any]], days: int) -> None:
+    from pilotlight.cli.printing import console
+    from pilotlight.report.sheet import Column, Sheet
+
+    out = console()
+    for one in found:
+        figures = ("cost", "of it idle", "used GPU-h", "$ a used GPU-h", "on its way", "refused in a row")
+        table = Sheet(Column("pool", "name"), *(Column(name, "figure") for name in figures))
+        for side, what in zip(one["sides"], ("canary", "control"), strict=True):
+            used = f"{side.used_gpu_hours:.1f}"
+            dollars = (_usd(side.usd), _usd(side.idle_usd), used, _usd(side.usd_per_used_hour))
+            table.add(f"{side.pool} ({what})", *dollars, human(side.wait_s), str(side.refusals))
+        out.print(table)
+        out.print(f"{one['pool']}: {one['over'] or 'within its bounds'}")
+    if found:
+        out.print(f"The last {days} days; what boots and idles is in the dollars a used GPU-hour.")
 
 
 def _plain(row: "BesideAdvice") -> dict[str, Any]:

@@ -37,6 +37,7 @@ def contradictions(policy: Policy) -> list[Problem]:
     for name, pool in policy.pools.items():
         found += _pool(f"pools.{name}", pool)
     found += _shared_cluster_pools(policy)
+    found += _canaries(policy)
     for name, rules in policy.classes.items():
         found += _class(f"classes.{name}", name, rules)
     found += _caps("caps", policy.caps)
@@ -76,6 +77,17 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"
+
+
+def _canaries(policy: Policy) -> Iterator[Problem]:
+    """A canary has a control that is another pool, and no bounds stand where nothing is tried."""
+    for name, pool in policy.pools.items():
+        path = f"pools.{name}"
+        if (pool.mode == "canary") != (pool.canary is not None):
+            yield f"{path}.mode", "canary goes with canary: {control: POOL}, and neither stands alone"
+        elif pool.canary is not None and (pool.canary.control == name or pool.canary.control not in policy.pools):
+            others = ", ".join(sorted(policy.pools.keys() - {name})) or "none yet"
+            yield f"{path}.canary.control", f"{pool.canary.control!r} is no other pool: there are {others}"
 
 
 def _shared_cluster_pools(policy: Policy) -> Iterator[Problem]:

@@ -50,7 +50,7 @@ def pool_rows(
                 capacity_type=pool.capacity_type,
                 usd_per_hour=price,
                 paid=None if price is None or state is None else price * state.desired,
-                mode=pool.mode or mode,
+                mode=pool.acts_as or mode,
                 most=pool.max,
                 owner=rivals.get(name, OURS),
                 last_error=refused or late,

@@ -14,6 +14,8 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
 Mode = Literal["observe", "advise", "scale-up", "act"]
+PoolMode = Literal["observe", "advise", "scale-up", "act", "canary"]
+"""What a pool's own may be: a ``canary`` acts for as long as it keeps within its bounds."""
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pilotlight.facts.capacity import CapacityType, Mode, Taint
+from pilotlight.facts.capacity import CapacityType, Mode, PoolMode, Taint
 from pilotlight.facts.handover import OnSilence
 from pilotlight.facts.queues import QueueRules
 from pilotlight.facts.terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount
@@ -35,6 +35,19 @@ class PaidPolicy(_Keys, frozen=True, kw_only=True):
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
+class CanaryPolicy(_Keys, frozen=True, kw_only=True):
+    """A pool that is acted on beside ``control``, for as long as it keeps within bounds; beyond one it is paused.
+
+    ``max_wait``: how long a purchase may be on its way. ``max_refusals``: how often in a row its cloud may refuse one.
+    ``max_usd_ratio``: what a GPU-hour that was used may cost, as a multiple of the control's.
+    """
+
+    control: str
+    max_wait: Duration = 900
+    max_refusals: Annotated[int, msgspec.Meta(ge=1)] = 3
+    max_usd_ratio: Annotated[float, msgspec.Meta(gt=0)] = 1.2
+
+
 class PoolPolicy(_Keys, frozen=True, kw_only=True):
     """A node pool that may be lit. ``cluster_pool`` is its name at the cloud (default: its key here).
 
@@ -48,7 +61,7 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
     ``paid`` says what a reserved pool may use, where its cloud tells no reservation. Nodes older than ``max_age``,
     and with ``drift`` "replace" those that an older launch template made, are replaced one at a time: idle ones, and
-    those whose pods' classes say ``at_max_age`` "move".
+    those whose pods' classes say ``at_max_age`` "move". ``canary`` goes with mode "canary".
     """
 
     cloud: CloudName = "world"
@@ -61,7 +74,8 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     min: int = 0
     max: int = 10
     warm: int = 0
-    mode: Mode | None = None
+    mode: PoolMode | None = None
+    canary: CanaryPolicy | None = None
     idle_timeout: Duration | None = None
     daemonsets: dict[str, str] = {}
     slices: dict[str, WholeAmount] = {}
@@ -73,6 +87,11 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
     paid: PaidPolicy | None = None
     max_age: Duration | None = None
     drift: Literal["keep", "replace"] = "keep"
+
+    @property
+    def acts_as(self) -> Mode | None:
+        """The mode by which calls are judged: a canary acts, until it is paused."""
+        return "act" if self.mode == "canary" else self.mode
 
 
 class ClassPolicy(_Keys, frozen=True, kw_only=True):

@@ -102,7 +102,7 @@ class Deps:
     def mode_of(self, pool: str) -> Mode:
         """What may be done to a pool: its own mode, else the deployment's."""
         rules = self.policy.pools.get(pool)
-        return (rules.mode if rules is not None else None) or self.mode
+        return (rules.acts_as if rules is not None else None) or self.mode
 
 
 class LateDeps(Deps):

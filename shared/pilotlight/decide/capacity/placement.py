@@ -128,7 +128,7 @@ def steered(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
     """
     if policy.placement != "taint" or ALL in brakes.paused or not view.watched:
         return set()
-    modes = {name: brakes.modes.get(name) or rules.mode or "act" for name, rules in policy.pools.items()}
+    modes = {name: brakes.modes.get(name) or rules.acts_as or "act" for name, rules in policy.pools.items()}
     return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
 
 

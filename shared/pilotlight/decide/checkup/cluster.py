@@ -65,7 +65,7 @@ def checkup(
 
 def strongest(policy: Policy, mode: Mode) -> Mode:
     """The mode that needs the most rights: the deployment's, or one of a pool's own."""
-    return max([mode, *(pool.mode for pool in policy.pools.values() if pool.mode)], key=_MODES.index)
+    return max([mode, *(pool.acts_as for pool in policy.pools.values() if pool.acts_as)], key=_MODES.index)
 
 
 def _good(code: str, subject: str, what: str) -> Check:

@@ -63,6 +63,10 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     if today is not None:
         did += anchor(deps, now)
     known = _books(deps, now)
+    if any(pool.canary is not None for pool in deps.policy.pools.values()):
+        from pilotlight.flow.billing import canary
+
+        did += canary.watch(deps, known.metered.values(), now)
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
