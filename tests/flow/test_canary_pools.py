@@ -15,7 +15,9 @@ from pilotlight.flow.memory import brakes
 def stage() -> Stage:
     """A canary that boots for longer than is allowed, beside a control that is advised on."""
     pools = {
-        "one": PoolPolicy(instance_type="one", max=5, mode="canary", canary=CanaryPolicy(control="eight", max_wait=300)),
+        "one": PoolPolicy(
+            instance_type="one", max=5, mode="canary", canary=CanaryPolicy(control="eight", max_wait=300)
+        ),
         "eight": PoolPolicy(instance_type="eight", max=5, mode="advise"),
     }
     return Stage(pools=pools, boot_s=800)
