@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pilotlight.decide.capacity.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
 from pilotlight.facts.matching import holds, selects, untolerated
-from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration, shape
-from pilotlight.world.filters import affine, repelled, roomy
+from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
+from pilotlight.world.filters import affine, moved, repelled, roomy, taken
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 MOST = str(2**63 - 1)
@@ -140,3 +140,29 @@ def test_the_planner_and_the_worlds_scheduler_agree_on_room(
     assert (pods_that_fit(wanted, resource, devices, slices, free) > 0) == roomy(
         wanted, resource, devices, slices, free
     )
+
+
+PORTS = st.lists(
+    st.tuples(
+        st.sampled_from(["TCP", "UDP"]),
+        st.sampled_from(["80", "8080"]),
+        st.sampled_from(["", "/10.0.0.1", "/10.0.0.2"]),
+    ).map(lambda port: f"{port[0]}/{port[1]}{port[2]}"),
+    max_size=3,
+)
+
+
+@given(PORTS, PORTS)
+def test_the_planner_and_the_worlds_scheduler_agree_on_host_ports(there: list[str], wanted: list[str]) -> None:
+    """Two codes of one rule: a port is taken by its protocol and number, on its address or on all."""
+    assert clash(tuple(there), tuple(wanted)) == taken(there, wanted)
+
+
+def test_the_worlds_scheduler_keeps_pods_of_one_host_port_apart() -> None:
+    """A node that has a pod with a host port takes no other with it until that one has gone."""
+    one = shape(gpu=GpuRequest(count=1), near=Near(ports=("TCP/80",)))
+    empty = Resources()
+    assert roomy(one, NVIDIA, (1000, 1000), {}, empty)
+    full = moved(empty, one, -1)
+    assert not roomy(one, NVIDIA, (1000, 1000), {}, full)
+    assert roomy(one, NVIDIA, (1000, 1000), {}, moved(full, one, 1))

@@ -1,6 +1,7 @@
 """What keeps a pod off a node: the scheduler's filters, apart from the planner's rules, so that each checks the other.
 
-Sources: Kubernetes 1.36, plugins NodeAffinity, TaintToleration and NodeResourcesFit; ``labels.Requirement.Matches``.
+Sources: Kubernetes 1.36, plugins NodeAffinity, TaintToleration, NodePorts and NodeResourcesFit;
+``labels.Requirement.Matches``, ``HostPortInfo``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,10 +80,39 @@ def roomy(shape: PodShape, resource: str, devices: Sequence[int], slices: Mappin
         return False
     if picked(gpu, resource, devices) is None or free.pods < 1:
         return False
+    if shape.near is not None and taken(free.ports, shape.near.ports):
+        return False
     rest = dict(free.other)
     asked = ((shape.cpu_milli, free.cpu_milli), (shape.memory, free.memory), (shape.ephemeral, free.ephemeral))
     others = tuple((amount, rest.get(name, 0)) for name, amount in shape.other)
     return not [1 for want, have in (*asked, *others) if want and want > have]
+
+
+EVERY_ADDRESS = "0.0.0.0"
+"""Where a port is taken that names no address: on all of them."""
+
+
+def taken(ports: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether a host port is taken: by the same protocol and number, on one address, or on all of them."""
+    used = [_port(one) for one in ports]
+    for number, address in (_port(one) for one in wanted):
+        there = {where for which, where in used if which == number}
+        if there and (address == EVERY_ADDRESS or there & {address, EVERY_ADDRESS}):
+            return True
+    return False
+
+
+def _port(text: str) -> tuple[tuple[str, str], str]:
+    protocol, number, *address = text.split("/")
+    return (protocol, number), (address[0] if address and address[0] else EVERY_ADDRESS)
+
+
+def _ports(free: Resources, shape: PodShape, sign: int) -> tuple[str, ...]:
+    """The host ports in use after a pod left or came."""
+    own = shape.near.ports if shape.near is not None else ()
+    if not own:
+        return free.ports
+    return (*free.ports, *own) if sign < 0 else tuple(port for port in free.ports if port not in own)
 
 
 def moved(free: Resources, shape: PodShape, sign: int) -> Resources:
@@ -94,4 +124,5 @@ def moved(free: Resources, shape: PodShape, sign: int) -> Resources:
         ephemeral=free.ephemeral + sign * shape.ephemeral,
         pods=free.pods + sign,
         other=tuple((name, have + sign * change.get(name, 0)) for name, have in free.other),
+        ports=_ports(free, shape, sign),
     )
