@@ -240,6 +240,29 @@ SOLD = (*ZONED, DEAR)
 
 
 @pytest.mark.parametrize(
+    ("asked_s", "buys"), [(60.0, {"t4": 1}), (10.0, {})], ids=["asked a minute ago: again", "asked just now: not again"]
+)
+def test_small_work_asks_its_zones_again_before_it_goes_to_a_dear_node(asked_s: float, buys: dict[str, int]) -> None:
+    """However much its waiting is worth: a zone that was refused half a minute ago may be back, and costs nothing."""
+    shorts = tuple(
+        Backoff(
+            offering=o.name,
+            until=NOW + timedelta(minutes=2),
+            why="out of stock",
+            short_since=NOW - timedelta(hours=1),
+            at=NOW - timedelta(seconds=asked_s),
+        )
+        for o in ZONED
+    )
+    classes = {"batch": ClassPolicy(capacity_types=("spot",), gpu_models="any")}
+    rules = policy(SOLD, placement="taint", value_of_wait=Decimal(9999), classes=classes)
+    memory = Memory(strays={"a100": NOW}, backoffs=shorts)
+    waits = pod("p", workload_class="batch", checkpoint_s=600.0)
+    made = plan([waits], [node("n", DEAR, closed=True)], offerings=SOLD, rules=rules, memory=memory, brakes=ACTS)
+    assert bought(made) == buys
+
+
+@pytest.mark.parametrize(
     ("worth", "verdict", "code", "opens"),
     [
         pytest.param("0.01", "waiting", "zone", (), id="minutes cost less than an hour of a dear node: it waits"),

@@ -40,6 +40,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """An offering that the cloud just refused. ``tries`` refusals in a row make ``until`` move away.
 
     ``short_since`` is when the first of them came, where each was for want of capacity; None where it rests for more.
+    ``at`` is when the last came, None in records older than that.
     """
 
     offering: str
@@ -47,6 +48,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     tries: int = 1
     short_since: datetime | None = None
+    at: datetime | None = None
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ or not at all. Nothing here takes the plan over a cap.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
@@ -25,6 +26,9 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
 from pilotlight.units import cents
+
+ASKED_LATELY = timedelta(seconds=30)
+"""A zone that was refused within this is not asked again before its rest is over."""
 
 PLACED = ("fits", "booting", "bought")
 """What is told of pods that have a place."""
@@ -229,6 +233,8 @@ class Provisioner:
     def _buy(self, group: Group, homes: PoolNames | None) -> int:
         """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
         able = self.able(self._sold(), group.shape)
+        if again := self._worth_asking_again(group, able):
+            able = replace(able, candidates=again)
         if able.candidates and picky(group.shape):
             able = self._near_enough(able, group)
         if homes is None and (better := self._waits_for_a_zone(group, self.homes_of(group.shape))):
@@ -314,9 +320,20 @@ class Provisioner:
             return (self.only,)
         return [o for o in self.offerings if o.zone in ("", self.zone)] if self.zone else self.offerings
 
+    def _worth_asking_again(self, group: Group, able: Eligible) -> tuple[Candidate, ...]:
+        """A pod's own zones that rest, before it goes to a dearer type: to ask them again costs nothing."""
+        homes = self.homes_of(group.shape) if self.memory.backoffs and self.only is None else None
+        if homes is None or any(c.offering.pool in homes for c in able.candidates):
+            return ()
+        before = self.now - ASKED_LATELY
+        asked = {b.offering: b.at for b in self.memory.backoffs if b.at is not None}
+        short = [c for c in short_zones(able) if c.offering.pool in homes]
+        again = tuple(c for c in short if (at := asked.get(c.offering.name)) is not None and at <= before)
+        return () if not again or self._waits_for_a_zone(group, homes) else again
+
     def _waits_for_a_zone(self, group: Group, homes: PoolNames | None) -> str:
         """Why pods whose own pools are short in every zone are kept off dearer nodes; empty where they are not."""
-        if homes is None or not self.memory.backoffs:
+        if homes is None or not group.pods or not self.memory.backoffs:
             return ""
         able = self.able(self.offerings, group.shape)
         short = [c for c in short_zones(able) if c.offering.pool in homes]

@@ -152,7 +152,7 @@ def _resting(
     short_since: datetime | None = None,
 ) -> Memory:
     until = now + timedelta(seconds=rest_s)
-    backoff = Backoff(offering=offering, until=until, why=why, tries=tries, short_since=short_since)
+    backoff = Backoff(offering=offering, until=until, why=why, tries=tries, short_since=short_since, at=now)
     others = tuple(b for b in memory.backoffs if b.offering != offering)
     return msgspec.structs.replace(memory, backoffs=(*others, backoff))
 
