@@ -15,9 +15,10 @@ TODAY: dict[str, int] = {
 """Lines in each file that still decide by words. Only ever fewer: take out what you mend, add nothing."""
 
 FOREIGN: dict[str, int] = {
-    "codec/kubernetes/nodes.py": 1,
+    "adapters/bills/bigquery.py": 1,
+    "codec/kubernetes/nodes.py": 2,
 }
-"""Lines that read what another program says in words alone: a kubelet that shuts down has no code for it."""
+"""Lines that read what another program says in words alone: a kubelet that shuts down, a driver's XID, a full quota."""
 
 PLANTED = {
     "compared": "if answer.why == NOTHING: pass",

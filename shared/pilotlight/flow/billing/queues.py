@@ -20,8 +20,8 @@ def stop_queues(deps: Deps) -> tuple[str, ...]:
     cluster = deps.cluster
     if not named or not deps.acts or not isinstance(cluster, StoppableQueues):
         return ()
-    why = {step.budget: step.why for step in ladder.steps(deps.state, deps.name) if step.do == "no-new-buys"}
-    stopped = {queue: why[b.name] for b in deps.policy.budgets if b.name in why for queue in b.queues}
+    stops = {step.budget: step.why for step in ladder.steps(deps.state, deps.name) if step.do == "no-new-buys"}
+    stopped = {queue: stops[b.name] for b in deps.policy.budgets if b.name in stops for queue in b.queues}
     done: list[str] = []
     for queue in sorted(named):
         try:
