@@ -102,12 +102,15 @@ class Site:
         return check
 
     def node(self) -> None:
-        """A node of the pool, ready with its GPU."""
+        """A node of the pool, ready with its GPU, once the node controller has taken its first taint off."""
         room = {"cpu": "4", "memory": "16Gi", "pods": "10", "nvidia.com/gpu": "1"}
         ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
         status = {"capacity": room, "allocatable": room, "conditions": ready}
         meta = {"name": self.name, "labels": {POOL: self.name, INSTANCE_TYPE: "one"}}
         self.make("/api/v1/nodes", {"kind": "Node", "metadata": meta, "status": status})
+        ends = time.monotonic() + 30
+        while self.api.get(f"/api/v1/nodes/{self.name}", ANY)["spec"].get("taints") and time.monotonic() < ends:
+            time.sleep(0.2)
 
     def clear(self) -> None:
         """Take all of it away."""
