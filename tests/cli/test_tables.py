@@ -56,7 +56,12 @@ TABLES = {
 """The words that print one, and their command. ``week`` prints replay's, ``demo`` those of report and budget."""
 
 
-ELSEWHERE = {"waste": "test_waste_command.py", "queues": "test_queue_commands.py", "shadow": "test_shadow_command.py"}
+ELSEWHERE = {
+    "waste": "test_waste_command.py",
+    "queues": "test_queue_commands.py",
+    "shadow": "test_shadow_command.py",
+    "spot": "test_spot_command.py",
+}
 """Commands whose tables are tried where there is a Prometheus, a queue, or a record of what others did, for them."""
 
 
