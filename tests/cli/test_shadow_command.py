@@ -16,9 +16,10 @@ from pilotlight.facts.shadow import Advised
 from pilotlight.state_schema.shadow import ADVICE
 
 
-def run(*words: str) -> Result:
+def run(*words: str, columns: int = 120) -> Result:
     """The command's outcome; what it raises goes on to the test."""
-    return CliRunner().invoke(build(["shadow"]), ["shadow", *(words or ("report",))], catch_exceptions=False)
+    line, wide = ["shadow", *(words or ("report",))], {"COLUMNS": str(columns)}
+    return CliRunner().invoke(build(["shadow"]), line, catch_exceptions=False, env=wide)
 
 
 @pytest.fixture(autouse=True)
@@ -89,3 +90,10 @@ def test_a_canary_is_shown_beside_its_control(tmp_path: Path, monkeypatch: pytes
 def test_without_a_canary_that_is_said() -> None:
     """Nothing is shown of pools that are no canaries."""
     assert "no pool of the policy has mode: canary" in run("canary").stderr
+
+
+def test_the_table_is_whole_at_any_width() -> None:
+    """What is folded has the same letters, in lines that fit."""
+    narrow = run(columns=60).stdout
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "…" not in narrow

@@ -37,9 +37,10 @@ def zone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
-def run(*words: str) -> str:
+def run(*words: str, columns: int = 220) -> str:
     """What is printed."""
-    done = CliRunner().invoke(build(["spot"]), ["spot", *words], catch_exceptions=False, env={"COLUMNS": "220"})
+    wide = {"COLUMNS": str(columns)}
+    done = CliRunner().invoke(build(["spot"]), ["spot", *words], catch_exceptions=False, env=wide)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -74,3 +75,10 @@ def test_bad_input_is_said_in_one_line(zone: Path, words: tuple[str, ...], said:
     """With what to do; nothing is asked of a cloud for it."""
     with pytest.raises(BadInput, match=said):
         run(*words)
+
+
+def test_the_table_is_whole_at_any_width(zone: Path) -> None:
+    """What is folded has the same letters, in lines that fit."""
+    narrow = run("--zones", str(zone), columns=60)
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "…" not in narrow
