@@ -203,6 +203,15 @@ def test_it_asks_nobody_else_and_complains_of_nothing(page: Page, served: Served
     assert page.complaints == []
 
 
+def test_an_alerts_link_leads_to_its_decision(chromium: Chromium, served: Served) -> None:
+    """The command that explains it is there to copy, quoted whatever the link says."""
+    with chromium.page(400) as page:
+        page.open(f"{served.open}?why=17-aa%20%3Cimg%3E")
+        page.until("!document.getElementById('led').hidden")
+        assert page.run("document.querySelector('#asked code').textContent") == "pilotlight why '17-aa <img>'"
+        assert page.run(LAYOUT) == []
+
+
 def test_a_token_opens_it_and_is_forgotten_when_asked(chromium: Chromium, served: Served) -> None:
     """It asks for one, says that a wrong one is wrong, keeps the right one in the tab, and forgets it."""
     with chromium.page(400) as page:
