@@ -248,7 +248,7 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "kinds", "first"),
     [
-        pytest.param(no_lease, {"double_buys", "cap_overruns", "lost_messages", "doubled_effects"}, 2, id="no lease"),
+        pytest.param(no_lease, {"double_buys", "cap_overruns", "lost_messages", "doubled_effects"}, 50, id="no lease"),
         pytest.param(
             no_record_before_the_buy,
             {"double_buys", "lost_messages", "doubled_effects"},

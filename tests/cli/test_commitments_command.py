@@ -33,9 +33,12 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteState:
     return SqliteState(tmp_path / "state.db", SystemClock())
 
 
+WIDE = {"COLUMNS": "200"}
+
+
 def run(*words: str) -> str:
     """What the command prints."""
-    return CliRunner().invoke(build(["commitments"]), ["commitments", *words], catch_exceptions=False).stdout
+    return CliRunner().invoke(build(["commitments"]), ["commitments", *words], catch_exceptions=False, env=WIDE).stdout
 
 
 def test_what_pays_is_shown_with_its_sum(deployment: SqliteState) -> None:

@@ -42,7 +42,7 @@ def test_the_card_comes_from_the_state_and_says_what_is_not_measured(
 
     def run(*words: str) -> str:
         line = ["targets", "--month", "2026-10", *words]
-        return CliRunner().invoke(build(line), line, catch_exceptions=False).stdout
+        return CliRunner().invoke(build(line), line, catch_exceptions=False, env={"COLUMNS": "200"}).stdout
 
     shown = " ".join(run().split())
     assert "fleet use 65% to 85% at most 50.0% no" in shown

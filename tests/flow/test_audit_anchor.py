@@ -1,11 +1,16 @@
 """The audit chain's count and head are told daily; what is older than a year leaves it behind a checkpoint."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+from failing_store import Failing
 from stage import Stage
 
 from pilotlight.decide.audit import verify
+from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
+from pilotlight.flow.billing.anchor import anchor
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.memory import audit_chain, ledger
 from pilotlight.state_schema.audit import AT_THE_HEAD, LINKS
@@ -33,6 +38,22 @@ def test_a_day_has_one_anchor() -> None:
         stage.wait(DAY)
         billing(stage.deps, Tick(cluster="c", what="billing"))
     assert len(anchors()) == 1  # Nothing was added: the last one still says it.
+
+
+def test_a_tick_after_one_that_died_tells_the_same_anchor() -> None:
+    """It had told it, and died before it could write that; meanwhile more was decided."""
+    stage = Stage()
+    state = Failing(stage.world.clock)
+    stage.deps = replace(stage.deps, state=state)
+    stage.event(stage.submit("a"))
+    state.at = 2
+    with pytest.raises(Unavailable):
+        anchor(stage.deps, stage.deps.now())
+    stage.wait(60)
+    ledger.chain(state, "c", "cost", "later", stage.deps.now(), "0" * 64)
+    assert anchor(stage.deps, stage.deps.now()) == ("anchored the audit chain at 1",)
+    first, second = (message for message in stage.outbox.sent if b"audit-anchor" in bytes(message.data))
+    assert first == second
 
 
 def test_links_of_over_a_year_leave_behind_a_checkpoint() -> None:

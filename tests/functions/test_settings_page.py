@@ -14,6 +14,8 @@ ELSEWHERE = {
     "KUBERNETES_SERVICE_HOST": "set in every pod",
     "KUBERNETES_SERVICE_PORT": "set in every pod",
     "HOME": "the person's own",
+    "MONITORING_EMULATOR_HOST": "a stand-in of Cloud Monitoring's, which has no emulator",
+    "QUERY_STRING": "a request's own",
     "AWS_WEB_IDENTITY_TOKEN_FILE": "set by EKS in a pod whose account has a role",
 }
 """Read, and nobody sets them for Pilotlight."""

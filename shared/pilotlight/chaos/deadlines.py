@@ -6,6 +6,7 @@ The time they are given bears all faults and everybody else's work before them, 
 
 from collections.abc import Iterator
 from datetime import timedelta
+from math import inf
 from random import Random
 
 import msgspec
@@ -22,6 +23,9 @@ SPARE_S: Seconds = 24 * HOUR
 """What they are given beyond their run."""
 
 SAVES_S: Seconds = 120.0
+
+NEAR_S, OFTEN_S = 8 * HOUR, 300.0
+"""So long before a deadline ticks come so often."""
 
 
 def with_deadlines(scene: Scene, rng: Random) -> Scene:
@@ -43,6 +47,15 @@ def late(scene: Scene, world: World) -> Iterator[str]:
         at_s = ended.get(name)
         if by_s < (world.now_s if at_s is None else at_s):
             yield f"{name} was due at {by_s:.0f} s, " + (f"ended at {at_s:.0f} s" if at_s else "and has not ended")
+
+
+def calm_s(scene: Scene, world: World) -> Seconds:
+    """For how long nobody has to look for a deadline's sake: a deployment's ticks come every minute, those after the
+    faults as seldom as every few hours."""
+    ended = {job.id for job in world.finished}
+    waiting = ((job.demands[0].uid, job.demands[0].shape.due) for job in scene.jobs)
+    at_s = [(due.by - START).total_seconds() for name, due in waiting if due is not None and name not in ended]
+    return max(OFTEN_S, min(at_s, default=inf) - NEAR_S - world.now_s)
 
 
 def _sure(scene: Scene, job: Job) -> bool:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.chaos.deadlines import calm_s as _calm_s
 from pilotlight.chaos.deadlines import late
 from pilotlight.chaos.deployment import Deployment, Site
 from pilotlight.chaos.hard_caps import passed, unseen
@@ -112,6 +113,7 @@ def _next_s(deployment: Deployment, again: datetime | None, slow_s: Seconds) -> 
     """The next minute at which something could be different, at the latest ``slow_s`` on."""
     now_s, start = deployment.now_s, deployment.first.world.clock.start
     events = [site.setting.world.next_event_s() for site in deployment.sites]
+    slow_s = min([slow_s, *(_calm_s(site.setting.scene, site.setting.world) for site in deployment.sites)])
     soonest = [now_s + slow_s, *(event_s for event_s in events if event_s is not None)]
     if again is not None:
         soonest.append((again - start).total_seconds() + 1)
