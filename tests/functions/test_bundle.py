@@ -75,16 +75,31 @@ def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None
     assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
 
 
+def _unheld(requirements: str) -> list[str]:
+    """Requirements that are not held to hashes of the lock."""
+    locked = (ROOT / "requirements.lock").read_text()
+    unheld = []
+    for entry in re.split(r"\n(?=\S)", requirements.strip()):
+        hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}", entry)
+        if not hashes or any(one not in locked for one in hashes):
+            unheld.append(entry.split()[0])
+    return unheld
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_zips_requirements_are_held_to_the_hashes_of_the_lock(build: Path, function: str) -> None:
     """The cloud installs the files that the lock was made with, or nothing."""
     with zipfile.ZipFile(build / f"{function}.zip") as archive:
-        entries = re.split(r"\n(?=\S)", archive.read("requirements.txt").decode().strip())
-    locked = (ROOT / "requirements.lock").read_text()
-    for entry in entries:
-        hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}", entry)
-        assert hashes
-        assert all(one in locked for one in hashes)
+        assert _unheld(archive.read("requirements.txt").decode()) == []
+
+
+def test_requirements_without_their_hashes_go_red(build: Path) -> None:
+    """The fault put back: pins alone, or hashes of other files."""
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        shipped = archive.read("requirements.txt").decode()
+    pins = re.sub(r" \\\n +--hash=sha256:[0-9a-f]{64}", "", shipped)
+    assert len(_unheld(pins)) == len(pins.split())
+    assert _unheld(re.sub(r"(--hash=sha256:)[0-9a-f]{4}", r"\g<1>0bad", shipped))
 
 
 def test_every_locked_package_is_held_to_its_hashes() -> None:

@@ -71,27 +71,56 @@ def test_letters_take_no_room_of_the_state() -> None:
     assert room > 3 * (UNTAKEN + 1) * LARGEST
 
 
+def _extras_that_lack(dockerfile: str) -> set[str]:
+    """Extras that a setting may ask for and the image has not."""
+    project = tomllib.loads((HOME.parents[2] / "pyproject.toml").read_text())["project"]
+    line = next(line for line in dockerfile.splitlines() if "'pilotlight[" in line)
+    asked = set(line.partition("[")[2].partition("]")[0].split(","))
+    return (set(project["optional-dependencies"]) - {"dev"}) ^ asked
+
+
 def test_the_image_has_what_every_address_needs() -> None:
     """Every extra that a setting may ask for is in the image, to whose file system nothing can be added later."""
-    project = tomllib.loads((HOME.parents[2] / "pyproject.toml").read_text())["project"]
-    line = next(line for line in (HOME / "Dockerfile").read_text().splitlines() if "'pilotlight[" in line)
-    asked = set(line.partition("[")[2].partition("]")[0].split(","))
-    assert asked == set(project["optional-dependencies"]) - {"dev"}
+    assert _extras_that_lack((HOME / "Dockerfile").read_text()) == set()
 
 
-def test_the_home_may_ask_its_cloud_who_it_is() -> None:
-    """The network policy lets out what credentials are asked of: metadata servers, and EKS Pod Identity."""
-    (policy,) = _objects("NetworkPolicy")
-    out = {
+@pytest.mark.parametrize("extra", ["aws", "gcp"])
+def test_an_image_without_a_clouds_extra_goes_red(extra: str) -> None:
+    """The fault put back: dynamodb:, eks: and firestore: need theirs."""
+    planted = (HOME / "Dockerfile").read_text().replace(f",{extra}", "").replace(f"[{extra},", "[")
+    assert _extras_that_lack(planted) == {extra}
+
+
+def _ways_out(policy: dict[str, Any]) -> set[tuple[str, int]]:
+    """Addresses and ports that a network policy lets out to by address."""
+    return {
         (to["ipBlock"]["cidr"].partition("/")[0], port["port"])
         for rule in policy["spec"]["egress"]
         for to in rule.get("to", ())
         if "ipBlock" in to
         for port in rule["ports"]
     }
+
+
+def _asked_who_it_is() -> set[tuple[str, int]]:
     of_the_container_service = CONTAINER_HOST.rpartition("/")[2]
     asked = {host for host in LOCAL_HOSTS if host[:4] in ("169.", "fd00")} - {of_the_container_service}
-    assert out == {(host, 80) for host in asked} | {("169.254.169.254", 80), ("169.254.169.252", 988)}
+    return {(host, 80) for host in asked} | {("169.254.169.254", 80), ("169.254.169.252", 988)}
+
+
+def test_the_home_may_ask_its_cloud_who_it_is() -> None:
+    """The network policy lets out what credentials are asked of: metadata servers, and EKS Pod Identity."""
+    (policy,) = _objects("NetworkPolicy")
+    assert _ways_out(policy) == _asked_who_it_is()
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "169.254.170.23"])
+def test_a_policy_that_blocks_the_metadata_server_goes_red(address: str) -> None:
+    """The fault put back: without this way out nobody could say who the pod is."""
+    (policy,) = _objects("NetworkPolicy")
+    for rule in policy["spec"]["egress"]:
+        rule["to"] = [to for to in rule.get("to", ()) if to.get("ipBlock", {}).get("cidr") != f"{address}/32"]
+    assert {where for where, _ in _asked_who_it_is() - _ways_out(policy)} == {address}
 
 
 def test_one_image_runs_everywhere() -> None:
