@@ -39,6 +39,14 @@ def test_a_job_that_ended_in_time_is_not_late_however_long_the_run_goes_on() -> 
     assert not [words for words in late(scene, world) if words.startswith(f"{job.demands[0].uid} ")]
 
 
+def test_a_job_that_never_came_is_not_late() -> None:
+    """A run may be over before its last jobs are created."""
+    scene = _scene()
+    world = World(CATALOG, scene.pools)
+    world.advance(3 * SPARE_S)
+    assert list(late(scene, world)) == []
+
+
 def test_nobody_has_a_deadline_where_budgets_may_run_out() -> None:
     """What a budget keeps from being bought is late by its owner's wish."""
     scenes = [drawn(seed, 40)[1] for seed in range(30)]

@@ -39,9 +39,10 @@ def with_deadlines(scene: Scene, rng: Random) -> Scene:
 def late(scene: Scene, world: World) -> Iterator[str]:
     """The jobs that ended after their deadline, or have not ended by it."""
     ended = {job.id: job.finish_s for job in world.finished}
+    created = {*ended, *world.pending, *world.running}  # A run may be over before its last jobs come.
     for job in scene.jobs:
         name, due = job.demands[0].uid, job.demands[0].shape.due
-        if due is None:
+        if due is None or name not in created:
             continue
         by_s = (due.by - START).total_seconds()
         at_s = ended.get(name)
@@ -54,7 +55,8 @@ def calm_s(scene: Scene, world: World) -> Seconds:
     faults as seldom as every few hours."""
     ended = {job.id for job in world.finished}
     waiting = ((job.demands[0].uid, job.demands[0].shape.due) for job in scene.jobs)
-    at_s = [(due.by - START).total_seconds() for name, due in waiting if due is not None and name not in ended]
+    there = {*world.pending, *world.running} - ended
+    at_s = [(due.by - START).total_seconds() for name, due in waiting if due is not None and name in there]
     return max(OFTEN_S, min(at_s, default=inf) - NEAR_S - world.now_s)
 
 
