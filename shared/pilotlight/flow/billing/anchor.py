@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
+from pilotlight.flow.alerts.once import was_noticed
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import audit_chain
@@ -16,8 +17,6 @@ from pilotlight.state_schema.marks import NOTICED
 STILL = timedelta(days=2)
 """A chain to which nothing was added for so long has its anchor already."""
 
-TOLD = " told"
-
 
 def anchor(deps: Deps, now: datetime) -> tuple[str, ...]:
     """Tell the anchor of a day, once; a line on it.
@@ -25,6 +24,8 @@ def anchor(deps: Deps, now: datetime) -> tuple[str, ...]:
     What is told is written first: two ticks at once, or one after a crash, tell the same.
     """
     day = f"audit-anchor/{now:%Y-%m-%d}"
+    if was_noticed(deps, f"{day}/told"):
+        return ()
     found = NOTICED.get(deps.state, f"{deps.name}/{day}")
     if found is None:
         audit_chain.retain(deps.state, deps.name, now)
@@ -36,12 +37,11 @@ def anchor(deps: Deps, now: datetime) -> tuple[str, ...]:
             return ()  # Whoever was faster tells it, and the next tick if that one dies.
     else:
         note = found.value.note
-    if not note or note.endswith(TOLD):
-        return ()
     head_then, _, at = note.partition(" ")
-    deps.outbox.publish([by_fingerprint(_alert(deps.name, day, head_then, datetime.fromisoformat(at)))])
-    NOTICED.put(deps.state, f"{deps.name}/{day}", Mark(note=note + TOLD))
-    return (f"anchored the audit chain at {head_then.partition(':')[0]}",)
+    if head_then:
+        deps.outbox.publish([by_fingerprint(_alert(deps.name, day, head_then, datetime.fromisoformat(at)))])
+    NOTICED.put(deps.state, f"{deps.name}/{day}/told", Mark())
+    return (f"anchored the audit chain at {head_then.partition(':')[0]}",) if head_then else ()
 
 
 def _alert(cluster: str, day: str, head: str, at: datetime) -> Alert:
