@@ -97,6 +97,7 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
         na_values=["NULL", ""],
         quotechar='"',
         escapechar='"',
+        comment="",  # Else a line that begins with # is dropped in silence.
         union_by_name=True,
         filename=several,
     )
