@@ -40,20 +40,24 @@ def test_a_day_has_one_anchor() -> None:
     assert len(anchors()) == 1  # Nothing was added: the last one still says it.
 
 
-def test_a_tick_after_one_that_died_tells_the_same_anchor() -> None:
-    """It had told it, and died before it could write that; meanwhile more was decided."""
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_tick_after_one_that_died_makes_no_message_with_two_contents(meanwhile: bool) -> None:
+    """It had told it, and died before it could write that. What was decided meanwhile makes it another message of the
+    same fingerprint, which people are told of once."""
     stage = Stage()
     state = Failing(stage.world.clock)
     stage.deps = replace(stage.deps, state=state)
     stage.event(stage.submit("a"))
-    state.at = 2
+    state.at = 1
     with pytest.raises(Unavailable):
         anchor(stage.deps, stage.deps.now())
     stage.wait(60)
-    ledger.chain(state, "c", "cost", "later", stage.deps.now(), "0" * 64)
-    assert anchor(stage.deps, stage.deps.now()) == ("anchored the audit chain at 1",)
+    if meanwhile:
+        ledger.chain(state, "c", "cost", "later", stage.deps.now(), "0" * 64)
+    assert anchor(stage.deps, stage.deps.now()) == (f"anchored the audit chain at {1 + meanwhile}",)
+    assert anchor(stage.deps, stage.deps.now()) == ()
     first, second = (message for message in stage.outbox.sent if b"audit-anchor" in bytes(message.data))
-    assert first == second
+    assert (first.id == second.id, first == second, first.key == second.key) == (not meanwhile, not meanwhile, True)
 
 
 def test_links_of_over_a_year_leave_behind_a_checkpoint() -> None:

@@ -16,7 +16,7 @@ from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.facts.budget import Ladder, Rung, StepInForce
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.billing.queues import stop_queues
+from pilotlight.flow.billing.queue_stops import stop_queues
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing import LADDER
 

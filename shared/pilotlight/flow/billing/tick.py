@@ -70,7 +70,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     stands = _standing(deps, known, now)
     did += ladder.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
-        from pilotlight.flow.billing.queues import stop_queues
+        from pilotlight.flow.billing.queue_stops import stop_queues
 
         did += stop_queues(deps)
     _tell_drift(deps, drift(known), now)
