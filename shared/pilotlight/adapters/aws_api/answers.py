@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.signing import Keys
 from pilotlight.adapters.http import HttpAnswer
-from pilotlight.errors import PilotlightError, Throttled, Unavailable
+from pilotlight.errors import PilotlightError, Unavailable
 
 T = TypeVar("T")
 
@@ -29,17 +29,7 @@ def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unav
 def problem(action: str, answer: HttpAnswer, keys: Keys, lost: type[Unavailable]) -> PilotlightError:
     """What an answer refuses with. Words that may quote the request are left out where it was about the credential."""
     code, message = _error(answer.body)
-    said = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")
-    if message and code not in refusals.FORBIDDEN:
-        said += f" ({' '.join(keys.hidden(message).split())[:240]})"
-    known = refusals.refusal(code, said)
-    if known is not None:
-        return known
-    if answer.status == 429:
-        return Throttled(said, refusals.PAUSE_S)
-    if answer.status >= 500 or answer.status < 400 or code == "IdempotentCallInProgress":
-        return lost(said)
-    return refusals.other(said)
+    return refusals.problem(action, answer.status, code, message, keys.hidden, lost)
 
 
 def _error(body: bytes) -> tuple[str, str]:

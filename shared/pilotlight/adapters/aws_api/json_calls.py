@@ -13,8 +13,8 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.reading import read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Broken, HttpAnswer, Site
-from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable
+from pilotlight.adapters.http import Broken, Site
+from pilotlight.errors import Unavailable
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
@@ -65,22 +65,9 @@ class JsonApi:
         except Broken as error:
             raise Unavailable(f"AWS does not answer {action} ({error})") from None
         if answer.status != 200:
-            raise _problem(action, answer, keys.hidden)
+            code, words = refusals.said_in_json(answer.body)
+            raise refusals.problem(action, answer.status, code, words, keys.hidden, Unavailable)
         try:
             return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Unavailable(f"AWS's answer to {action} cannot be read") from None
-
-
-def _problem(action: str, answer: HttpAnswer, hidden: Callable[[str], str]) -> PilotlightError:
-    """What an answer refuses with. Its words are left out where it was about the credential."""
-    code, words = refusals.said_in_json(answer.body)
-    line = f"AWS answers {action} with {answer.status}" + (f": {code[:80]}" if code else "")
-    if words and code not in refusals.FORBIDDEN:
-        line += f" ({' '.join(hidden(words).split())[:240]})"
-    known = refusals.refusal(code, line)
-    if known is not None:
-        return known
-    if answer.status == 429:
-        return Throttled(line, refusals.PAUSE_S)
-    return Unavailable(line) if answer.status >= 500 or answer.status < 400 else BadRequest(line)

@@ -1,10 +1,20 @@
 """What AWS says no with, as our errors. Codes: botocore's models, and Karpenter's list of EC2's capacity errors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, NoCapacity, PilotlightError, QuotaExceeded, Throttled
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+    Denied,
+    Forbidden,
+    NoCapacity,
+    PilotlightError,
+    QuotaExceeded,
+    Throttled,
+    Unavailable,
+)
 from pilotlight.units import Seconds
 
 SHORT: frozenset[str] = frozenset({
@@ -67,6 +77,26 @@ def said_in_json(body: bytes) -> tuple[str, str]:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "", ""
     return found.type.rpartition("#")[2], found.message or found.Message
+
+
+def problem(
+    what: str, status: int, code: str, words: str, hidden: Callable[[str], str], lost: type[Unavailable]
+) -> PilotlightError:
+    """What an answer refuses with, of whichever interface; ``lost`` where it may have been done all the same.
+
+    Words that may quote the request are left out where it was about the credential, which ``hidden`` takes out.
+    """
+    said = f"AWS answers {what} with {status}" + (f": {code[:80]}" if code else "")
+    if words and code not in FORBIDDEN:
+        said += f" ({' '.join(hidden(words).split())[:240]})"
+    known = refusal(code, said)
+    if known is not None:
+        return known
+    if status == 429:
+        return Throttled(said, PAUSE_S)
+    if status >= 500 or status < 400 or code == "IdempotentCallInProgress":
+        return lost(said)
+    return other(said)
 
 
 def refusal(code: str, said: str) -> PilotlightError | None:

@@ -13,8 +13,8 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.reading import read_again
 from pilotlight.adapters.aws_api.signing import signed_rest
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Broken, HttpAnswer, Site
-from pilotlight.errors import BadRequest, PilotlightError, Throttled, Unavailable, Unsure
+from pilotlight.adapters.http import Broken, Site
+from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
 
@@ -23,10 +23,6 @@ T = TypeVar("T")
 READ_S: Seconds = 5
 PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
-
-
-class _Said(msgspec.Struct, frozen=True):
-    message: str = ""
 
 
 class RestApi:
@@ -75,26 +71,10 @@ class RestApi:
         except Broken as error:
             raise (lost if error.sent else Unavailable)(f"AWS does not answer {what} ({error})") from None
         if answer.status != 200:
-            raise _problem(what, answer, keys.hidden, lost)
+            code = answer.headers.get("x-amzn-errortype", "").partition(":")[0]
+            _, words = refusals.said_in_json(answer.body)
+            raise refusals.problem(what, answer.status, code, words, keys.hidden, lost)
         try:
             return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise lost(f"AWS's answer to {what} cannot be read") from None
-
-
-def _problem(what: str, answer: HttpAnswer, hidden: Callable[[str], str], lost: type[Unavailable]) -> PilotlightError:
-    """What an answer refuses with. Its words are left out where it was about the credential."""
-    code = answer.headers.get("x-amzn-errortype", "").partition(":")[0]
-    line = f"AWS answers {what} with {answer.status}" + (f": {code[:80]}" if code else "")
-    try:
-        words = msgspec.json.decode(answer.body, type=_Said).message
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        words = ""
-    if words and code not in refusals.FORBIDDEN:
-        line += f" ({' '.join(hidden(words).split())[:240]})"
-    known = refusals.refusal(code, line)
-    if known is not None:
-        return known
-    if answer.status == 429:
-        return Throttled(line, refusals.PAUSE_S)
-    return lost(line) if answer.status >= 500 or answer.status < 400 else BadRequest(line)

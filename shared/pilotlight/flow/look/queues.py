@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.decide.queue_demand import remembered
+from pilotlight.decide.queue_demand import YOUNG, remembered
 from pilotlight.errors import Denied, Reject, Retry
 from pilotlight.facts.queues import QueueHistory, QueueReading
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.cluster import QUEUE
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, human
 
 READING_S: Seconds = 10.0
 """For all queues together: those that are left keep what was read of them before."""
@@ -37,7 +37,9 @@ def look_at_queues(deps: Deps, names: Collection[str] = (), *, remember: bool = 
         try:
             reading = QueueReading(at=deps.now(), length=deps.queues.length(name))
         except (Denied, Reject, Retry) as error:
-            message = f"its length cannot be read: {error}; no node is lit ahead of its workers"
+            message = (
+                f"its length cannot be read: {error}; what was read last counts for {human(YOUNG.total_seconds())}"
+            )
             findings.append(Finding(subject=f"queue {name}", code="queue-unread", message=message))
             continue
         keep_s = deps.policy.queues[name].keep
