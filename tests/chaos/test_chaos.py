@@ -28,10 +28,8 @@ from pilotlight.flow.cycle import act, cycle
 from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.look import snapshot
-from pilotlight.flow.memory import lease, ledger, steps
-from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.memory import ledger, steps
 from pilotlight.ports import ABSENT
-from pilotlight.units import Seconds
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
 
@@ -83,25 +81,6 @@ def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.
         assert (folder / "state.db").exists()
     finally:
         rmtree(folder)
-
-
-def no_lease(patch: pytest.MonkeyPatch) -> None:
-    """Every delivery believes that it holds the cluster."""
-
-    patch.setattr(lease, "acquire", lambda state, cluster, holder: _Nobodys(state))
-
-
-class _Nobodys(Lease):
-    """A lease that is written nowhere."""
-
-    def __init__(self, state: Any) -> None:
-        self.fence, self._state, self._written = 1, state, state.now()
-
-    def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
-        """It is ours."""
-
-    def release(self) -> None:
-        """Nobody notices."""
 
 
 def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
@@ -243,12 +222,6 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         World, "terminate", lambda self, node_id, reason, evict=False: true_terminate(self, node_id, reason, evict=True)
     )
-
-
-def test_working_without_a_lease_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes many deliveries: what is written by compare-and-set stops most that two workers would do at once."""
-    no_lease(monkeypatch)
-    assert "double_buys" in {violation.kind for violation in run(17, 200).violations}
 
 
 @pytest.mark.parametrize(

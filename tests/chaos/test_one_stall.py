@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from pilotlight.chaos.scene import ALERTS, START, Job, Scene, Skew
 from pilotlight.errors import Unavailable
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.memory import lease
+from pilotlight.flow.memory.lease import Lease
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
@@ -113,6 +116,25 @@ def test_no_pod_dies_by_a_worker_that_stalled() -> None:
 def test_one_demand_is_bought_once_though_a_worker_stalled() -> None:
     """A purchase that stood still is not made once another worker has bought elsewhere for the same pod."""
     assert _broken(_scene(4000), "double_buys", _a_pod_waits, _the_other_pool_is_asked) == []
+
+
+def test_working_without_a_lease_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every worker believes that it holds the cluster, one stall is enough to buy twice for one demand."""
+    monkeypatch.setattr(lease, "acquire", lambda state, cluster, holder: _Nobodys(state))
+    assert _broken(_scene(4000), "double_buys", _a_pod_waits, _the_other_pool_is_asked)
+
+
+class _Nobodys(Lease):
+    """A lease that is written nowhere."""
+
+    def __init__(self, state: Any) -> None:
+        self.fence, self._state, self._written = 1, state, state.now()
+
+    def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
+        """It is ours."""
+
+    def release(self) -> None:
+        """Nobody notices."""
 
 
 def test_a_budget_holds_though_a_worker_stalled() -> None:
