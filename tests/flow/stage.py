@@ -88,9 +88,9 @@ class Stage:
         self.world.submit(pod, run_s)
         return pod
 
-    def submit_gang(self, name: str, size: int, run_s: float = 3600.0) -> list[PodDemand]:
-        """The pods of a gang of 8 GPUs each are created."""
-        made = shape(gpu=GpuRequest(count=8), gang=Gang(key=name, size=size))
+    def submit_gang(self, name: str, size: int, run_s: float = 3600.0, gpus: int = 8, **traits: Any) -> list[PodDemand]:
+        """The pods of a gang, of 8 GPUs each where nothing else is said, are created."""
+        made = shape(gpu=GpuRequest(count=gpus), gang=Gang(key=name, size=size), **traits)
         now = self.world.clock.now()
         pods = [
             PodDemand(uid=f"uid-{name}-{n}", namespace="ml", name=f"{name}-{n}", shape=made, created_at=now)

@@ -19,7 +19,7 @@ from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.memory import DueJob, Memory
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.survival import Lives
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
 from pilotlight.flow.interruption.interrupt import interrupt
@@ -32,6 +32,7 @@ POOLS = {
     "od": PoolPolicy(instance_type="one", max=4),
     "cheap": PoolPolicy(instance_type="one", max=4, capacity_type="spot"),
 }
+POLICY = Policy(version=1, pools={kind: PoolPolicy(instance_type="one", max=4) for kind in ("on-demand", "spot")})
 TICK_MINUTES = 10
 
 
@@ -51,7 +52,7 @@ class Course:
     """A stage on which spot comes and goes by ``ups``, ten minutes each; what is taken is told two minutes ahead."""
 
     def __init__(self, ups: Sequence[bool], **rules: Any) -> None:
-        self.stage = Stage(pools=POOLS, **{"classes": {"batch": RULES}, **rules})
+        self.stage = Stage(**{"pools": POOLS, "classes": {"batch": RULES}, **rules})
         self.cloud = SpotCloud(self.stage.world)
         self.stage.deps = replace(self.stage.deps, pools=self.cloud)
         self.ups = ups
@@ -124,6 +125,15 @@ def test_a_job_with_a_deadline_is_not_late_whatever_spot_does(ups: list[bool]) -
     assert course.late_s <= 0
     spot = sum(r["event"] == "launch" and r["capacity_type"] == "spot" for r in course.stage.log)
     assert float(course.stage.world.cost()) <= (3.0 + 0.25) * 1.0 + spot * 0.25 * 0.5
+
+
+def test_a_gang_that_spot_can_never_hold_does_not_wait_for_it() -> None:
+    """Where the spot pools' caps are below its size it gets on-demand at once: waiting would save nothing."""
+    course = Course([True], pools={**POOLS, "cheap": msgspec.structs.replace(POOLS["cheap"], max=2)})
+    due = Due(job="ml/wide", by=course.stage.world.clock.now() + timedelta(hours=12), work_s=HOUR)
+    course.stage.submit_gang("wide", 4, HOUR, gpus=1, checkpoint_s=600, due=due)
+    course.stage.tick()
+    assert {r["capacity_type"] for r in course.stage.log if r["event"] == "launch"} == {"on-demand"}
 
 
 def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can() -> None:
@@ -239,7 +249,7 @@ def test_how_long_spot_is_away_is_what_its_zone_lived_through(away_h: float, wai
     spot = Candidate(msgspec.structs.replace(_offering("spot", 180, 0.05), zone="a"), 1, 1.0)
     made = shape(gpu=GpuRequest(count=1), due=due, checkpoint_s=600)
     held = Eligible((od,), (), held=((spot, "backoff", "just refused"),))
-    found, prior = (narrowed(held, made, Memory(lives=known), START) for known in (lives, {}))
+    found, prior = (narrowed(held, made, POLICY, Memory(lives=known), START) for known in (lives, {}))
     assert found.candidates == prior.candidates == ()
     assert (_expected(found.why) < _expected(prior.why)) is waits
 

@@ -20,6 +20,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Code
 from pilotlight.facts.labels import CHECKPOINT_S, DEADLINE
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Due, Finding, PodDemand, PodShape
 from pilotlight.units import HOUR, Seconds, UsdPerHour, cents, human
 
@@ -74,8 +75,11 @@ def sure_of(able: Eligible) -> list[Candidate]:
     return [c for c in (*able.candidates, *held) if c.offering.capacity_type != "spot"]
 
 
-def narrowed(able: Eligible, shape: PodShape, memory: Memory, now: datetime) -> Eligible:
-    """What may be bought now of what is able; the rest is held, with the reason."""
+def narrowed(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
+    """What may be bought now of what is able; the rest is held, with the reason.
+
+    Spot whose pools are too small for the whole gang is nothing to wait for.
+    """
     due, sure = shape.due, sure_of(able)
     if due is None or not (able.candidates or able.held):
         return able
@@ -84,6 +88,8 @@ def narrowed(able: Eligible, shape: PodShape, memory: Memory, now: datetime) -> 
         return Eligible((), able.rejected, able.held, finding=(code, why)) if code else able
     spot = [c for c in able.candidates if c.offering.capacity_type == "spot" and shape.checkpoint_s]
     away = [c for c, _, _ in able.held if c.offering.capacity_type == "spot" and shape.checkpoint_s]
+    if shape.gang and _most(policy, (*spot, *away)) < shape.gang.size:
+        spot = away = []
     found = standing(due, sure, memory, restore_s(0.0))
     choice = chosen(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
     paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
@@ -100,6 +106,14 @@ def narrowed(able: Eligible, shape: PodShape, memory: Memory, now: datetime) -> 
 
 
 _CODE: Code = "deadline"
+
+
+def _most(policy: Policy, candidates: Iterable[Candidate]) -> int:
+    """How many pods of one shape pools may ever hold in one zone."""
+    zones: dict[str, dict[str, int]] = {}
+    for c in candidates:
+        zones.setdefault(c.offering.zone, {})[c.offering.pool] = policy.pools[c.offering.pool].max * c.per_node
+    return max((sum(pools.values()) for pools in zones.values()), default=0)
 
 
 def _no_net(able: Eligible, shape: PodShape) -> tuple[Code, str]:

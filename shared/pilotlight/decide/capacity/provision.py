@@ -92,7 +92,7 @@ class Provisioner:
             return able
         from pilotlight.decide.capacity.due import narrowed
 
-        able = narrowed(able, shape, self.memory, self.now)
+        able = narrowed(able, shape, self.policy, self.memory, self.now)
         if able.look_again_at is not None:
             self.due.append(able.look_again_at)
         return able
