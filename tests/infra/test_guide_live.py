@@ -1,6 +1,7 @@
 """A new user who follows docs/guides/kubernetes.md on the control plane that KUBECONFIG names gets what it shows.
 
-The cluster has to be empty of GPUs, waiting pods and of Pilotlight, and kubectl has to be found.
+The cluster has to be empty of GPUs, waiting pods and of Pilotlight, and kubectl has to be found. Kueue is its CRDs with
+the ClusterQueue that the page names; its controller is not asked for anything.
 """
 
 import json
@@ -24,10 +25,11 @@ pytestmark = [
 
 GUIDE = ROOT / "docs" / "guides" / "kubernetes.md"
 JOB = "infra/kubernetes/samples/gpu-test.yaml"
+QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "research"}, "spec": {}}
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> Iterator[dict[str, str]]:
+def user(tmp_path: Path, shelf: Path) -> Iterator[dict[str, str]]:
     """The environment of a user whose kubeconfig calls the cluster prod, and whose test job waits for a GPU."""
     environ = fresh(tmp_path, ROOT, os.environ)
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"].split(os.pathsep)[0]).read_text("utf-8"))
@@ -39,6 +41,8 @@ def user(tmp_path: Path) -> Iterator[dict[str, str]]:
         pytest.skip("the cluster is not empty")
     (tmp_path / "policy.yaml").write_text(blocks(GUIDE, "yaml")[0])
     try:
+        _run(environ, f"kubectl apply --server-side --force-conflicts -f {shelf}/contracts/crds/kueue")
+        _until(environ, f"kubectl create -f - <<< '{json.dumps(QUEUE)}'")
         _run(environ, f"kubectl apply -f {ROOT / JOB}")
         _until(environ, "kubectl get pods -l job-name=gpu-test -o jsonpath={.items[*].status.conditions[*].reason}")
         yield environ
@@ -46,6 +50,7 @@ def user(tmp_path: Path) -> Iterator[dict[str, str]]:
         for each in ("API", "POOLS", "POLICY", "CLUSTER"):
             environ.pop(f"PILOTLIGHT_{each}", None)
         _run(environ, f"kubectl delete -f {ROOT / JOB} --ignore-not-found")
+        _run(environ, "kubectl delete clusterqueue/research --ignore-not-found")
         _run(environ, f"{ROOT}/.venv/bin/pilotlight connect --context prod --remove")
         _run(environ, "kubectl wait --for=delete namespace/pilotlight --timeout=300s")
 
