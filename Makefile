@@ -15,7 +15,6 @@ CLOUD := google
 ROOT_google := infra/terraform
 ROOT_aws := infra/terraform/aws/root
 TF := terraform -chdir=$(ROOT_$(CLOUD))
-LOCKED = $(if $(wildcard $(ROOT_$(CLOUD))/.terraform.lock.hcl),-lockfile=readonly)
 COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
@@ -99,9 +98,10 @@ package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the
 image-steps: ## The Dockerfile's steps on a root of Debian packages, and what they made served by its user (mmdebstrap, bwrap)
 	python3 scripts/try_image.py
 
-# For the machines that people and CI run Terraform on. Hashes come from the registry, so the file is made where it is reached.
-providers: ## .terraform.lock.hcl of CLOUD: the providers' versions and hashes, for you to commit; deploy then takes no others
+# For the machines that people and CI run Terraform on. Hashes come from the registry, so this runs where it is reached.
+providers: ## Write .terraform.lock.hcl of CLOUD anew: the newest providers that are allowed, with the registry's hashes
 	@$(need_terraform)
+	rm -f $(ROOT_$(CLOUD))/.terraform.lock.hcl
 	$(TF) providers lock -platform=linux_amd64 -platform=linux_arm64 -platform=darwin_arm64 -platform=windows_amd64
 
 tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
@@ -135,25 +135,25 @@ build/helm/.installed:
 
 deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google or aws)
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false $(LOCKED)
+	$(TF) init -input=false
 	$(TF) workspace select -or-create $(ENV)
 	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 drift: package ## Say what of ENV is no more as it was deployed: exit code 2 where something is not
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false $(LOCKED)
+	$(TF) init -input=false
 	$(TF) workspace select $(ENV)
 	$(TF) plan -input=false -detailed-exitcode -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
 unprotect: package ## Let the state of ENV be destroyed: shows the plan, asks; nothing is destroyed yet
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false $(LOCKED)
+	$(TF) init -input=false
 	$(TF) workspace select $(ENV)
 	$(TF) apply -var-file=environments/$(ENV).tfvars -var=environment=$(ENV) -var=protected=false
 
 destroy: package ## Show what would go of ENV, ask, and destroy it; state that was not unprotected stays in the cloud
 	@$(need_terraform); $(need_env)
-	$(TF) init -input=false $(LOCKED)
+	$(TF) init -input=false
 	$(TF) workspace select $(ENV)
 	$(TF) destroy -var-file=environments/$(ENV).tfvars -var=environment=$(ENV)
 
