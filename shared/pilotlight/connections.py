@@ -181,6 +181,12 @@ def prices_at(settings: Settings) -> AskPrices | None:
     return told
 
 
+def region_at(settings: Settings) -> str:
+    """The region that a cluster's nodes are bought in, where its cloud's prices go by one; else empty."""
+    cloud, _, where = settings.pools.partition(":")
+    return where.partition("/")[0] if cloud in TELL_PRICES else ""
+
+
 def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock) -> tuple[Cluster, Pools]:
     """Who sells a cluster's nodes, and the cluster as that one may touch it. Raises ``BadInput``."""
     if settings.pools == "advisor":

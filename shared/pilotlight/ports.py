@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
-from pilotlight.facts.catalog import Price
+from pilotlight.facts.catalog import DiskPrice, Price
 from pilotlight.facts.handover import GroupState
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
@@ -267,6 +267,15 @@ class SpotShop(Shop, Protocol):
 
     def spot_prices(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
         """Of these sizes, by "size/zone"; nothing of what it does not tell. Raises ``Denied`` or ``Retry``."""
+        ...
+
+
+@runtime_checkable
+class DiskShop(Shop, Protocol):
+    """A cloud that tells what its disks cost."""
+
+    def disk_prices(self, names: Sequence[str]) -> Mapping[str, DiskPrice]:
+        """Of these kinds of disk; nothing of what it does not tell. Raises ``Denied`` or ``Retry``."""
         ...
 
 

@@ -129,11 +129,12 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import prices_at
+        from pilotlight.connections import prices_at, region_at
         from pilotlight.decide.capacity.offerings import offerings
 
-        told_prices = prices_at(self.settings)
-        offered, findings = offerings(self.policy, self._as_told() if told_prices else self.catalog)
+        told_prices, region = prices_at(self.settings), region_at(self.settings)
+        priced = self._as_told(region) if told_prices else self.catalog
+        offered, findings = offerings(self.policy, priced, region)
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         cluster, pools = self._cluster_and_pools()
@@ -168,7 +169,7 @@ class App:
             told_prices=told_prices,
         )
 
-    def _as_told(self) -> Catalog:
+    def _as_told(self, region: str) -> Catalog:
         """The catalogue with what the cloud said of prices since. A state that does not tell leaves it as it is."""
         from pilotlight.decide.told_prices import with_told
         from pilotlight.errors import Corrupt, Retry
@@ -179,7 +180,7 @@ class App:
         except (Retry, Corrupt) as no:
             _log.warning("prices as in the files", extra={"data": {"why": str(no)}})
             return self.catalog
-        return with_told(self.catalog, entry.value) if entry is not None else self.catalog
+        return with_told(self.catalog, entry.value, region) if entry is not None else self.catalog
 
     @cached_property
     def _queues(self) -> Queues | None:

@@ -217,11 +217,17 @@ class Aws:
 
     def _GetProducts(self, asked: dict[str, Any]) -> dict[str, Any]:
         wanted = {rule["Field"]: rule["Value"] for rule in asked["Filters"]}
+        if "volumeApiName" in wanted:
+            assert wanted["productFamily"] == "Storage"
+            return self._listed(wanted["volumeApiName"], "GB-Mo")
         assert (wanted["operatingSystem"], wanted["tenancy"], wanted["preInstalledSw"]) == ("Linux", "Shared", "NA")
+        return self._listed(wanted["instanceType"], "Hrs")
+
+    def _listed(self, name: str, unit: str) -> dict[str, Any]:
         if self.listed is None:
             raise Refused(400, "AccessDeniedException", "not authorized to perform: pricing:GetProducts")
-        usd = self.listed.get(wanted["instanceType"])
-        price = {"unit": "Hrs", "pricePerUnit": {"USD": usd}}
+        usd = self.listed.get(name)
+        price = {"unit": unit, "pricePerUnit": {"USD": usd}}
         terms = {"OnDemand": {"sku.term": {"priceDimensions": {"sku.term.rate": price}}}}
         return {"PriceList": [json.dumps({"product": {}, "terms": terms})] if usd else []}
 

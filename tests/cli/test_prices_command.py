@@ -15,6 +15,8 @@ from pilotlight.codec.catalog import read_catalog
 FILE = """
 name: aws-eu-west-1
 as_of: 2026-01-01T00:00:00Z
+region: eu-west-1
+disks: {gp3: {usd_per_gib_month: 0.1, source: a page, date: 2026-01-01}}
 throughput: {batch: {T4: 1.0}}
 instance_types:
   g4dn.xlarge: {cloud: eks, gpu_model: T4, gpus: 1, cpu: "4", memory: 16384Mi, boot_s: 90,
@@ -28,7 +30,7 @@ instance_types:
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     """An account whose Price List and spot market are known, and the environment that reaches it."""
     here = Aws(world())
-    here.listed = {"g4dn.xlarge": "0.5870000000", "g5.xlarge": "1.123"}
+    here.listed = {"g4dn.xlarge": "0.5870000000", "g5.xlarge": "1.123", "gp3": "0.088"}
     here.spot = {"g4dn.xlarge": {"eu-west-1a": "0.21", "eu-west-1b": "0.23"}}
     with serving(here) as environ:
         for name, value in environ.items():
@@ -63,6 +65,8 @@ def test_a_file_gets_todays_prices_and_keeps_the_rest(aws: Aws, file: Path) -> N
     assert after.as_of > before.as_of
     assert [(k.memory, k.boot_s) for k in after.instance_types.values()] == [("16384Mi", 90.0), ("1Ei", 180.0)]
     assert after.throughput == before.throughput
+    gp3 = after.disks["gp3"]
+    assert (str(gp3.usd_per_gib_month), gp3.source, after.region) == ("0.088", "AWS Price List eu-west-1", "eu-west-1")
 
 
 def test_a_dry_run_says_what_would_be_written_and_writes_nothing(aws: Aws, file: Path) -> None:
@@ -70,7 +74,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(aws: Aws, file:
     said = run(file, "--dry-run").output
     assert "g4dn.xlarge/on-demand: $0.5 of 2026-01-01 -> $0.587 of" in said
     found = json.loads(run(file, "--dry-run", "--json").output)
-    assert (len(found["changes"]), found["not_told"], found["written"]) == (3, [], False)
+    assert (len(found["changes"]), len(found["disks"]), found["not_told"], found["written"]) == (3, 1, [], False)
     assert file.read_text() == FILE
 
 
@@ -105,3 +109,11 @@ def test_a_file_that_cannot_be_refreshed_is_refused(aws: Aws, tmp_path: Path, te
     assert done.exit_code != 0
     assert why in str(done.exception or done.output)
     assert (path.read_text(), aws.calls) == (text, [])
+
+
+def test_the_file_of_another_region_is_refused(aws: Aws, file: Path) -> None:
+    """One region's prices never come into another's file."""
+    file.write_text(FILE.replace("region: eu-west-1", "region: us-east-1"))
+    said = run(file)
+    assert (said.exit_code, aws.calls) == (1, [])
+    assert "has the prices of us-east-1" in str(said.exception)

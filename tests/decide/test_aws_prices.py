@@ -4,9 +4,13 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
+import aws_catalogs
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.errors import BadInput
 
 FILE = Path(__file__).resolve().parents[2] / "data" / "catalogs" / "aws-us-east-1.yaml"
 CATALOG = read_catalog(FILE.read_bytes(), FILE.name)
@@ -33,3 +37,63 @@ def test_a_type_that_is_only_reserved_has_a_pool_of_that_and_no_price_on_demand(
     found, findings = offerings(read_policy(POLICY, "policy"), CATALOG)
     assert [(one.pool, one.usd_per_hour) for one in found] == [("block", Decimal(0))]
     assert ["p5e.48xlarge/on-demand" in one.message for one in findings] == [True]
+
+
+REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1", "ap-southeast-2")
+
+
+@pytest.mark.parametrize("region", REGIONS)
+def test_every_region_has_a_file_of_its_own(region: str) -> None:
+    """The same machines, each price and each disk's with its source and day, and none at $0."""
+    file = FILE.with_name(f"aws-{region}.yaml")
+    catalog = read_catalog(file.read_bytes(), file.name)
+    assert (catalog.region, catalog.instance_types.keys()) == (region, CATALOG.instance_types.keys())
+    prices = [price for kind in catalog.instance_types.values() for price in kind.prices.values()]
+    assert len(prices) >= 10
+    assert all(price.usd_per_hour > 0 and price.source for price in prices)
+    assert [catalog.disks[name].usd_per_gib_month > Decimal("0.05") for name in ("gp3", "gp2")] == [True, True]
+
+
+def test_the_files_are_as_their_figures_make_them() -> None:
+    """``python scripts/aws_catalogs.py`` would change none."""
+    for name, text in aws_catalogs.catalogs().items():
+        assert FILE.with_name(name).read_text(encoding="utf-8") == text
+
+
+ELSEWHERE = b"""
+version: 1
+pools:
+  far: {cloud: eks, instance_type: g5.xlarge, zones: [eu-west-1a]}
+  near: {cloud: eks, instance_type: g5.xlarge, zones: [us-east-1b]}
+  unsaid: {cloud: eks, instance_type: g5.xlarge}
+  own: {cloud: eks, instance_type: g6.xlarge, zones: [eu-west-1a]}
+prices: {overrides: {g6.xlarge/on-demand: 0.9}}
+"""
+
+
+def test_another_regions_price_is_no_price() -> None:
+    """A pool that is elsewhere by its zones, or by the deployment's region, has an error with its type and region."""
+    policy = read_policy(ELSEWHERE, "policy")
+    found, findings = offerings(policy, CATALOG.resolved(), "eu-central-1")
+    assert [(one.pool, one.usd_per_hour) for one in found] == [("near", Decimal("1.006")), ("own", Decimal("0.9"))]
+    said = {each.subject: each.message for each in findings}
+    assert "no price for g5.xlarge/on-demand in eu-west-1 (the price file is of us-east-1)" in said["pool far"]
+    assert "no price for g5.xlarge/on-demand in eu-central-1 (the price file is of us-east-1)" in said["pool unsaid"]
+
+
+def test_what_a_type_costs_while_it_stands_by_is_its_disks() -> None:
+    """100 GiB of gp3 by the month of 720 hours that AWS bills disks by, rounded up; one's own figure stays."""
+    text = FILE.read_text(encoding="utf-8")
+    types = text.index("  g5.xlarge:")
+    own = text[:types] + text[types:].replace("cloud: eks", "cloud: eks\n    disk_gib: 100\n    wake_s: 60", 1)
+    kind = read_catalog(own, "own").resolved().instance_types["g5.xlarge"]
+    assert kind.standby_usd_per_hour == Decimal("0.011112")
+    hand = own.replace("disk_gib: 100", "disk_gib: 100\n    standby_usd_per_hour: 0.02")
+    assert read_catalog(hand, "own").resolved().instance_types["g5.xlarge"].standby_usd_per_hour == Decimal("0.02")
+
+
+def test_a_disk_without_a_price_is_an_error() -> None:
+    """It names the kind, and what to write."""
+    text = FILE.read_text(encoding="utf-8").replace("cloud: eks", "cloud: eks\n    disk: io2\n    disk_gib: 100", 1)
+    with pytest.raises(BadInput, match=r"g4dn.xlarge.disk: no price of io2 under disks; write disks.io2"):
+        read_catalog(text, "own")

@@ -13,7 +13,8 @@ import typer
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.catalog import Catalog, DiskPrice, InstanceType, Price
+from pilotlight.ports import DiskShop
 from pilotlight.settings import deployed
 
 CLOUDS = {"eks": "asg"}
@@ -42,7 +43,7 @@ def refresh(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Write today's prices into a price file: AWS's Price List on demand, the dearest zone's on spot.
+    """Write today's prices into a price file: AWS's Price List on demand and of disks, the dearest zone's on spot.
 
     A price of the file that the cloud does not tell is named, keeps its figure and its date, and the command ends with
     1: what is old stays old. Comments of the file are lost.
@@ -50,17 +51,25 @@ def refresh(
     Example: [bold]pilotlight prices refresh aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
     """
     catalog = _read(file)
-    changes, missing = compared(catalog, _told(catalog, region, file))
+    prices, disks = _told(catalog, region, file)
+    changes, missing = compared(catalog, prices)
+    missing += [f"disks/{name}" for name in catalog.disks if name not in disks]
     if not dry_run:
-        _write(file, refreshed(catalog, changes, datetime.now(UTC)))
+        _write(file, refreshed(catalog, changes, disks, datetime.now(UTC)))
     if as_json:
         from pilotlight.cli.printing import json_text
 
         rows = [change._asdict() for change in changes]
-        typer.echo(json_text({"changes": rows, "not_told": missing, "written": not dry_run}))
+        typer.echo(json_text({"changes": rows, "disks": disks, "not_told": missing, "written": not dry_run}))
     else:
         for change in changes:
             typer.echo(_line(change))
+        for name, disk in disks.items():
+            was = catalog.disks[name]
+            typer.echo(
+                f"disks/{name}: ${was.usd_per_gib_month} of {was.date} -> ${disk.usd_per_gib_month} of {disk.date} "
+                f"({disk.source})"
+            )
         typer.echo("dry run: nothing is written" if dry_run else f"wrote {file}")
     if missing:
         raise Failed(
@@ -79,7 +88,7 @@ def compared(catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]])
     return changes, missing
 
 
-def refreshed(catalog: Catalog, changes: list[Change], now: datetime) -> str:
+def refreshed(catalog: Catalog, changes: list[Change], disks: Mapping[str, DiskPrice], now: datetime) -> str:
     """The file's new text: what has its default is left out."""
     import yaml
 
@@ -91,6 +100,7 @@ def refreshed(catalog: Catalog, changes: list[Change], now: datetime) -> str:
         kinds[name] = {key: value for key, value in entry.items() if key in given or value != plain[key]}
     for change in changes:
         kinds[change.instance_type]["prices"][change.capacity_type] = msgspec.to_builtins(change.now)
+    body["disks"] |= msgspec.to_builtins(dict(disks))
     body["as_of"] = f"{now:%Y-%m-%dT00:00:00Z}"
     head = f"# Prices as the cloud told them on {now:%Y-%m-%d} (pilotlight prices refresh); each has its own date.\n"
     return head + str(yaml.safe_dump(body, sort_keys=False, width=120))
@@ -103,16 +113,21 @@ def _read(file: Path) -> Catalog:
         raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _told(catalog: Catalog, region: str, file: Path) -> Mapping[str, Mapping[CapacityType, Price]]:
+def _told(
+    catalog: Catalog, region: str, file: Path
+) -> tuple[Mapping[str, Mapping[CapacityType, Price]], Mapping[str, DiskPrice]]:
     from pilotlight.connections import shop_at
 
+    if catalog.region not in ("", region):
+        raise BadInput(f"{file} has the prices of {catalog.region}: name that region, or another region's file")
     clouds = {kind.cloud for kind in catalog.instance_types.values()}
     if len(clouds) != 1 or not clouds <= CLOUDS.keys():
         named = ", ".join(sorted(clouds)) or "no cloud"
         raise BadInput(f"{file} has types of {named}: only a file of types of {', '.join(CLOUDS)} can be refreshed")
     shop = shop_at(msgspec.structs.replace(deployed(), pools=f"{CLOUDS[clouds.pop()]}:{region}"))
     assert shop is not None
-    return shop.prices(list(catalog.instance_types))
+    disks = shop.disk_prices(list(catalog.disks)) if isinstance(shop, DiskShop) else {}
+    return shop.prices(list(catalog.instance_types)), disks
 
 
 def _line(change: Change) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.facts.workload import WHOLE_DEVICES
 from pilotlight.units import quantity
 
@@ -88,10 +88,29 @@ def _problems(catalog: Catalog) -> Iterator[str]:
         yield "instance_types: there is none"
     for name, offered in catalog.instance_types.items():
         yield from (f"instance_types.{name}.{problem}" for problem in _type_problems(offered))
+        if offered.disk_gib and offered.standby_usd_per_hour is None and offered.disk not in catalog.disks:
+            yield f"instance_types.{name}.disk: no price of {offered.disk} under disks; write disks.{offered.disk}"
+    for name, disk in catalog.disks.items():
+        yield from (f"disks.{name}.{problem}" for problem in _disk_problems(disk))
     for workload, speeds in catalog.throughput.items():
         for model, speed in speeds.items():
             if not (math.isfinite(speed) and speed > 0):
                 yield f"throughput.{workload}.{model}: must be a positive number"
+
+
+def _disk_problems(disk: DiskPrice) -> Iterator[str]:
+    if not (disk.usd_per_gib_month.is_finite() and 0 < disk.usd_per_gib_month < MOST):
+        yield f"usd_per_gib_month: must be a positive number of dollars, not {disk.usd_per_gib_month}"
+    if not _is_day(disk.date):
+        yield f"date: must be a day as 2026-07-01, not {disk.date!r}"
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _type_problems(offered: InstanceType) -> Iterator[str]:
@@ -102,16 +121,14 @@ def _type_problems(offered: InstanceType) -> Iterator[str]:
     for capacity, price in offered.prices.items():
         if not (price.usd_per_hour.is_finite() and 0 < price.usd_per_hour < 1_000_000):
             yield f"prices.{capacity}.usd_per_hour: must be a positive number of dollars, not {price.usd_per_hour}"
-        try:
-            date.fromisoformat(price.date)
-        except ValueError:
+        if not _is_day(price.date):
             yield f"prices.{capacity}.date: must be a day as 2026-07-01, not {price.date!r}"
     for key in ("cpu", "memory", "ephemeral"):
         try:
             quantity(getattr(offered, key))
         except ValueError as error:
             yield f"{key}: {error}"
-    for key in ("gpu_memory_gib", "pods", "minimum_s", "increment_s", "boot_s", "interruptions_per_hour"):
+    for key in ("gpu_memory_gib", "disk_gib", "pods", "minimum_s", "increment_s", "boot_s", "interruptions_per_hour"):
         if not 0 <= getattr(offered, key) <= MOST:
             yield f"{key}: must be 0 or more, and at most {MOST:,}"
     if not (offered.extra_usd_per_hour.is_finite() and offered.extra_usd_per_hour >= 0):

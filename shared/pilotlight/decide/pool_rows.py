@@ -33,7 +33,8 @@ def pool_rows(
     rows = []
     for name, pool in policy.pools.items():
         mine = [offering for offering in offered if offering.pool == name]
-        price = min((offering.usd_per_hour for offering in mine), default=None)
+        cheapest = min(mine, key=lambda offering: offering.usd_per_hour, default=None)
+        price = cheapest.usd_per_hour if cheapest else None
         state = states.get(name)
         paid = [p for p in told(pool, state) if p.lasts(now)]
         late = state.refusal.message if state and state.refusal else ""
@@ -50,6 +51,7 @@ def pool_rows(
                 capacity_type=pool.capacity_type,
                 usd_per_hour=price,
                 paid=None if price is None or state is None else price * state.desired,
+                priced_at=cheapest.priced_at if cheapest else None,
                 mode=pool.acts_as or mode,
                 most=pool.max,
                 owner=rivals.get(name, OURS),

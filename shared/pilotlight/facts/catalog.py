@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from typing import Literal
 
 import msgspec
@@ -10,6 +10,10 @@ import msgspec
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.workload import AMD, NVIDIA, WorkloadClass
 from pilotlight.units import Seconds
+
+DISK_HOURS = 720
+"""The hours of a month by which disks are billed: AWS reckons with 30 days."""
+_MICRO = Decimal("0.000001")
 
 _AMD = re.compile(r"(?:AMD|Instinct|Radeon|MI\d)", re.IGNORECASE)
 """How the names of AMD's models begin."""
@@ -19,6 +23,14 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Dollars an hour for one node, with where and when they were read."""
 
     usd_per_hour: Decimal
+    source: str
+    date: str
+
+
+class DiskPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dollars a month for one GiB of a kind of disk, with where and when they were read."""
+
+    usd_per_gib_month: Decimal
     source: str
     date: str
 
@@ -37,8 +49,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
     ``resource`` is what pods ask for to get one of its GPUs, as "amd.com/gpu"; empty goes by the model.
     ``wake_s`` is how long a stopped one takes to start, and ``standby_usd_per_hour`` what it costs meanwhile: one
-    without both is never stopped.
-    ``arch`` is its nodes' label kubernetes.io/arch.
+    without both is never stopped. Left out, it is what ``disk_gib`` of the kind ``disk`` cost.
+    ``arch`` is its nodes' label kubernetes.io/arch. ``region`` is where its prices hold; empty: its catalogue's.
     """
 
     cloud: str
@@ -59,6 +71,9 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     extra_usd_per_hour: Decimal = Decimal(0)
     wake_s: Seconds | None = None
     standby_usd_per_hour: Decimal | None = None
+    disk: str = "gp3"
+    disk_gib: int = 0
+    region: str = ""
     interruptions_per_hour: float = 0.0
 
     @property
@@ -70,7 +85,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A catalogue file. ``throughput[class][model]`` is relative speed; models not in it do not compare.
 
-    ``as_of`` is when its prices held; a replay's clock starts there.
+    ``as_of`` is when its prices held; a replay's clock starts there. ``region`` is where they hold, empty: anywhere;
+    ``disks`` what its kinds of disk cost there.
     """
 
     name: str
@@ -79,3 +95,17 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     throughput: dict[WorkloadClass, dict[str, float]] = {}
     throughput_source: str = ""
     notes: str = ""
+    region: str = ""
+    disks: dict[str, DiskPrice] = {}
+
+    def resolved(self) -> "Catalog":
+        """With each type's own region, and what it costs while it stands by where its disks say that."""
+        types = {name: self._resolved(kind) for name, kind in self.instance_types.items()}
+        return msgspec.structs.replace(self, instance_types=types)
+
+    def _resolved(self, kind: InstanceType) -> InstanceType:
+        standby = kind.standby_usd_per_hour
+        if standby is None and kind.disk_gib:
+            a_month = self.disks[kind.disk].usd_per_gib_month * kind.disk_gib
+            standby = (a_month / DISK_HOURS).quantize(_MICRO, ROUND_UP)
+        return msgspec.structs.replace(kind, region=kind.region or self.region, standby_usd_per_hour=standby)

@@ -15,7 +15,7 @@ class FilePrices:
         self._files, self._read = files, read
 
     def catalog(self) -> Catalog:
-        catalogs = [read_catalog(self._read(path), path) for path in self._files]
+        catalogs = [read_catalog(self._read(path), path).resolved() for path in self._files]
         merged = catalogs[0]
         for later in catalogs[1:]:
             merged = msgspec.structs.replace(

@@ -29,8 +29,11 @@ EVICTION_MEMORY = 100 * 2**20
 """The kubelet's default hard eviction threshold memory.available; that of nodefs is a tenth of the disk."""
 
 
-def offerings(policy: Policy, catalog: Catalog) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
-    """Every offering of the policy's pools, and a finding for each pool whose type or price is unknown."""
+def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    """Every offering of the policy's pools, and a finding for each pool whose type or price is unknown.
+
+    ``region`` is that of pools whose zones do not say one. Another region's price is none.
+    """
     found: list[Offering] = []
     findings: list[Finding] = []
     for name, pool in policy.pools.items():
@@ -38,12 +41,23 @@ def offerings(policy: Policy, catalog: Catalog) -> tuple[tuple[Offering, ...], t
         if machine is None:
             findings.append(_unknown_type(name, pool, catalog))
             continue
-        price = price_of(policy, pool.instance_type, machine, pool.capacity_type)
+        where = _region(pool.cloud, pool.zones[0] if pool.zones else "") or region
+        here = _priced_in(machine, where)
+        price = price_of(policy, pool.instance_type, here, pool.capacity_type)
         if price is None:
-            findings.append(_unknown_price(name, pool))
+            findings.append(_unknown_price(name, pool, where, machine.region))
             continue
+        machine = here
         found += [_offering(policy, name, pool, machine, price, zone) for zone in pool.zones or ("",)]
     return tuple(found), tuple(findings)
+
+
+def _priced_in(machine: InstanceType, where: str) -> InstanceType:
+    """A machine without the prices of another region; one of them unknown, they are taken as they are."""
+    if not (where and machine.region) or where == machine.region:
+        return machine
+    disks_there = machine.disk_gib > 0
+    return replace(machine, prices={}, standby_usd_per_hour=None if disks_there else machine.standby_usd_per_hour)
 
 
 def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: CapacityType) -> UsdPerHour | None:
@@ -224,12 +238,14 @@ def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:
     )
 
 
-def _unknown_price(name: str, pool: PoolPolicy) -> Finding:
+def _unknown_price(name: str, pool: PoolPolicy, where: str, elsewhere: str) -> Finding:
     key = f"{pool.instance_type}/{pool.capacity_type}"
+    there = f" in {where}" if where else ""
+    known = f" (the price file is of {elsewhere})" if where and elsewhere and where != elsewhere else ""
     return Finding(
         subject=f"pool {name}",
         code="unknown-price",
-        message=f'no price for {key}: set prices.overrides["{key}"]. Nothing is bought from this pool',
+        message=f'no price for {key}{there}{known}: set prices.overrides["{key}"]. Nothing is bought from this pool',
     )
 
 

@@ -1,4 +1,4 @@
-"""AWS's Price List: what a type costs on demand in a region, for Linux with shared tenancy."""
+"""AWS's Price List: what a type costs on demand in a region, for Linux with shared tenancy, and what disks cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.adapters.aws_api.json_calls import JsonApi
-from pilotlight.facts.catalog import Price
+from pilotlight.facts.catalog import DiskPrice, Price
 
 REGION = "us-east-1"
 """The Price List of every region is asked for here."""
@@ -49,14 +49,26 @@ def on_demand(pricing: JsonApi, region: str, names: Sequence[str], now: datetime
     """The dollars of an hour of each type that the list has. Two figures for one type are none: the dearer counts."""
     found: dict[str, Price] = {}
     for name in names:
-        usd = max(_hours(pricing, region, name), default=None)
+        wanted = {"instanceType": name, **FILTERS}
+        usd = max(_dollars(pricing, {"regionCode": region, **wanted}, "Hrs"), default=None)
         if usd:
             found[name] = Price(usd_per_hour=usd, source=f"AWS Price List {region}", date=f"{now:%Y-%m-%d}")
     return found
 
 
-def _hours(pricing: JsonApi, region: str, name: str) -> Iterator[Decimal]:
-    wanted = {"regionCode": region, "instanceType": name, **FILTERS}
+def disks(pricing: JsonApi, region: str, names: Sequence[str], now: datetime) -> dict[str, DiskPrice]:
+    """The dollars of a GiB and month of each kind of volume that the list has, as "gp3"."""
+    found: dict[str, DiskPrice] = {}
+    for name in names:
+        wanted = {"regionCode": region, "productFamily": "Storage", "volumeApiName": name}
+        usd = max(_dollars(pricing, wanted, "GB-Mo"), default=None)
+        if usd:
+            source = f"AWS Price List {region}"
+            found[name] = DiskPrice(usd_per_gib_month=usd, source=source, date=f"{now:%Y-%m-%d}")
+    return found
+
+
+def _dollars(pricing: JsonApi, wanted: Mapping[str, str], unit: str) -> Iterator[Decimal]:
     asked: dict[str, object] = {
         "ServiceCode": "AmazonEC2",
         "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
@@ -66,7 +78,7 @@ def _hours(pricing: JsonApi, region: str, name: str) -> Iterator[Decimal]:
         for text in page.PriceList:
             for term in _product.decode(text).terms.OnDemand.values():
                 for each in term.priceDimensions.values():
-                    if each.unit == "Hrs" and "USD" in each.pricePerUnit:
+                    if each.unit == unit and "USD" in each.pricePerUnit:
                         yield each.pricePerUnit["USD"].normalize()
         if not page.NextToken:
             return

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.price_list import on_demand
+from pilotlight.adapters.pools.asg.price_list import disks, on_demand
 from pilotlight.adapters.pools.asg.quotas import read_quotas, used
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Price
+from pilotlight.facts.catalog import DiskPrice, Price
 from pilotlight.facts.shop import Assortment, Size, SpotPrices
 from pilotlight.ports import Clock
 
@@ -106,6 +106,12 @@ class AsgShop:
         for name, price in spot.items():
             found.setdefault(name, {})["spot"] = price
         return found
+
+    def disk_prices(self, names: Sequence[str]) -> Mapping[str, DiskPrice]:
+        try:
+            return disks(self._pricing, self._region, names, self._clock.now())
+        except Forbidden:
+            return {}
 
     def spot_prices(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
         """What EC2 has asked for Linux in each zone since then; the price that stood at that moment counts too."""
