@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from fleet import free_port, until
 from pilotlight.adapters.http import Broken, fetch
+from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed, Unavailable
@@ -140,7 +141,7 @@ def test_its_table_is_whole_at_any_width(prometheus: str, columns: int) -> None:
 
 def test_a_figure_that_is_none_is_not_measured(prometheus: str) -> None:
     """An unsupported field's number is neither idle nor busy."""
-    telemetry = PrometheusTelemetry(prometheus).read(START, END, STEP)
+    telemetry = PrometheusTelemetry(PrometheusApi(prometheus, {})).read(START, END, STEP)
     first = next(one for one in telemetry.series if one.pod == "web/chat-0")
     assert math.isnan(first.activity[30])
     assert all(one.pod for one in telemetry.series)

@@ -25,6 +25,7 @@ def targets(
     cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
     prometheus: Annotated[str, typer.Option(help="One with dcgm-exporter's series; its last day.", metavar="URL")] = "",
     device_gib: Annotated[float, typer.Option(min=1, help="Memory of a device, for the share that is used.")] = 80.0,
+    auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; met is null where it is not known.")] = False,
 ) -> None:
     """Grade fleet use, pods' memory and idling, and waits, by the targets of a guide to GPU scheduling.
@@ -47,7 +48,7 @@ def targets(
     found = report_of(metered, [], first, last)
     held = found.used.gpu_hours / found.total.gpu_hours if found.total.gpu_hours else None
     memories = [entry.value.tally for name in names if (entry := MEMORY.get(wired.state, name)) is not None]
-    graded = card(held, _use(prometheus, device_gib) if prometheus else PodsUse(), memories)
+    graded = card(held, _use(prometheus, auth, device_gib) if prometheus else PodsUse(), memories)
     if as_json:
         from pilotlight.cli.printing import json_text
 
@@ -56,12 +57,14 @@ def targets(
         _show(graded)
 
 
-def _use(url: str, device_gib: float) -> "PodsUse":
+def _use(url: str, auth: str, device_gib: float) -> "PodsUse":
+    from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.decide.money.targets import use
 
     now = time.time()
-    return use(PrometheusTelemetry(url).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
+    api = PrometheusApi(url, deployed().environ, auth)
+    return use(PrometheusTelemetry(api).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
 
 
 def _show(graded: "tuple[Graded, ...]") -> None:

@@ -32,9 +32,12 @@ def waste_command(
     device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
     by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
     until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
+    auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Every figure and its evidence, as JSON.")] = False,
 ) -> None:
     """Show idle pods, replicas beyond what was asked of them, and pods that could share a device; changes nothing.
+
+    Managed Prometheus of Google and Amazon is told by its address, and asked with this account's credential.
 
     Example: [bold]pilotlight waste --prometheus http://prometheus:9090 --price 3.06[/bold]
     """
@@ -47,7 +50,7 @@ def waste_command(
         end = float(until) if until else time.time()
     except ValueError:
         raise BadInput(f"--until {until!r}: write Unix seconds") from None
-    telemetry = _read(prometheus, end - span_s, end, step_s)
+    telemetry = _read(prometheus, auth, end - span_s, end, step_s)
     if not telemetry.series:
         raise Failed(
             f"telemetry: absent. {prometheus} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
@@ -62,10 +65,12 @@ def waste_command(
     _show(telemetry, rows)
 
 
-def _read(url: str, start: float, end: float, step_s: Seconds) -> Telemetry:
+def _read(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
+    from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+    from pilotlight.settings import deployed
 
-    return PrometheusTelemetry(url).read(start, end, step_s)
+    return PrometheusTelemetry(PrometheusApi(url, deployed().environ, auth)).read(start, end, step_s)
 
 
 def _seconds(text: str, option: str) -> Seconds:

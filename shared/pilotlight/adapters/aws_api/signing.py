@@ -60,6 +60,15 @@ def signed_rest(
     return _authorized(method, where.path, headers, digest, keys, service, region, where.query)
 
 
+def signed_query(url: str, keys: Keys, service: str, region: str, at: datetime) -> Mapping[str, str]:
+    """The headers of ``GET url``, whose query is quoted and in order already and whose path has plain names."""
+    where, nothing = urlsplit(url), hashlib.sha256(b"").hexdigest()
+    headers = {"host": where.netloc, "x-amz-date": f"{at:%Y%m%dT%H%M%SZ}"}
+    if keys.session:
+        headers["x-amz-security-token"] = keys.session
+    return _authorized("GET", where.path, headers, nothing, keys, service, region, where.query)
+
+
 def signed_get(url: str, keys: Keys, region: str, at: datetime) -> Mapping[str, str]:
     """The headers of ``GET url`` of an object of S3, whose path is quoted already."""
     where, stamp, nothing = urlsplit(url), f"{at:%Y%m%dT%H%M%SZ}", hashlib.sha256(b"").hexdigest()

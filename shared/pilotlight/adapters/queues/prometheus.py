@@ -1,14 +1,15 @@
 """Anything that a PromQL query brings to one number: Kafka's lag, vLLM's waiting requests. The secret is a token.
 
-No series is no reading, not an empty queue.
+No series is no reading, not an empty queue. A managed Prometheus is told by its host, or by ``auth=`` in the address.
 """
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 import msgspec
 
+from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.queues.asking import ask, length_of
 from pilotlight.errors import BadInput, Unavailable
 
@@ -26,13 +27,14 @@ class _Answer(msgspec.Struct):
 
 
 def read(where: str, secret: str, environ: Mapping[str, str]) -> float:
-    """``where`` is URL?query=PROMQL; the URL is the API's root."""
+    """``where`` is URL?query=PROMQL, with &auth=google or &auth=aws:REGION where a proxy hides the host."""
     root, _, asked = where.partition("?")
-    query = parse_qs(asked).get("query", [""])[0]
+    fields = parse_qs(asked)
+    query = fields.get("query", [""])[0]
     if not query:
         raise BadInput("a prometheus source is written prometheus:http://HOST:9090?query=PROMQL, with + as %2B")
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-    url = f"{root.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
+    api = PrometheusApi(root, environ, fields.get("auth", [""])[0], secret)
+    url, headers = api.request("query", {"query": query})
     answer = ask(url, headers, _Answer, WHO)
     result = answer.data.result
     if answer.data.kind == "scalar" and len(result) == 2:

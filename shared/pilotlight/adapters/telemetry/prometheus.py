@@ -5,14 +5,10 @@ Operator the workload's labels become ``exported_pod`` and ``exported_namespace`
 number near 2**63; such values, negative ones and those over their scale are no measurements.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import isfinite, nan
-from typing import Any
-from urllib.parse import urlencode
 
-from pilotlight.adapters.http import Broken, fetch
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 
@@ -21,17 +17,16 @@ USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
-WITHIN_S: Seconds = 60.0
 
 _Key = tuple[str, str]
 _Rows = dict[_Key, list[float]]
 
 
 class PrometheusTelemetry:
-    """``url`` is the API's root: ``/api/v1`` is added."""
+    """What one Prometheus API has."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+    def __init__(self, api: PrometheusApi) -> None:
+        self._api = api
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
@@ -55,8 +50,8 @@ class PrometheusTelemetry:
         rows: _Rows = {}
         for first in range(0, count, MOST_STEPS):
             last = min(count, first + MOST_STEPS) - 1
-            span = {"start": start_s + first * step_s, "end": start_s + last * step_s, "step": step_s}
-            for labels, values in self._matrix({"query": query, **span}):
+            asked = self._api.matrix(query, start_s + first * step_s, start_s + last * step_s, step_s)
+            for labels, values in asked:
                 key = _key(labels)
                 if key is None:
                     continue
@@ -66,22 +61,6 @@ class PrometheusTelemetry:
                     if 0 <= n < count and row[n] != row[n] and 0 <= value <= most:
                         row[n] = value
         return {key: row for key, row in rows.items() if any(value == value for value in row)}
-
-    def _matrix(self, asked: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, str], list[tuple[float, str]]]]:
-        where = f"{self._url}/api/v1/query_range"
-        try:
-            answer = fetch(f"{where}?{urlencode(asked)}", WITHIN_S)
-        except ValueError as error:
-            raise BadInput(f"--prometheus {self._url}: {error}") from None
-        except Broken as error:
-            raise Unavailable(f"{where}: {error}; is that a Prometheus?") from None
-        try:
-            body = json.loads(answer.body)
-            if body["status"] != "success":
-                raise Unavailable(f"{where}: {body.get('errorType', 'error')}: {str(body.get('error', ''))[:200]}")
-            yield from ((one["metric"], one["values"]) for one in body["data"]["result"])
-        except (ValueError, TypeError, KeyError):
-            raise Unavailable(f"{where}: answered {answer.status} with no matrix; is that a Prometheus?") from None
 
 
 def _key(labels: Mapping[str, str]) -> _Key | None:
