@@ -82,3 +82,12 @@ def test_the_table_is_whole_at_any_width(zone: Path) -> None:
     narrow = run("--zones", str(zone), columns=60)
     assert max(map(len, narrow.splitlines())) <= 60
     assert "…" not in narrow
+
+
+def test_a_share_of_spot_is_printed_with_what_is_used(zone: Path) -> None:
+    """Below the table and in JSON, where the policy names one."""
+    policy = zone.parent / "policy.yaml"
+    policy.write_text(f"{POLICY}teams:\n  research: {{max_spot_share: 0.5}}\n")
+    assert "team research: 0 of 0 GPUs on spot, at most 50%" in run("--zones", str(zone))
+    [[share]] = json.loads(run("--zones", str(zone), "--json"))["shares"].values()
+    assert (share["kind"], share["name"], share["gpus"], share["spot_gpus"]) == ("team", "research", 0, 0)

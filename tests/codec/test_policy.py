@@ -148,6 +148,22 @@ WRONG = {
         f"schedules: [{{{WINDOW}, capacity_types: {{serving: [spot]}}}}]",
         "schedules[0].capacity_types.serving: serving never runs on spot",
     ),
+    "a share over one": (
+        "classes: {batch: {capacity_types: [spot, on-demand], max_spot_share: 50}}",
+        "classes.batch.max_spot_share: 50 is no share",
+    ),
+    "a team's share below nothing": (
+        "teams: {a: {max_spot_share: -1}}",
+        "teams.a.max_spot_share: '-1' must be",
+    ),
+    "a share of spot without spot": (
+        "classes: {batch: {max_spot_share: 0.5}}",
+        "classes.batch.max_spot_share: changes nothing",
+    ),
+    "a share whose rest may run nowhere": (
+        "classes: {batch: {capacity_types: [spot], max_spot_share: 0.5}}",
+        "classes.batch.max_spot_share: leaves the rest nothing to run on",
+    ),
     "nothing to fall back to": ("classes: {batch: {fallback: allow}}", "classes.batch.fallback: allow changes nothing"),
     "a duration without sense": ("cooldown: soon", "cooldown: 'soon' is no duration: write 90s, 10m, 2h or 1d"),
     "an endless duration": ("cooldown: inf", "cooldown: 'inf' must be a duration of 0 or more"),

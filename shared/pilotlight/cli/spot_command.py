@@ -13,7 +13,7 @@ from pilotlight.codec.availability import named_apart, read_zone
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
 from pilotlight.facts.shop import SpotPrices
-from pilotlight.facts.spot_rows import SpotJob, SpotRow
+from pilotlight.facts.spot_rows import SpotJob, SpotRow, SpotShare
 from pilotlight.facts.zones import ZoneHistory
 from pilotlight.settings import Settings, deployed
 from pilotlight.units import Seconds
@@ -59,13 +59,16 @@ def spot(
     if as_json:
         from pilotlight.cli.printing import json_text
 
-        typer.echo(json_text({"job": job, "clusters": found}))
+        shares = {name: _shares(app.at(name)) for name in found}
+        typer.echo(json_text({"job": job, "clusters": found, "shares": shares}))
         return
     from pilotlight.cli.printing import console
-    from pilotlight.report.spot_table import table
+    from pilotlight.report.spot_table import share_line, table
 
     for name, rows in found.items():
         console().print(table(name, rows, job))
+        for share in _shares(app.at(name)):
+            console().print(share_line(share))
 
 
 def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob) -> tuple[SpotRow, ...]:
@@ -78,6 +81,14 @@ def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob
     lives = ledger.recall(site.state, site.settings.cluster_name).memory.lives
     prices = _prices(site, sorted({offering.instance_type for offering in sold}), region) if region else {}
     return spot_rows(sold, lives, named_apart(records), prices, job)
+
+
+def _shares(site: "App") -> tuple[SpotShare, ...]:
+    """How much of each team's and class's work is on spot; the cluster is asked only where the policy limits it."""
+    from pilotlight.decide.capacity.spot_shares import limits, spot_shares
+
+    policy = site.deps.policy
+    return spot_shares(policy, site.deps.cluster.observe()).rows() if limits(policy) else ()
 
 
 def _prices(site: "App", names: Sequence[str], region: str) -> dict[str, SpotPrices]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_values import amount_problem, suggestion
@@ -40,6 +41,8 @@ def contradictions(policy: Policy) -> list[Problem]:
     found += _canaries(policy)
     for name, rules in policy.classes.items():
         found += _class(f"classes.{name}", name, rules)
+    for name, team in policy.teams.items():
+        found += _spot_share(f"teams.{name}", team.max_spot_share)
     found += _caps("caps", policy.caps)
     for i, schedule in enumerate(policy.schedules):
         found += _schedule(f"schedules[{i}]", schedule, policy)
@@ -114,6 +117,17 @@ def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:
         yield f"{path}.max_runtime", "must be more than 0"
     if rules.hold <= 0:
         yield f"{path}.hold", "must be more than 0"
+    yield from _spot_share(path, rules.max_spot_share)
+    if rules.max_spot_share is not None:
+        if "spot" not in rules.capacity_types:
+            yield f"{path}.max_spot_share", "changes nothing: spot is not among capacity_types"
+        elif "on-demand" not in rules.capacity_types and rules.fallback == "deny":
+            yield f"{path}.max_spot_share", "leaves the rest nothing to run on: add on-demand, or fallback: allow"
+
+
+def _spot_share(path: str, share: Decimal | None) -> Iterator[Problem]:
+    if share is not None and share > 1:
+        yield f"{path}.max_spot_share", f"{share} is no share: write 0 to 1, as 0.5"
 
 
 def _caps(path: str, caps: Caps) -> Iterator[Problem]:

@@ -50,6 +50,7 @@ Code = Literal[
     "gang",
     "unbound",
     "deadline",
+    "spot-share",
 ]
 """The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
 
@@ -58,12 +59,12 @@ resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``,
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``zone`` (every zone is short: waiting costs less than what is dearer),
 ``unbound`` (its node is ready), ``gang`` (all or none), ``deadline`` (of its job: other capacity costs less, or it
-cannot be met). Money and counts:
+cannot be met), ``spot-share`` (as much of its team's or class's work is on spot as may be). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
 ``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """
 
-NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid", "deadline")
+NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid", "deadline", "spot-share")
 """The codes of offerings that may be had later."""
 
 

@@ -105,6 +105,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
     may stop its nodes in order; they are then held for in stretches of ``hold``. ``at_max_age`` "move": its pods may be
     moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones.
+    ``max_spot_share``: spot is bought for at most this share of the GPUs that its pods ask for; None is no limit.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
@@ -119,6 +120,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     min_gpu_memory: GpuMemory = 0
     wait_scale: ExactNumber = Decimal(1)
     require_checkpoint_over: Duration | None = None
+    max_spot_share: ExactNumber | None = None
 
     @property
     def longest_run_s(self) -> Seconds:
@@ -129,6 +131,12 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     def stops(self) -> bool:
         """Whether its nodes may be stopped at a hard cap."""
         return self.at_hard_cap == "stop"
+
+
+class TeamPolicy(_Keys, frozen=True, kw_only=True):
+    """Rules of one team. ``max_spot_share`` is as that of a class: both hold."""
+
+    max_spot_share: ExactNumber | None = None
 
 
 class Caps(_Keys, frozen=True, kw_only=True):
@@ -339,6 +347,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     value_of_wait: Dollars = Decimal(0)
     pools: dict[str, PoolPolicy] = {}
     classes: dict[WorkloadClass, ClassPolicy] = {}
+    teams: dict[str, TeamPolicy] = {}
     caps: Caps = Caps()
     budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()

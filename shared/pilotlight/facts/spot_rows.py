@@ -1,5 +1,7 @@
 """Spot of one type in one zone as people look it up: one row of ``pilotlight spot``."""
 
+from decimal import Decimal
+
 import msgspec
 
 from pilotlight.units import Seconds, UsdPerHour
@@ -35,3 +37,16 @@ class SpotRow(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_useful_hour: UsdPerHour | None = None
     safe: bool = False
     why: str = ""
+
+
+class SpotShare(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one class's or team's work (``kind``, ``name``) is on spot, and the ``most`` that may be, a share.
+
+    ``gpus`` are those that its pods ask for, running or not; ``spot_gpus`` those of them that run on spot.
+    """
+
+    kind: str
+    name: str
+    most: Decimal
+    gpus: float = 0.0
+    spot_gpus: float = 0.0

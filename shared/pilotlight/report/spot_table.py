@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.facts.spot_rows import SpotJob, SpotRow
+from pilotlight.facts.spot_rows import SpotJob, SpotRow, SpotShare
 from pilotlight.report.sheet import Column, Sheet
 from pilotlight.units import HOUR, an_hour, human
 
@@ -35,6 +35,11 @@ def table(cluster: str, rows: Sequence[SpotRow], job: SpotJob) -> Sheet:
             _verdict(row),
         )
     return sheet
+
+
+def share_line(share: SpotShare) -> str:
+    """How much of one team's or class's work is on spot: "team research: 2 of 5 GPUs on spot, at most 50 %"."""
+    return f"{share.kind} {share.name}: {share.spot_gpus:g} of {share.gpus:g} GPUs on spot, at most {share.most:.0%}"
 
 
 def _week(row: SpotRow) -> str:

@@ -121,6 +121,10 @@ def plan_cluster(
     )
     if any(o.survival is not None for o in offerings):
         run.lit_on_demand = frozenset(n.instance_type for n in standing if n.capacity_type == "on-demand")
+    if policy.teams or any(rules.max_spot_share is not None for rules in policy.classes.values()):
+        from pilotlight.decide.capacity.spot_shares import spot_shares
+
+        headroom.spot_shares = spot_shares(policy, view)
     before = headroom.usd_per_hour
     headroom.quotas = quotas
     headroom.purse, headroom.paid = Purse(money, now) if money.balances else None, paid

@@ -88,6 +88,11 @@ class Provisioner:
         """What of some offerings a shape may be bought now."""
         known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
         able = eligible(shape, offerings, *known)
+        if (shares := self.headroom.spot_shares) is not None:
+            from pilotlight.decide.capacity.spot_shares import within
+
+            others = [o for o in offerings if o.capacity_type != "spot"]
+            able = within(shares, able, shape, lambda: eligible(shape, others, *known))
         if shape.due is None:
             return able
         from pilotlight.decide.capacity.due import narrowed
@@ -107,6 +112,7 @@ class Provisioner:
         for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self.tell("booting", group, entry.offering, why)
+            self._share(entry.pool, group.shape, len(group.pods))
             others = (bin_ for bin_ in self.booting if bin_.pool == entry.pool)
             fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
@@ -116,6 +122,11 @@ class Provisioner:
         if pod.shape.due is None or not self.able(self.offerings, pod.shape).sure:
             return False
         return all(self._is_spot(entry.pool) for entry in self.memory.in_flight if pod.uid in entry.demands)
+
+    def _share(self, pool: str, shape: PodShape, pods: int) -> None:
+        """Count pods that get spot against their team's and class's share of it."""
+        if self.headroom.spot_shares is not None and self._is_spot(pool):
+            self.headroom.spot_shares.take(shape, pods)
 
     def _is_spot(self, pool: str) -> bool:
         rules = self.policy.pools.get(pool)
@@ -172,6 +183,7 @@ class Provisioner:
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
+                self._share(bin_.pool, shape, count)
                 if verdict == "booting" and len(bin_.taken) == 1:
                     self._ask(bin_.pool, 1, Group(shape, pods))
                 self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
@@ -232,9 +244,7 @@ class Provisioner:
 
     def _buy(self, group: Group, homes: PoolNames | None) -> int:
         """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
-        able = self.able(self._sold(), group.shape)
-        if again := self._worth_asking_again(group, able):
-            able = replace(able, candidates=again)
+        able = self._able_now(group)
         if able.candidates and picky(group.shape):
             able = self._near_enough(able, group)
         if homes is None and (better := self._waits_for_a_zone(group, self.homes_of(group.shape))):
@@ -253,7 +263,15 @@ class Provisioner:
             done += count
             if picky(group.shape):
                 break
+            if self.headroom.spot_shares is not None and group.shape.gang is None:
+                able = self._able_now(group)
         return done
+
+    def _able_now(self, group: Group) -> Eligible:
+        """What is sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
+        able = self.able(self._sold(), group.shape)
+        again = self._worth_asking_again(group, able)
+        return replace(able, candidates=again) if again else able
 
     def _buy_best(self, group: Group, able: Eligible, homes: PoolNames | None) -> int:
         """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
@@ -271,6 +289,13 @@ class Provisioner:
                     self._short_of_quota(candidate.offering.pool, figures)
                 blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
                 continue
+            most = self._most_on_spot(candidate, group)
+            if most < 1:
+                why = "more of its pods on spot than max_spot_share allows"
+                blocked.append(
+                    Rejected(offering=candidate.offering.name, code="spot-share", why=why, usd_per_useful_hour=usd)
+                )
+                continue
             better = self._better_waited_for(candidate, group)
             if better:
                 if homes is None:
@@ -280,9 +305,10 @@ class Provisioner:
                     rejected = (*blocked, passed, *dearer(order[index:]), *self._not_bought(group, able))
                     self.tell("waiting", group, "", better, rejected, code="backoff")
                 return 0
-            nodes = min(max(1, len(group.pods) // candidate.per_node), room)
+            nodes = min(max(1, min(most, len(group.pods)) // candidate.per_node), room)
             nodes = 1 if picky(group.shape) else nodes
-            pods = group.pods[: nodes * candidate.per_node]
+            pods = group.pods[: min(most, nodes * candidate.per_node)]
+            self._share(candidate.offering.pool, group.shape, len(pods))
             self._open(candidate, nodes, Group(group.shape, pods), terms)
             why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
             why += f"; {able.why}" if able.why else ""
@@ -297,6 +323,13 @@ class Provisioner:
             code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
             self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
         return 0
+
+    def _most_on_spot(self, candidate: Candidate, group: Group) -> int:
+        """How many pods of a group may be bought a candidate by their shares of spot: all where that is no spot."""
+        shares = self.headroom.spot_shares
+        if shares is None or candidate.offering.capacity_type != "spot":
+            return len(group.pods)
+        return shares.pods(group.shape)
 
     def _short_of_quota(self, pool: str, figures: str) -> None:
         message = f"not one more node of it can be had: {figures}; ask the cloud for more quota, or lower other use"

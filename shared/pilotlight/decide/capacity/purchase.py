@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.money.budget import terms
@@ -18,6 +18,9 @@ from pilotlight.facts.quota import Quota
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import UsdPerHour, cents
 
+if TYPE_CHECKING:
+    from pilotlight.decide.capacity.spot_shares import SpotShares
+
 
 @dataclass(slots=True)
 class Headroom:
@@ -26,7 +29,7 @@ class Headroom:
     ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
     are paid for, by pool and zone, under no zone those of the whole pool. ``owed`` are nodes that are counted already
     and that a purchase of their pool takes first. ``quotas`` of the cloud's account are by pool, where it tells them;
-    ``taken`` is what this plan takes of each by its name.
+    ``taken`` is what this plan takes of each by its name. ``spot_shares`` are None where the policy names none.
     """
 
     policy: Policy
@@ -39,6 +42,7 @@ class Headroom:
     owed: Counter[str] = field(default_factory=Counter)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     taken: Counter[str] = field(default_factory=Counter)
+    spot_shares: "SpotShares | None" = None
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
         """Count nodes as lit; with terms, as bought by this plan and held for."""
@@ -113,6 +117,7 @@ class Headroom:
             paid=dict(self.paid),
             owed=Counter(self.owed),
             taken=Counter(self.taken),
+            spot_shares=self.spot_shares.saved() if self.spot_shares is not None else None,
         )
 
 
