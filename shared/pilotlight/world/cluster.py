@@ -9,6 +9,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
+from pilotlight.world.nearby import counted
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -27,8 +28,11 @@ class WorldCluster:
     def observe(self) -> ClusterView:
         with self._world.call("observe"):
             pending = tuple(d for job in self._world.pending.values() for d in job.demands)
-            nodes = tuple(self._value(n) for n in self._world.nodes.values() if n.joined)
-        return ClusterView(pending=pending, nodes=nodes)
+            there = [n for n in self._world.nodes.values() if n.joined]
+            nodes = tuple(self._value(n) for n in there)
+            rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
+            around = {key: counted(rule, there) for key, rule in rules.items()}
+        return ClusterView(pending=pending, nodes=nodes, around=around)
 
     def cordon(self, node: str) -> None:
         with self._world.call("cordon"):

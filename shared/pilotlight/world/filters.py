@@ -1,13 +1,13 @@
 """What keeps a pod off a node: the scheduler's filters, apart from the planner's rules, so that each checks the other.
 
-Sources: Kubernetes 1.36, plugins NodeAffinity, TaintToleration, NodePorts and NodeResourcesFit;
-``labels.Requirement.Matches``, ``HostPortInfo``.
+Sources: Kubernetes 1.36, plugins NodeAffinity, TaintToleration, NodePorts, NodeResourcesFit
+and NodeVolumeLimits (a driver that tells no limit has none); ``labels.Requirement.Matches``, ``HostPortInfo``.
 """
 
 from collections.abc import Mapping, Sequence
 
 from pilotlight.facts.capacity import Resources, Taint
-from pilotlight.facts.workload import GpuRequest, PodShape, Requirement, Toleration
+from pilotlight.facts.workload import ATTACHABLE, GpuRequest, PodShape, Requirement, Toleration
 from pilotlight.units import MILLI_PER_GPU
 
 REPELLING = ("NoSchedule", "NoExecute")
@@ -83,8 +83,9 @@ def roomy(shape: PodShape, resource: str, devices: Sequence[int], slices: Mappin
     if shape.near is not None and taken(free.ports, shape.near.ports):
         return False
     rest = dict(free.other)
+    limited = [(name, amount) for name, amount in shape.other if name in rest or not name.startswith(ATTACHABLE)]
     asked = ((shape.cpu_milli, free.cpu_milli), (shape.memory, free.memory), (shape.ephemeral, free.ephemeral))
-    others = tuple((amount, rest.get(name, 0)) for name, amount in shape.other)
+    others = tuple((amount, rest.get(name, 0)) for name, amount in limited)
     return not [1 for want, have in (*asked, *others) if want and want > have]
 
 

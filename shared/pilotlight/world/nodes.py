@@ -1,5 +1,6 @@
 """What the world is made of: nodes with their devices, and jobs."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -140,7 +141,7 @@ class WorldNode:
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so. ``cordoned`` by us, ``steered`` by our placement taint or ``shut`` by a person it is ``closed`` to pods but
-    those that tolerate everything; binds on their way then still land.
+    those that tolerate everything; binds on their way then still land. ``groups`` counts its pods by group of ``Near``.
     """
 
     __slots__ = (
@@ -149,6 +150,7 @@ class WorldNode:
         "devices",
         "doomed_s",
         "free",
+        "groups",
         "id",
         "idle_since_s",
         "jobs",
@@ -182,6 +184,7 @@ class WorldNode:
         self.slices = dict(machine.slices)
         self.free = machine.resources
         self.jobs: dict[str, WorldJob] = {}
+        self.groups: Counter[str] = Counter()
         self.value: Node | None = None
         """The frozen value last shown to an observer; None after a change."""
         self.room = Room("", (), (), self.free)

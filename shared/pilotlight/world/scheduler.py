@@ -1,7 +1,7 @@
 """The cluster's scheduler: where a pod binds. Nodes of equal room are one bucket, so a choice looks at few."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -10,6 +10,7 @@ from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.filters import affine, moved, picked, repelled, roomy
 from pilotlight.world.machines import Machine
+from pilotlight.world.nearby import Nearby
 from pilotlight.world.nodes import Binding, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
@@ -21,12 +22,13 @@ class Need:
     Few shapes name single nodes: those requirements are asked node by node, in ``picks``.
     """
 
-    __slots__ = ("_allowed", "_fits", "_machine_terms", "bears_all", "names_nodes", "shape")
+    __slots__ = ("_allowed", "_fits", "_machine_terms", "bears_all", "minds", "names_nodes", "shape")
 
     def __init__(self, shape: PodShape) -> None:
         self.shape = shape
         self._machine_terms = tuple(tuple(r for r in term if r.key not in _BY_NODE) for term in shape.terms)
         self.names_nodes = self._machine_terms != shape.terms
+        self.minds = shape.near is not None and bool(shape.near.rules)
         self.bears_all = any(t.operator == "Exists" and not t.key for t in shape.tolerations)
         self._allowed: dict[str, bool] = {}
         self._fits: dict[Room, bool] = {}
@@ -61,14 +63,16 @@ class Scheduler:
     """Ready, schedulable nodes by machine and room.
 
     A pod binds to the node with the largest share of GPUs in use that it fits (the least when ``spread``),
-    then the cheapest, then the oldest, among those its affinity, tolerations and GPU models allow.
+    then the cheapest, then the oldest, among those its affinity, tolerations, GPU models and the pods near by allow.
+    ``there`` are the nodes whose pods those are: all of the cluster, open or not; else those that pods may bind to.
     """
 
-    def __init__(self, *, spread: bool = False) -> None:
+    def __init__(self, *, spread: bool = False, there: Callable[[], Iterable[WorldNode]] | None = None) -> None:
         self._sign = 1 if spread else -1
         self._machines: dict[str, Machine] = {}
         self._rooms: dict[str, dict[Room, list[int]]] = {}
         self._nodes: dict[int, WorldNode] = {}
+        self._there = there or self._nodes.values
         self._needs: dict[PodShape, Need] = {}
         self._need_of: dict[str, Need] = {}
 
@@ -106,6 +110,7 @@ class Scheduler:
     def choose(self, need: Need) -> WorldNode | None:
         """The node that such a pod binds to now, or None."""
         best: tuple[float, float, int] | None = None
+        near = Nearby(need.shape.near, tuple(self._there())) if need.minds and need.shape.near else None
         for key, rooms in self._rooms.items():
             machine = self._machines[key]
             if not need.allows(machine):
@@ -113,7 +118,8 @@ class Scheduler:
             for room, alike in rooms.items():
                 if not need.fits(room):
                     continue
-                oldest = next((seq for seq in alike if need.picks(self._nodes[seq])), None)
+                able = (seq for seq in alike if need.picks(self._nodes[seq]))
+                oldest = next((seq for seq in able if near is None or near.admit(self._nodes[seq])), None)
                 if oldest is not None:
                     rank = (self._sign * _used_share(room), float(machine.price), oldest)
                     best = rank if best is None else min(best, rank)
@@ -149,9 +155,14 @@ class Scheduler:
         if not devices:
             node.slices[gpu.resource] += gpu.count
         node.free = moved(node.free, demand.shape, 1)
+        node.groups.subtract(_groups(demand.shape))
         node.changed()
         if here:
             self.add(node)
+
+
+def _groups(shape: PodShape) -> tuple[str, ...]:
+    return shape.near.groups if shape.near is not None else ()
 
 
 def _used_share(room: Room) -> float:
@@ -161,6 +172,7 @@ def _used_share(room: Room) -> float:
 
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
     node.free = moved(node.free, shape, -1)
+    node.groups.update(_groups(shape))
     devices = picked(shape.gpu, node.machine.resource, node.devices) or ()
     if not devices:
         node.slices[shape.gpu.resource] -= shape.gpu.count

@@ -58,9 +58,10 @@ def _unserved(world: World) -> int:
     Counted by the cluster's own scheduler on empty copies of those nodes. What it places can be placed, so a growth
     by more than the rest is surely too much.
     """
-    trial = Scheduler()
-    for node in world.nodes.values():
-        if not node.ready:
-            trial.add(WorldNode(node.seq, node.machine, 0.0, 0.0))
+    coming = [WorldNode(node.seq, node.machine, 0.0, 0.0) for node in world.nodes.values() if not node.ready]
+    there = [*coming, *(node for node in world.nodes.values() if node.ready)]
+    trial = Scheduler(there=lambda: there)
+    for node in coming:
+        trial.add(node)
     waiting = (demand for job in world.pending.values() for demand in job.demands)
     return sum(trial.place([demand]) is None for demand in waiting)

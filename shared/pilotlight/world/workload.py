@@ -1,6 +1,7 @@
 """The cluster's jobs: those that wait, those that run and where, and those that have finished."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadInput
@@ -25,6 +26,7 @@ class Workload:
         journal: Journal,
         *,
         spread: bool,
+        there: Callable[[], Iterable[WorldNode]],
         on_start: Callable[[WorldJob], None],
         on_wait: Callable[[WorldJob], None],
     ) -> None:
@@ -35,13 +37,14 @@ class Workload:
         self.used_milli = 0
         self.interruptions = 0
         self.lost_gpu_seconds = 0.0
-        self.scheduler = Scheduler(spread=spread)
+        self.scheduler = Scheduler(spread=spread, there=there)
         self.faults = faults
         self._journal = journal
         self._on_start = on_start
         self._on_wait = on_wait
         self._submits = 0
         self._roomier: list[WorldNode] = []
+        self._minding = self._stirred = False
 
     def submit(
         self, name: str, pods: Sequence[PodDemand], run_s: Seconds, since_s: Seconds, now_s: Seconds
@@ -52,6 +55,8 @@ class Workload:
         self._submits += 1
         job = WorldJob(name, pods, run_s, since_s, self._submits)
         self._enter(job, now_s)
+        if self._stirred:
+            self.bind(now_s)
         return job
 
     def finish(self, job: WorldJob, now_s: Seconds) -> None:
@@ -82,6 +87,7 @@ class Workload:
         for job in stopped:
             self._interrupt(job, why, now_s)
         self.idle.pop(node.id, None)
+        self._stirred = self._minding
         return stopped
 
     def evict(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
@@ -104,31 +110,39 @@ class Workload:
             self._enter(job, now_s)
 
     def bind(self, now_s: Seconds) -> None:
-        """Start what waits and fits, now that some nodes have more room."""
-        roomier = [n for n in self._roomier if self.scheduler.has(n)]
-        self._roomier.clear()
+        """Start what waits and fits, now that some nodes have more room, or other pods near by."""
+        while self._roomier or self._stirred:
+            roomier = [n for n in self._roomier if self.scheduler.has(n)]
+            stirred, self._stirred = self._stirred, False
+            self._roomier.clear()
+            if (roomier or stirred) and self.waiting.jobs:
+                self._serve(roomier, now_s, stirred=stirred)
 
+    def _serve(self, roomier: Sequence[WorldNode], now_s: Seconds, *, stirred: bool) -> None:
         def start(needs: tuple[Need, ...], job: WorldJob) -> bool:
             helps = any(needs[0].allows(n.machine) and needs[0].fits(n.room) for n in roomier)
-            return helps and self._start(job, now_s)
+            return (helps or (stirred and any(need.minds for need in needs))) and self._start(job, now_s)
 
-        if roomier and self.waiting.jobs:
-            self.waiting.serve(start)
+        self.waiting.serve(start)
 
     def fits_elsewhere(self, node: WorldNode) -> bool:
         """Whether all pods of a node would find room on the other nodes now."""
         here = self.scheduler.has(node)
         self.scheduler.remove(node)
+        groups, node.groups = node.groups, Counter()
         trial = self.scheduler.place(p.demand for j in node.jobs.values() for p in j.placement if p.node is node)
         for placement in trial or ():
             self.scheduler.free(placement)
+        node.groups = groups
         if here:
             self.scheduler.add(node)
         return trial is not None
 
     def _enter(self, job: WorldJob, now_s: Seconds) -> None:
         if not self._start(job, now_s):
-            self.waiting.add(tuple(self.scheduler.need(d.shape) for d in job.demands), job)
+            needs = tuple(self.scheduler.need(d.shape) for d in job.demands)
+            self._minding = self._minding or any(need.minds for need in needs)
+            self.waiting.add(needs, job)
             self._on_wait(job)
 
     def _start(self, job: WorldJob, now_s: Seconds) -> bool:
@@ -138,6 +152,7 @@ class Workload:
         job.begin(now_s, placement, self.faults.restore_s)
         self.running[job.id] = job
         self.used_milli += job.milli
+        self._stirred = self._minding
         for node in _nodes(placement):
             node.jobs[job.id] = job
             node.idle_since_s = None
@@ -155,6 +170,7 @@ class Workload:
 
     def _leave(self, job: WorldJob, now_s: Seconds) -> None:
         del self.running[job.id]
+        self._stirred = self._minding
         self.used_milli -= job.milli
         for placement in job.placement:
             self.scheduler.free(placement)

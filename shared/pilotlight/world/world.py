@@ -85,6 +85,7 @@ class World:
             self.faults,
             self._journal,
             spread=spread,
+            there=lambda: [node for node in self.nodes.values() if node.joined],
             on_start=self._started,
             on_wait=self._waits,
         )
