@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -269,3 +270,24 @@ def test_an_atomic_pool_is_asked_once_for_a_whole_gang(quota: int, launched: int
     stage.minutes(10)
     assert (stage.world.launches, stage.world.terminations) == (launched, 0)
     assert list(stage.world.running) == (["g"] if launched else [])
+
+
+class NoneToSpare(WorldPools):
+    """A cloud that is out of the nodes of one pool."""
+
+    def grow(self, pool: str, *args: Any, **options: Any) -> Any:
+        """Refused for those."""
+        if pool == "spare":
+            raise NoCapacity("none to spare")
+        return super().grow(pool, *args, **options)
+
+
+def test_what_others_wait_for_stays_when_a_gang_lacks_a_part() -> None:
+    """A node bought for some of a gang's pods and for another stays, though the gang's other node cannot be had."""
+    stage = Stage(pools={name: PoolPolicy(instance_type="eight", max=1) for name in ("eight", "spare")})
+    stage.deps = replace(stage.deps, pools=NoneToSpare(stage.world))
+    stage.submit_gang("g", 3, gpus=3)
+    stage.event(stage.submit("alone", gpus=2))
+    stage.minutes(10)
+    assert (stage.world.launches, stage.world.terminations) == (1, 0)
+    assert list(stage.world.running) == ["uid-alone"]

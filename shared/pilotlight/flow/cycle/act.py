@@ -182,14 +182,14 @@ class Act:
         came = max(0, min(step.count, step.count - (step.to - size)))
         self.short[buy.pool] += step.count - came
         if came:
-            ledger.write_flight(deps.state, key, msgspec.structs.replace(entry, count=came, broken=bool(buy.gangs)))
+            ledger.write_flight(deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs))
         else:
             ledger.forget_flight(deps.state, key)
         self._break(buy.gangs)
         sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=came)
 
     def _break(self, gangs: Sequence[str]) -> None:
-        """A part of these gangs was refused: all that was bought for them goes back, and no more of it is bought."""
+        """A part of these gangs was refused: what was bought for them alone goes back, and no more of it is bought."""
         self.unfinished = self.unfinished or bool(gangs)
         for other in self.sendings:
             call = self.record.plan.calls[other.step.n]
@@ -200,7 +200,17 @@ class Act:
             key = ledger.flight_name(self.deps.name, self.record.id, other.step.n)
             entry = ledger.flight(self.deps.state, key)
             if entry is not None and not entry.broken:
-                ledger.write_flight(self.deps.state, key, msgspec.structs.replace(entry, broken=True))
+                ledger.write_flight(self.deps.state, key, self._broken(entry, gangs))
+
+    def _broken(self, entry: InFlight, gangs: Sequence[str]) -> InFlight:
+        """It goes back, if it was asked for by these gangs alone; else it is the others' from now on."""
+        known = {pod.uid: pod.shape.gang for pod in self.snapshot.view.pending}
+        theirs = {uid for uid in entry.demands if (gang := known.get(uid)) is not None and gang.key in gangs}
+        others = tuple(uid for uid in entry.demands if uid not in theirs and uid in known)
+        if others:
+            left = tuple(gang for gang in entry.gangs if gang not in gangs)
+            return msgspec.structs.replace(entry, demands=others, gangs=left)
+        return msgspec.structs.replace(entry, broken=bool(gangs))
 
     def _release(self, node: NodeVerdict, sending: Sending) -> None:
         now = self.snapshot.now
