@@ -6,7 +6,8 @@ Whatever is given by name replaces what the settings would make: that is the sea
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from pilotlight import doorway
 from pilotlight.adapters import logs
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.catalog import Catalog, ToldPrices
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.ports import AlertChannel, Clock, Cluster, Outbox, Pools, Queues, State
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 ADVISOR = "advisor"
 DEFAULT_POLICY = "examples/policy.yaml"
 DEFAULT_CATALOG = "data/catalogs/articles.yaml"
+
+TOLD_FOR = timedelta(minutes=10)
+"""A process that lives longer than this reads again what its cloud said of prices."""
 
 _log = logging.getLogger(logs.LOGGER)
 
@@ -79,6 +84,7 @@ class App:
         self._lock = RLock()
         self._sites: dict[str, App] = {}
         self._credential: Callable[[], Token | None] = lambda: None
+        self._told: ToldPrices | None = None
 
     @property
     def clusters(self) -> Sequence[str]:
@@ -114,29 +120,33 @@ class App:
     def deps(self) -> Deps:
         """The one cluster's ports, its policy, and the offerings that it and the catalogue make."""
         with self._lock:
+            if "_deps" in self.__dict__:
+                self._price_anew()
             return self._deps
+
+    def _price_anew(self) -> None:
+        """A process that lives for days goes on at the prices that its cloud told since it began."""
+        if self._deps.told_prices is None or self.clock.now() - self._told_at < TOLD_FOR:
+            return
+        before, told = self._told, self._read_told()
+        if told is not None and told != before:
+            self._deps = replace(self._deps, offerings=self._offered())
 
     @property
     def late(self) -> LateDeps:
         """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
         with self._lock:
-            return self._late
-
-    @cached_property
-    def _late(self) -> LateDeps:
-        name, clock = self.settings.cluster_name, self.clock
-        return LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
+            name, clock = self.settings.cluster_name, self.clock
+            return LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import prices_at, region_at
-        from pilotlight.decide.capacity.offerings import offerings
+        from pilotlight.connections import prices_at
 
-        told_prices, region = prices_at(self.settings), region_at(self.settings)
-        priced = self._as_told(region) if told_prices else self.catalog
-        offered, findings = offerings(self.policy, priced, region)
-        for finding in findings:
-            _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
+        told_prices = prices_at(self.settings)
+        if told_prices is not None:
+            self._read_told()
+        offered = self._offered()
         cluster, pools = self._cluster_and_pools()
         from pilotlight.connections import bills_at
 
@@ -169,18 +179,35 @@ class App:
             told_prices=told_prices,
         )
 
-    def _as_told(self, region: str) -> Catalog:
-        """The catalogue with what the cloud said of prices since. A state that does not tell leaves it as it is."""
-        from pilotlight.decide.told_prices import with_told
+    def _offered(self) -> tuple[Offering, ...]:
+        """What the policy's pools can buy, at the catalogue's prices or those that the cloud told since."""
+        from pilotlight.connections import region_at
+        from pilotlight.decide.capacity.offerings import offerings
+
+        region, catalog = region_at(self.settings), self.catalog
+        if self._told is not None:
+            from pilotlight.decide.told_prices import with_told
+
+            catalog = with_told(catalog, self._told, region)
+        offered, findings = offerings(self.policy, catalog, region)
+        for finding in findings:
+            _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
+        return offered
+
+    def _read_told(self) -> ToldPrices | None:
+        """What the cloud said of prices, by the state; None where the state does not tell: what was known stays."""
         from pilotlight.errors import Corrupt, Retry
         from pilotlight.state_schema.billing import PRICES
 
+        self._told_at = self.clock.now()
         try:
             entry = PRICES.get(self.state, self.settings.cluster_name)
         except (Retry, Corrupt) as no:
-            _log.warning("prices as in the files", extra={"data": {"why": str(no)}})
-            return self.catalog
-        return with_told(self.catalog, entry.value, region) if entry is not None else self.catalog
+            _log.warning("prices as they were known", extra={"data": {"why": str(no)}})
+            return None
+        if entry is not None:
+            self._told = entry.value
+        return entry.value if entry is not None else None
 
     @cached_property
     def _queues(self) -> Queues | None:

@@ -260,6 +260,18 @@ def test_what_the_cloud_tells_of_prices_is_kept_in_the_state(stand: Stand) -> No
     assert offering.usd_per_hour == Decimal("0.71")
 
 
+def test_a_process_that_goes_on_buys_at_what_the_cloud_told_meanwhile(stand: Stand) -> None:
+    """Ten minutes later at the most, without a restart: the hold of the next purchase is of that price."""
+    assert stand.app.deps.offerings[0].usd_per_hour == 2
+    stand.aws.listed = {"g4dn.xlarge": "0.71"}
+    stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b")
+    assert stand.app.deps.offerings[0].usd_per_hour == 2
+    stand.aws.world.advance(601)
+    stand.aws.world.submit(waiting("a"), 600)
+    stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name="a", uid="u-a"), "a")
+    assert Decimal("0.71") < held(stand) < 1
+
+
 def test_prices_that_cannot_be_read_stop_no_tick(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files' count on; an hour later it is asked again."""
     monkeypatch.setattr("pilotlight.adapters.aws_api.query.PAUSES_S", ())
