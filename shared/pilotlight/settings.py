@@ -173,6 +173,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(self.clusters)}")
         return self.cluster or EMBEDDED_CLUSTER
 
+    @property
+    def link_key(self) -> str:
+        """What alerts' links are signed with; empty where nothing signs them. Of several, the others are of links that
+        were sent before the key changed."""
+        return next((caller.token for caller in self.callers.values() if caller.by == "link"), "")
+
     def at(self, cluster: str) -> "Settings":
         """The settings of one of many clusters. Raises ``BadInput`` for another."""
         if cluster not in self.clusters:
@@ -286,6 +292,10 @@ def _callers(text: str) -> "dict[str, Caller]":
             )
         if not name or not TOKEN_LETTERS.issuperset(name):
             raise BadInput(f"PILOTLIGHT_TOKENS: {name!r} is no name: use A-Z, a-z, 0-9, - and _")
+        if caller.by == "link" and caller.roles != ("acknowledge",):
+            raise BadInput(
+                f"PILOTLIGHT_TOKENS: {name!r} signs links, which do nothing but acknowledge: say its roles so"
+            )
     if len({caller.token for caller in found.values()}) < len(found):
         raise BadInput("PILOTLIGHT_TOKENS: two names have the same token; give each its own")
     return found

@@ -4,7 +4,7 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.delivery.desk import Desk
+from pilotlight.flow.delivery.desk import Desk, ack_name
 from pilotlight.flow.delivery.escalation import acknowledge
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
@@ -122,6 +122,7 @@ def test_alerts_link_the_page_and_why(clock: VirtualClock) -> None:
     desk = desk_of(clock, {"ops": wall}, page="https://home.example/")
     fan_out(desk, alert(decision="17-aa", links={"source": "https://prometheus.example/"}))
     assert wall.told[0].links == {
+        "acknowledge": f"https://home.example/ack?alert={ack_name(alert())}",
         "page": "https://home.example/",
         "why": "https://home.example/?why=17-aa",
         "source": "https://prometheus.example/",

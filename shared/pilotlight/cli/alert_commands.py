@@ -161,6 +161,7 @@ def _desk(wired: "App") -> "Desk":
         policy=wired.policy.alerts,
         state=wired.alerts,
         outbox=wired.outbox,
+        link_key=wired.settings.link_key,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pilotlight.cli import live_stream
+from pilotlight.cli import acknowledging, live_stream
 from pilotlight.doorway import gate
 from pilotlight.errors import PilotlightError
 
@@ -19,6 +19,7 @@ Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
 def pages(app: "App") -> "dict[str, WSGIApplication]":
     """The pages by their paths."""
     found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
+    found |= {path: _told(page) for path, page in acknowledging.pages(app).items()}
     if any(app.at(cluster).policy.queues for cluster in app.clusters):
         from pilotlight.cli import queue_commands
 

@@ -1,9 +1,9 @@
 """Whether a request may come in, by the table of doors: pure, over what its first lines say.
 
-With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, or a signature of the
-body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">``, several ``v1`` while a key
-changes). With none, only this machine's own programs come in: pages in a browser are told by Host, Origin,
-Sec-Fetch-Site and the content types of forms.
+With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, the signature in an alert's
+link (``X-Pilotlight-Link``), or a signature of the body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256
+of "t.body">``, several ``v1`` while a key changes). With none, only this machine's own programs come in: pages in
+a browser are told by Host, Origin, Sec-Fetch-Site and the content types of forms.
 """
 
 import hashlib
@@ -23,13 +23,15 @@ FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data
 
 
 class Knock(NamedTuple):
-    """A request's first lines: headers' names in lower case. ``body`` reads what a signature is of."""
+    """A request's first lines: headers' names in lower case. ``body`` reads what a signature is of; ``alert`` is
+    the one that is asked for."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     dry: bool = False
     body: Callable[[], bytes] = bytes
+    alert: str = ""
 
 
 class Refusal(NamedTuple):
@@ -60,6 +62,8 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
     if all(not row.rights for row in fitting):
         return Admitted(path)
     refusal = _known(knock, callers, now_s, name, secret, fitting) if callers else stranger(knock)
+    if refusal is None and any("acknowledge" in row.rights for row in fitting):
+        refusal = _foreign(knock)
     return refusal or Admitted(path, knock.dry)
 
 
@@ -80,6 +84,16 @@ def _misplaced(where: Where, method: str, path: str) -> Refusal | None:
         return Refusal(404, f"nothing at {path}; there are {', '.join(there)}")
     fitting = _taking(rows, path, method)
     return fitting if isinstance(fitting, Refusal) else None
+
+
+def _foreign(knock: Knock) -> Refusal | None:
+    """What keeps other sites' pages from acknowledging, whatever token they bring."""
+    origin = knock.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != knock.headers.get("host", ""):
+        return Refusal(403, "another site's page sent this: its Origin is not the Host that was asked")
+    if knock.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return Refusal(403, "another site's page sent this")
+    return None
 
 
 def stranger(knock: Knock) -> Refusal | None:
@@ -113,6 +127,11 @@ def loopback(host: str) -> bool:
 def signature(key: str, at_s: int, body: bytes) -> str:
     """The hex HMAC-SHA256 of ``t.body``."""
     return hmac.digest(key.encode(), b"%d." % at_s + body, "sha256").hex()
+
+
+def link_signature(key: str, alert: str) -> str:
+    """What stands behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
+    return hmac.digest(key.encode(), b"acknowledge " + alert.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 def _parts(path: str) -> tuple[str, str, str]:
@@ -158,6 +177,8 @@ def _known(
         found = _by_path(callers, name, secret)
     elif "x-pilotlight-signature" in knock.headers:
         found = _by_signature(callers, knock, now_s)
+    elif "x-pilotlight-link" in knock.headers:
+        found = _by_link(callers, knock)
     else:
         found = _by_header(callers, knock.headers.get("authorization", ""))
     if found is None:
@@ -192,6 +213,13 @@ def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -
     ]
     found = [_matching(known, value.lower()) for key, _, value in words if key == "v1"]
     return next((roles for roles in found if roles is not None), None)
+
+
+def _by_link(callers: Mapping[str, Caller], knock: Knock) -> tuple[DoorRight, ...] | None:
+    """A link acknowledges, and does nothing else whatever its key's roles."""
+    may: tuple[DoorRight, ...] = ("acknowledge",)
+    known = [(link_signature(each.token, knock.alert), may) for each in callers.values() if each.by == "link"]
+    return _matching(known, knock.headers["x-pilotlight-link"].lower()) if knock.alert else None
 
 
 def _matching(known: list[tuple[str, tuple[DoorRight, ...]]], given: str) -> tuple[DoorRight, ...] | None:

@@ -18,6 +18,9 @@ from pilotlight.units import Seconds
 RANK = {"info": 0, "warning": 1, "critical": 2}
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 600.0
 MOST_NAMED = 10
+
+GROUP = "group/"
+"""How the fingerprint of many alerts told as one begins."""
 """Different alerts that a grouped one names."""
 
 
@@ -68,7 +71,7 @@ def grouped(alerts: Sequence[Alert]) -> Alert:
         cluster=first.cluster,
         kind=first.kind,
         severity=max((alert.severity for alert in alerts), key=RANK.__getitem__),
-        fingerprint=f"group/{first.kind}/{_digest(alert.fingerprint for alert in alerts)}",
+        fingerprint=f"{GROUP}{first.kind}/{_digest(alert.fingerprint for alert in alerts)}",
         what=f"{len(alerts)} {first.kind} alerts",
         why="\n".join(lines),
         next=_same([alert.next for alert in alerts]),
@@ -81,12 +84,13 @@ def grouped(alerts: Sequence[Alert]) -> Alert:
     )
 
 
-def linked(policy: Alerts, alert: Alert) -> Alert:
-    """An alert with links to the home's page, and to why its decision was made."""
+def linked(policy: Alerts, alert: Alert, ack: str = "") -> Alert:
+    """An alert with links to the home's page, to why its decision was made, and to its own page, by ``ack``."""
     if not policy.page:
         return alert
     page = policy.page.rstrip("/")
-    ours = {"page": f"{page}/"} | ({"why": f"{page}/?why={alert.decision}"} if alert.decision else {})
+    ours = {"acknowledge": f"{page}/ack?alert={ack}"} if ack else {}
+    ours |= {"page": f"{page}/"} | ({"why": f"{page}/?why={alert.decision}"} if alert.decision else {})
     return msgspec.structs.replace(alert, links={**ours, **alert.links})
 
 

@@ -185,7 +185,13 @@ def _desk(house: House) -> "Desk":
         channels, policy = house.channels, house.policy.alerts
     except Reject as error:
         raise Failed(f"not set up: {error}") from error
-    return Desk(channels=channels, policy=policy, state=house.alerts, outbox=house.outbox)
+    return Desk(
+        channels=channels,
+        policy=policy,
+        state=house.alerts,
+        outbox=house.outbox,
+        link_key=house.settings.link_key,
+    )
 
 
 def _misrouted(function: Function, message: Message) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from pilotlight.decide.access import Admitted, Knock, Refusal, entry
 from pilotlight.doorway.web import CUT, LATE, READ_S, asks_dry, bounded_stream
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from werkzeug.serving import WSGIRequestHandler
 
-SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "RAW_URI", "REQUEST_URI")
+SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "HTTP_X_PILOTLIGHT_LINK", "RAW_URI", "REQUEST_URI")
 """Where a secret may stand in what a server tells of a request."""
 
 
@@ -74,7 +75,14 @@ def _knock(environ: "WSGIEnvironment") -> Knock:
         headers=headers,
         dry=asks_dry(environ.get("QUERY_STRING", ""), headers),
         body=lambda: _kept(environ),
+        alert=alert_of(environ),
     )
+
+
+def alert_of(environ: "WSGIEnvironment") -> str:
+    """The alert that is asked for, as ``/alert?alert=<cluster>/<digest>`` names it."""
+    asked: list[str] = parse_qs(environ.get("QUERY_STRING", "")).get("alert", [""])
+    return asked[0]
 
 
 def _kept(environ: "WSGIEnvironment") -> bytes:

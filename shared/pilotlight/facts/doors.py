@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-DoorRight = Literal["send", "read", "operate", "approve"]
-By = Literal["header", "path", "signature"]
+DoorRight = Literal["send", "read", "operate", "approve", "acknowledge"]
+By = Literal["header", "path", "signature", "link"]
 Where = Literal["function", "serve", "world"]
 
 
@@ -25,7 +25,8 @@ class Door(NamedTuple):
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may come in: the secret that shows it, how it is shown, and the rights it has."""
+    """Who may come in: the secret that shows it, how it is shown, and the rights it has. ``link`` is the key that
+    alerts' links are signed with: whoever has one may acknowledge that alert."""
 
     token: str
     roles: tuple[DoorRight, ...] = ("send",)
@@ -57,6 +58,9 @@ DOORS: tuple[Door, ...] = (
     Door("serve", "/", "GET", (), "the live page, without a figure in it"),
     Door("serve", "/live", "GET", ("read",), "what the live page shows of a cluster, and then what is new"),
     Door("serve", "/keda/{queue}", "GET", ("read",), "how many workers a queue asks for, for KEDA's metrics-api"),
+    Door("serve", "/ack", "GET", (), "the page that an alert's link opens, without an alert in it"),
+    Door("serve", "/alert", "GET", ("read", "acknowledge"), "one alert, and who sees to it; nothing changes"),
+    Door("serve", "/alert", "POST", ("acknowledge",), "acknowledge that alert"),
     Door("serve", IN, "POST", ("send",), "the same, from a source that cannot set headers"),
     Door("serve", "/world/pods", "POST", ("operate",), "create a pod in serve's own world; not beside a real cluster"),
     Door("world", "/cluster/{method}", "POST", ("operate",), "the cluster's port"),

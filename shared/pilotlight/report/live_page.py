@@ -19,9 +19,9 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 @cache
-def page() -> tuple[bytes, tuple[tuple[str, str], ...]]:
-    """The page, and the headers that it goes out with."""
-    text = files(__package__).joinpath("live.html").read_text("utf-8")
+def page(name: str = "live.html") -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    """The page, or another that is made as it is, and the headers that it goes out with."""
+    text = files(__package__).joinpath(name).read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src {_digest(text, 'script')}; style-src {_digest(text, 'style')}; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

@@ -17,11 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from urllib.parse import quote
 
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.decide.routing import grouped, linked, pause_s
+from pilotlight.decide.routing import GROUP, grouped, linked, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
@@ -48,12 +49,13 @@ KEEP_RESTS_S: Seconds = HOUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What alerts are told with: the channels by the policy's names, and the ports."""
+    """What alerts are told with: the channels by the policy's names, and the ports. ``link_key`` signs their links."""
 
     channels: Mapping[str, AlertChannel]
     policy: Alerts
     state: State
     outbox: Outbox
+    link_key: str = ""
 
     def now(self) -> datetime:
         """The store's time: a claim of one worker lapses for all of them at one moment."""
@@ -204,12 +206,24 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
 
 def _show(desk: Desk, channel: str, alert: Alert) -> str:
     """In one attempt; beside what was told before of the same thing, where a channel has threads."""
-    shown, alert = desk.channels[channel], linked(desk.policy, alert)
+    shown, alert = desk.channels[channel], linked(desk.policy, alert, _ack_link(desk, alert))
     if not isinstance(shown, ThreadedChannel):
         return shown.deliver(alert)
     before = proof(desk.state, channel, alert)
     receipt = before.receipt if before is not None and before.status == "told" and not before.grouped else ""
     return shown.follow(alert, receipt) if receipt else shown.deliver(alert)
+
+
+def _ack_link(desk: Desk, alert: Alert) -> str:
+    """What an alert's link to the page names: the alert, and the signature behind a #, which no unfurler sends on."""
+    if not desk.policy.page or alert.resolved or alert.severity == "info" or alert.fingerprint.startswith(GROUP):
+        return ""
+    name = ack_name(alert)
+    if not desk.link_key:
+        return quote(name)
+    from pilotlight.decide.access import link_signature
+
+    return f"{quote(name)}#{link_signature(desk.link_key, name)}"
 
 
 def resting(desk: Desk, channel: str) -> datetime | None:
