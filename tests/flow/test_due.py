@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -125,6 +125,19 @@ def test_a_job_with_a_deadline_is_not_late_whatever_spot_does(ups: list[bool]) -
     assert course.late_s <= 0
     spot = sum(r["event"] == "launch" and r["capacity_type"] == "spot" for r in course.stage.log)
     assert float(course.stage.world.cost()) <= (3.0 + 0.25) * 1.0 + spot * 0.25 * 0.5
+
+
+@pytest.mark.parametrize("ups", [COURSES["down all the time"], COURSES["drawn"]], ids=["spot down", "spot drawn"])
+def test_a_gang_with_a_deadline_is_not_late(ups: list[bool]) -> None:
+    """All of it is on one kind of capacity at a time, and it ends in time."""
+    course = Course(ups)
+    due = Due(job="ml/wide", by=course.stage.world.clock.now() + timedelta(hours=3.5), work_s=2 * HOUR)
+    course.stage.submit_gang("wide", 3, 2 * HOUR, gpus=1, checkpoint_s=600, due=due)
+    course.play()
+    assert course.late_s <= 0
+    starts = [{p["node"] for p in r["placement"]} for r in course.stage.events("start")]
+    kinds = {r["node"]: r["capacity_type"] for r in course.stage.events("launch")}
+    assert all(len({kinds[node] for node in nodes}) == 1 for nodes in starts)
 
 
 def test_a_gang_that_spot_can_never_hold_does_not_wait_for_it() -> None:
@@ -257,3 +270,58 @@ def test_how_long_spot_is_away_is_what_its_zone_lived_through(away_h: float, wai
 def _expected(why: str) -> float:
     """The dollars that a choice says it is expected to cost."""
     return float(why.partition("; $")[2].partition(" ")[0])
+
+
+def on_demand_with_time(ups: list[bool], takes_s: float) -> Course:
+    """A job that had no time but for on-demand, whose owner has then moved its deadline six hours away."""
+    course = Course(ups)
+    course.cloud.up = False
+    course.job(3.0, 3.4)
+    stage = course.stage
+    stage.minutes(20)
+    assert [node.pool for node in stage.world.nodes.values()] == ["od"]
+    [job] = stage.world.running.values()
+    later = stage.world.clock.now() + timedelta(hours=9)
+    moved = [msgspec.structs.replace(d, shape=_due_by(d, later), checkpoint_takes_s=takes_s) for d in job.demands]
+    job.demands = job.original = tuple(moved)
+    job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
+    [node] = stage.world.nodes.values()
+    node.changed()
+    return course
+
+
+def _due_by(demand: PodDemand, by: datetime) -> PodShape:
+    fields = {name: getattr(demand.shape, name) for name in PodShape.__struct_fields__}
+    due = msgspec.structs.replace(fields["due"], by=by)
+    return shape(**{**fields, "due": due, "key": ""})
+
+
+def test_a_job_on_demand_goes_back_to_spot_where_its_slack_allows() -> None:
+    """Room on spot is ready before it leaves; it saves, moves, ends in time, and its node on demand goes."""
+    course = on_demand_with_time([True] * 40, 20.0)
+    course.play()
+    stage = course.stage
+    assert course.late_s <= 0
+    launched = [r["capacity_type"] for r in stage.log if r["event"] == "launch"]
+    assert launched == ["on-demand", "spot"]
+    [ready] = [r["t"] for r in stage.events("ready")][1:]
+    [left] = [r["t"] for r in stage.events("stop") if r["reason"] != "done"]
+    assert left >= ready
+    assert float(stage.world.cost()) < 1.0 + 3.0 * 0.5
+    assert any("back-to-spot" in alert.what for alert in stage.alerts)
+
+
+STAYS_ON_DEMAND = {"spot is refused": ([False] * 30, 20.0), "it cannot save when it is asked": ([True] * 30, 0.0)}
+
+
+@pytest.mark.parametrize(("ups", "takes_s"), STAYS_ON_DEMAND.values(), ids=STAYS_ON_DEMAND)
+def test_a_job_stays_on_demand(ups: list[bool], takes_s: float) -> None:
+    """It is not stopped, and nothing else is bought on demand for it."""
+    course = on_demand_with_time(ups, takes_s)
+    course.play()
+    assert [r["capacity_type"] for r in course.stage.log if r["event"] == "launch"] == ["on-demand"]
+    assert [r["reason"] for r in course.stage.events("stop")] == ["done"]
+    told = [reason for _, _, reason, _ in course.stage.deps.cluster.told]  # type: ignore[attr-defined]
+    assert "CheckpointNow" not in told
+    assert "Cordoned" not in told
+    assert not any("back-to-spot" in alert.what for alert in course.stage.alerts)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.verify import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import NOTICE_S, Interruption, Lost, Move
+from pilotlight.facts.interruption import BACK, NOTICE_S, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
@@ -116,7 +116,8 @@ def rescue(
         first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
         at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
-    if node.schedulable or not found.cordoned:
+    asks_first = found.kind == BACK and not found.replaced
+    if (node.schedulable or not found.cordoned) and not asks_first:
         moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
     moves.append(_last(found, node, bool(leaving), end))
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))

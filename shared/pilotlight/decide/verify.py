@@ -65,7 +65,9 @@ def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
         return f"it is dated {human((found.said_at - now).total_seconds())} ahead"
     if node is None or found.cloud in ("", "world"):
         return ""
-    if found.kind == "hard-cap" or found.kind == "max-runtime" or found.kind == "deadline" or found.kind == "node-age":
+    if found.kind == "hard-cap" or found.kind == "max-runtime" or found.kind == "deadline":
+        return ""
+    if found.kind == "node-age" or found.kind == "back-to-spot":
         return ""
     if node.cloud and node.cloud != found.cloud:
         return f"it is {found.cloud}'s, and the node is {node.cloud}'s"

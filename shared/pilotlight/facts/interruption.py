@@ -21,6 +21,11 @@ MOVE: Literal["deadline"] = "deadline"
 RENEW: Literal["node-age"] = "node-age"
 """A replacement of our own: the node is too old, or its launch template has changed, and its pods may be moved."""
 
+BACK: Literal["back-to-spot"] = "back-to-spot"
+"""A move of our own to spot: a job with a deadline runs on demand, and would cost less there and be in time."""
+AT_LEISURE: tuple[Literal["node-age", "back-to-spot"], ...] = (RENEW, BACK)
+"""Nothing ends these: who has no ready room elsewhere goes on working."""
+
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 
 
@@ -60,7 +65,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     instance: str
-    kind: NoticeKind | StopKind | Literal["deadline", "node-age"]
+    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot"]
     cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from math import ceil, exp, floor
+from math import ceil, exp, floor, inf
 from typing import NamedTuple
 
 from pilotlight.decide.capacity.due_jobs import restore_s, saved_s
@@ -55,10 +55,11 @@ class Standing(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a job runs on next, and why in figures."""
+    """What a job runs on next, and why in figures. ``hours`` on demand are expected to cost as much, where known."""
 
     capacity: Capacity
     why: str
+    hours: float = inf
 
 
 def standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Seconds) -> Standing:
@@ -155,7 +156,8 @@ def chosen(
     plan = _plan(ceil(due.work_s / tick_s), slack, restart, round(float(price), 2), _chances(rate, tick_s, away_s))
     capacity = plan.step(work, time, "none", 0, bool(spot))
     usd = plan.cost(bool(spot), min(work, plan.work), min(max(0, time - work), slack)) * tick_s / HOUR
-    return Choice(capacity, f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}, {_by(found)}")
+    why = f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}, {_by(found)}"
+    return Choice(capacity, why, usd)
 
 
 _WORDS: dict[Capacity, str] = {
@@ -167,7 +169,7 @@ _WORDS: dict[Capacity, str] = {
 
 def _sums(on_demand_hours: float, found: Standing, rate: UsdPerHour) -> str:
     """Expected dollars of a GPU beside those on on-demand alone."""
-    if on_demand_hours == float("inf"):
+    if on_demand_hours == inf:
         return "no estimate"
     alone = Decimal(repr(found.left_s / HOUR)) * rate
     return f"{cents(Decimal(repr(on_demand_hours)) * rate)} a GPU expected, {cents(alone)} on demand"

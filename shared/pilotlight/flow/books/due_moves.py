@@ -1,6 +1,7 @@
-"""Begins the move of work off a spot node where a job on it ends in time only on on-demand: replaced, saved, drained.
+"""Begins the moves of jobs with a deadline: off spot where they end in time only on on-demand, and back to spot.
 
-The rescue of interruptions does it: room is asked for first, and a pod leaves once its checkpoint is safe.
+The rescue of interruptions does it: room is asked for first, and a pod leaves once its checkpoint is safe. Back to spot
+it goes only once there is room for it.
 """
 
 from datetime import timedelta
@@ -8,15 +9,19 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.capacity.due import Behind, behind
+from pilotlight.decide.capacity.due_back import Back, back_to_spot
 from pilotlight.decide.capacity.selection import Eligible, eligible
 from pilotlight.decide.deadline import TICK_S, unsaved
 from pilotlight.errors import Conflict
-from pilotlight.facts.interruption import MOVE, Interruption
+from pilotlight.facts.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.ports import ABSENT
+
+AGAIN = timedelta(hours=1)
+"""A job that found no room on spot is moved there no sooner again."""
 
 
 def begin(deps: Deps, snapshot: Snapshot) -> None:
@@ -29,31 +34,39 @@ def begin(deps: Deps, snapshot: Snapshot) -> None:
     found, _ = behind(staying, able, snapshot.memory, snapshot.now)
     for one in found:
         _begin(deps, one, snapshot)
+    if any(pool.capacity_type == "spot" for pool in deps.policy.pools.values()):
+        for back in back_to_spot(staying, able, snapshot.memory, snapshot.now):
+            _begin(deps, back, snapshot)
 
 
-def _begin(deps: Deps, one: Behind, snapshot: Snapshot) -> None:
+def _begin(deps: Deps, one: Behind | Back, snapshot: Snapshot) -> None:
     node, now = one.node, snapshot.now
     instance = node.instance or node.name
     known = interruptions.find(deps, instance)
     offering = next((o for o in deps.offerings if o.pool == node.pool), None)
     if offering is None or (known and not known.found.over):
         return
+    if isinstance(one, Back) and known and known.found.kind == BACK and now - known.found.received_at < AGAIN:
+        return
     grace_s = max(pod.grace_s for pod in node.gpu_pods)
+    ends = now + timedelta(seconds=one.boot_s + grace_s + TICK_S) if isinstance(one, Behind) else None
     found = Interruption(
         cluster=deps.name,
         instance=instance,
-        kind=MOVE,
+        kind=MOVE if isinstance(one, Behind) else BACK,
         received_at=now,
         begin=now,
-        deadline=now + timedelta(seconds=one.boot_s + grace_s + TICK_S),
+        deadline=ends,
+        until=one.until if isinstance(one, Back) else None,
         pool=node.pool,
         node=node.name,
         ours=True,
         why=one.why,
         lost={pod.uid: unsaved(pod, node, offering.usd_per_hour, now) for pod in node.gpu_pods},
     )
-    message = interruptions.opening(found, len(node.gpu_pods), offering.usd_per_hour, now)
-    found = msgspec.structs.replace(found, messages=(message,))
+    if isinstance(one, Behind):  # Of the other people hear once there is room for it.
+        message = interruptions.opening(found, len(node.gpu_pods), offering.usd_per_hour, now)
+        found = msgspec.structs.replace(found, messages=(message,))
     try:
         interruptions.write(deps, interruptions.Versioned(found, ABSENT))
     except Conflict:

@@ -180,6 +180,7 @@ _WHEN = {
     "state-change": "no more: it is gone",
     "rebalance": "perhaps, soon",
     "node-age": "when its pods have moved",
+    "back-to-spot": "when its pod has moved",
 }
 
 _ENDED = {

@@ -1,5 +1,6 @@
 """A node that goes, as decisions see it: closed to new pods, and its pods among those that wait for room."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,12 +12,16 @@ from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Tolerati
 from pilotlight.flow.look.snapshot import Snapshot
 
 
-def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool) -> Snapshot:
-    """The look without a node: it is still paid for, unless it is ``gone``. With ``move`` its pods wait for room."""
+def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Sequence[str] = ()) -> Snapshot:
+    """The look without a node: it is still paid for, unless it is ``gone``. With ``move`` its pods wait for room.
+
+    ``onto`` are the only pools that they may go to, where any are named.
+    """
     kept = () if gone else (msgspec.structs.replace(node, schedulable=False),)
     nodes = (*(n for n in snapshot.view.nodes if n.name != node.name), *kept)
     known = {demand.uid for demand in snapshot.view.pending}
     waiting = [demand_of(pod, node.pool, snapshot.now) for pod in node.gpu_pods if move and pod.uid not in known]
+    waiting = [_only(demand, onto) for demand in waiting] if onto else waiting
     view = msgspec.structs.replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
     return replace(snapshot, view=view, moving=snapshot.moving.union(demand.uid for demand in waiting))
 
@@ -35,6 +40,14 @@ def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
         created_at=pod.started_at or now,
         shape=_elsewhere(pod, pool),
     )
+
+
+def _only(demand: PodDemand, pools: Sequence[str]) -> PodDemand:
+    """A pod that may go to these pools alone. Whether it is in time there was reckoned before."""
+    here = Requirement(key=POOL, operator="In", values=tuple(pools))
+    fields = {name: getattr(demand.shape, name) for name in PodShape.__struct_fields__}
+    terms = tuple((*term, here) for term in demand.shape.terms or ((),))
+    return msgspec.structs.replace(demand, shape=shape(**{**fields, "terms": terms, "due": None, "key": ""}))
 
 
 def _elsewhere(pod: BoundPod, pool: str) -> PodShape:

@@ -11,7 +11,7 @@ from pilotlight.decide.money.owner import owner_of
 from pilotlight.decide.verify import impossible, judge
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption import NOTICE_S, RENEW, Interruption
+from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
@@ -77,7 +77,7 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
 
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
-    if known.kind == RENEW:  # Ours, and of no end: whatever a cloud says then is more.
+    if known.kind in AT_LEISURE:  # Ours, and of no end: whatever a cloud says then is more.
         return known.outcome in ("", "uncordoned")
     if known.over:
         same = (notice.kind, notice.at) == (known.kind, known.said_at)

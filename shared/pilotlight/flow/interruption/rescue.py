@@ -17,7 +17,7 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import GONE, RENEW, Interruption, Move
+from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, Interruption, Move
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
@@ -25,7 +25,7 @@ from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
 from pilotlight.flow.interruption.saving import Saving
 from pilotlight.flow.look.snapshot import Snapshot
-from pilotlight.flow.memory import brakes, marks
+from pilotlight.flow.memory import brakes, ledger, marks
 
 
 class Rescue(Saving):
@@ -136,6 +136,18 @@ class Rescue(Saving):
         if answer is not None and answer.outcome != "at-work":
             for one in needy:
                 one._note(replaced=True, decision=answer.decision or one.found.decision)
+            if self.found.kind == BACK and node is not None:
+                self._back_or_stay(node)
+
+    def _back_or_stay(self, node: Node) -> None:
+        """People hear of a move back to spot once there is room for it, or some is on its way; else it ends unsaid."""
+        uids = {pod.uid for pod in node.gpu_pods}
+        coming = (entry for _, entry in ledger.in_flight(self.deps.state, self.deps.name))
+        if any(uids.intersection(entry.demands) for entry in coming) or all(map(self.room_on_spot, node.gpu_pods)):
+            told = interruptions.opening(self.found, len(node.gpu_pods), self.price, self.now)
+            self._note(messages=(*self.found.messages, told))
+        else:
+            self._note(outcome="stayed", ended_at=self.now, lost={})
 
     def needs_room(self) -> bool:
         """Whether a verified order, which nobody holds, asks for room now."""
@@ -159,7 +171,7 @@ class Rescue(Saving):
             verdict="release",
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
-            forced=self.found.kind != RENEW,
+            forced=self.found.kind not in AT_LEISURE,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
@@ -180,7 +192,8 @@ class Rescue(Saving):
         """The look with the node as good as gone, or gone; its pods wait for room where they are to ``move``."""
         gone = self.found.deadline is None and self.found.until is None
         node = node_of(snapshot.view, self.found.instance, self.found.node)
-        return without(snapshot, node, gone=gone, move=move) if node else snapshot
+        onto = self.spot_pools() if self.found.kind == BACK else ()
+        return without(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
 
     def _count(self, node: Node) -> None:
         """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""

@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.decide.deadline import MARGIN_S, assumed_saved, rescue
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
-from pilotlight.facts.interruption import RENEW, STOP_KINDS, Interruption, Move
+from pilotlight.facts.interruption import AT_LEISURE, BACK, STOP_KINDS, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
@@ -87,6 +87,16 @@ class Saving:
             self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
             self.did.append(f"evicted {name}")
 
+    def spot_pools(self) -> tuple[str, ...]:
+        """The policy's pools of spot."""
+        return tuple(name for name, pool in self.deps.policy.pools.items() if pool.capacity_type == "spot")
+
+    def room_on_spot(self, pod: BoundPod) -> bool:
+        """Whether a ready node on spot has free GPUs for a pod."""
+        from pilotlight.decide.capacity.node_age import room_for
+
+        return room_for(pod, self.found.node, [n for n in self.view.nodes if n.pool in self.spot_pools()])
+
     def _evict(self, pod: BoundPod, move: Move) -> bool:
         """Where what is held for a node ends, disruption budgets give way when time runs out.
 
@@ -120,9 +130,12 @@ class Saving:
     def _may_evict(self, pod: BoundPod, move: Move) -> bool:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
-        if self.found.kind == RENEW:  # Nothing ends it: who cannot move yet goes on working.
+        if self.found.kind in AT_LEISURE:  # Nothing ends it: who cannot move yet goes on working.
             from pilotlight.decide.capacity.node_age import room_for
 
+            if self.found.kind == BACK:
+                in_time = self.found.until is not None and self.now < self.found.until and not self.found.over
+                return in_time and self.found.replaced and self.room_on_spot(pod)
             return self.found.replaced and room_for(pod, self.found.node, self.view.nodes)
         return self.found.replaced or (move.by is not None and self.now >= move.by)
 
