@@ -33,6 +33,28 @@ def _activity(n: int, replica: int) -> float:
     return 60.0 if n % 60 // 10 == replica else 1.0
 
 
+def _kube_state(at: int) -> dict[str, list[str]]:
+    """Node a has 8 GPUs and 7 held by two containers, b 4 and none; a pod waits for 2. One more pod has ended."""
+    gpu = 'resource="nvidia_com_gpu",unit="integer"'
+    nodes = [
+        f'kube_node_status_allocatable{{node="{node}",{gpu}}} {count} {at}' for node, count in (("a", 8), ("b", 4))
+    ]
+    held = (("big", "a", "one", 6), ("big", "a", "two", 1), ("done", "b", "one", 4), ("late", "", "one", 2))
+    asked = [
+        f'kube_pod_container_resource_requests{{namespace="x",pod="{pod}",'
+        f'container="{box}",node="{node}",{gpu}}} {count} {at}'
+        for pod, node, box, count in held
+    ]
+    phases = {"big": "Running", "done": "Succeeded", "late": "Pending"}
+    phase = [f'kube_pod_status_phase{{namespace="x",pod="{pod}",phase="{of}"}} 1 {at}' for pod, of in phases.items()]
+    return {
+        "kube_node_status_allocatable": nodes,
+        "kube_pod_container_resource_requests": asked,
+        "kube_pod_status_phase": phase,
+        "kube_pod_status_unschedulable": [f'kube_pod_status_unschedulable{{namespace="x",pod="late"}} 1 {at}'],
+    }
+
+
 def _recorded() -> str:
     """Six replicas that are mostly quiet, a notebook without work, a device without a pod, figures that are none."""
     util, used, free = [], [], []
@@ -49,7 +71,12 @@ def _recorded() -> str:
         util.append(f"DCGM_FI_DEV_GPU_UTIL{{{note}}} 0 {at}")
         used.append(f"DCGM_FI_DEV_FB_USED{{{note}}} 500 {at}")
         util.append(f'DCGM_FI_DEV_GPU_UTIL{{gpu="1",UUID="GPU-10",Hostname="n2",pod=""}} 0 {at}')
+        for device, value in (("GPU-20", 80), ("GPU-21", 0)):
+            both = f'gpu="{device[-1]}",UUID="{device}",Hostname="n3",pod="train-0",namespace="lab"'
+            util.append(f"DCGM_FI_DEV_GPU_UTIL{{{both}}} {value} {at}")
+    kube = _kube_state(START + STEP * (COUNT - 1))
     metrics = {"DCGM_FI_DEV_GPU_UTIL": util, "DCGM_FI_DEV_FB_USED": used, "DCGM_FI_DEV_FB_FREE": free}
+    metrics |= kube
     lines = [line for name, rows in metrics.items() for line in (f"# TYPE {name} gauge", *rows)]
     return "\n".join([*lines, "# EOF", ""])
 
@@ -86,7 +113,7 @@ def _said(*words: str, columns: int = 160) -> str:
     done = CliRunner().invoke(build(["waste"]), line, env={"COLUMNS": str(columns)})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
-    return done.output
+    return done.stdout
 
 
 def _figures(url: str, *words: str) -> dict[str, Any]:
@@ -97,14 +124,19 @@ def _figures(url: str, *words: str) -> dict[str, Any]:
 def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
     """Held, idle and spare dollars, recomputed from what was recorded: the notebook is idle, no quiet replica is."""
     found = _figures(prometheus)
-    chat, notebook = found["owners"]
+    chat, train, notebook = sorted(found["owners"], key=lambda row: -row["gpus"])
     assert (chat["owner"], chat["gpus"], notebook["owner"], notebook["gpus"]) == (
         "web/chat",
         REPLICAS,
         "lab/notebook",
         1,
     )
-    assert Decimal(found["usd_per_hour"]) == 2 * (REPLICAS + 1)
+    assert Decimal(found["usd_per_hour"]) == 2 * (REPLICAS + 3)
+    assert [one["device"] for one in train["beyond"]] == ["GPU-21"]
+    assert Decimal(found["beyond_usd_per_hour"]) == 2
+    for row in (found, *found["owners"]):
+        parts = sum(Decimal(row[f"{part}_usd_per_hour"]) for part in ("idle", "beyond", "spare", "rest"))
+        assert parts == Decimal(row["usd_per_hour"])
     assert Decimal(found["idle_usd_per_hour"]) == 2
     assert [one["pod"] for one in notebook["idle"]] == ["lab/notebook-0"]
     assert chat["idle"] == []
@@ -118,6 +150,7 @@ def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
 def test_pods_that_fit_together_share(prometheus: str) -> None:
     """Six pods of 10.6 GB each on devices of 40: three on each, as many as leave some of it."""
     chat = _figures(prometheus, "--device-gib", "40")["owners"][0]
+    assert [one["part"] for one in chat["slices"]] == [pytest.approx(5 / 7, abs=1e-4)] * REPLICAS
     assert sorted(len(device["pods"]) for device in chat["devices"]) == [3, 3]
     assert Decimal(chat["sharing_usd_per_hour"]) == 2 * (REPLICAS - 2)
 
@@ -127,7 +160,37 @@ def test_it_reads_as_a_table(prometheus: str) -> None:
     said = _said("--prometheus", prometheus, "--since", "719m")
     assert "idle: lab/notebook-0 for " in said
     assert "spare: web/chat runs 6, " in said
-    assert "$14.00" in said
+    assert "beyond use: GPU-21 of lab/train-0 for " in said
+    assert "$18.00" in said
+
+
+def test_free_gpus_that_nothing_waiting_can_take(prometheus: str) -> None:
+    """One GPU is left on a node while the only pod that waits wants two; four on another are whole."""
+    assert _figures(prometheus)["fragmentation"] == {
+        "free": 5,
+        "stranded": 1,
+        "stranded_usd_per_hour": "2.0",
+        "score": pytest.approx(0.2),
+        "by_node": {"a": 1, "b": 4},
+        "waiting": [2],
+    }
+
+
+def test_weeks_add_up_and_are_drawn(prometheus: str, tmp_path: Path) -> None:
+    """Silent, working and room are what was held; the page has them, and asks for nothing when it is opened."""
+    page = tmp_path / "waste.html"
+    found = _figures(prometheus, "--html", str(page))
+    week = found["all_weeks"]
+    samples = (REPLICAS + 3) * COUNT - 1
+    assert week["gpu_hours"] == pytest.approx(samples * STEP / 3600)
+    assert Decimal(week["usd"]) == sum(Decimal(week[f"{part}_usd"]) for part in ("silent", "working", "room"))
+    assert sum(one["gpu_hours"] for one in found["weeks"]) == pytest.approx(week["gpu_hours"])
+    assert week["silent_gpu_hours"] >= 2 * COUNT * STEP / 3600
+    text = page.read_text()
+    assert "Week by week" in text
+    assert "lab/notebook" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

@@ -1,5 +1,6 @@
 """GPUs held and not used: what is idle, spare or could share, and that missing figures make none up."""
 
+import shutil
 from math import nan
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import held_gpus
+import waste_on_prometheus
 from pilotlight.decide.made_by import made_by
 from pilotlight.decide.use.idle_pods import idle_pods
 from pilotlight.decide.use.replicas import replicas
@@ -16,6 +18,7 @@ from pilotlight.facts.telemetry import GpuSeries, Telemetry
 
 STEP = 600
 HOURS = 6
+FILE = Path("traces", "genai", "genai_dev_gpu.csv.gz")
 
 
 def pod(name: str, *activity: float, memory: float = 1000.0) -> GpuSeries:
@@ -116,7 +119,7 @@ def test_an_owner_is_a_pods_name_without_what_was_added(pod_name: str, owner: st
 
 def test_a_real_fleet_is_over_replicated_not_idle(shelf: Path) -> None:
     """What is said of the shelf's serving fleet holds in what came afterwards, by the bench's own judge."""
-    telemetry = held_gpus.read(shelf / "traces" / "genai" / "genai_dev_gpu.csv.gz")
+    telemetry = held_gpus.read(shelf / FILE)
     kept = held_gpus.advice(telemetry, lead_s=240)
     assert kept["mean"] <= 17
     assert kept["over"] <= 0.001
@@ -125,3 +128,9 @@ def test_a_real_fleet_is_over_replicated_not_idle(shelf: Path) -> None:
     assert (devices["full"], devices["over"] <= 0.001) == (0, True)
     told = held_gpus.idle(telemetry)
     assert told["active_after"] <= told["called_idle"] / 10
+
+
+@pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus (apt-get install prometheus)")
+def test_a_real_prometheus_with_it_is_told_as_its_file_says(shelf: Path) -> None:
+    """Three hours of the fleet: every dollar is what the bench works out from the file without our code."""
+    assert waste_on_prometheus.main([str(shelf / FILE), "--hours", "3", "--dollars-only"]) == 0

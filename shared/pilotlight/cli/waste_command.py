@@ -2,19 +2,27 @@
 
 import time
 from decimal import Decimal
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.decide.made_by import made_by
-from pilotlight.decide.use.waste import Waste, waste
+from pilotlight.decide.use.fragmentation import Fragments, fragments
+from pilotlight.decide.use.waste import waste
+from pilotlight.decide.use.weeks import Books, books, total, weeks
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.telemetry import Telemetry
+from pilotlight.report.waste_table import Found, figures, show
 from pilotlight.units import Seconds, human
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.prometheus_api import PrometheusApi
 
 DEVICE_GIB = 80.0
 MIB_PER_GIB = 1024
+DAY_S = 86_400.0
 BY = {"owner": made_by, "namespace": lambda pod: str(pod.partition("/")[0]), "all": lambda _: "all"}
 
 
@@ -33,9 +41,16 @@ def waste_command(
     by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
     until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
+    metered: Annotated[
+        bool, typer.Option(help="Also what nodes cost in these UTC days, by this deployment's meter.")
+    ] = False,
+    cluster: Annotated[str, typer.Option(help="One of many clusters, for --metered; all where none is named.")] = "",
+    html: Annotated[Path | None, typer.Option(help="Write one HTML page, with the weeks as bars.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every figure and its evidence, as JSON.")] = False,
 ) -> None:
-    """Show idle pods, replicas beyond what was asked of them, and pods that could share a device; changes nothing.
+    """Show idle pods, devices and replicas beyond use, pods that could share a device, and the trend; changes nothing.
+
+    Free GPUs that nothing waiting can take are told where the Prometheus has kube-state-metrics too.
 
     Managed Prometheus of Google and Amazon is told by its address, and asked with this account's credential.
 
@@ -50,27 +65,82 @@ def waste_command(
         end = float(until) if until else time.time()
     except ValueError:
         raise BadInput(f"--until {until!r}: write Unix seconds") from None
-    telemetry = _read(prometheus, auth, end - span_s, end, step_s)
+    api = _api(prometheus, auth)
+    telemetry = _telemetry(api, end - span_s, end, step_s)
     if not telemetry.series:
         raise Failed(
             f"telemetry: absent. {prometheus} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
             "nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
-    rows = waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by])
+    if telemetry.sparse():
+        typer.echo(f"series have a sample in every other step of {step}, or fewer: give a larger --step", err=True)
+    found = Found(
+        telemetry,
+        waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
+        Decimal(repr(price)),
+        weeks(telemetry),
+        _fragments(api, end),
+        _metered(cluster, end - span_s, end, telemetry) if metered else None,
+    )
+    if html:
+        _write(html, found)
     if as_json:
         from pilotlight.cli.printing import json_text
 
-        typer.echo(json_text(_figures(telemetry, rows)))
-        return
-    _show(telemetry, rows)
+        typer.echo(json_text(figures(found)))
+    elif not html:
+        from pilotlight.cli.printing import console
+
+        show(found, console())
 
 
-def _read(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
+def _api(url: str, auth: str) -> "PrometheusApi":
     from pilotlight.adapters.prometheus_api import PrometheusApi
-    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.settings import deployed
 
-    return PrometheusTelemetry(PrometheusApi(url, deployed().environ, auth)).read(start, end, step_s)
+    return PrometheusApi(url, deployed().environ, auth)
+
+
+def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds) -> Telemetry:
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    return PrometheusTelemetry(api).read(start, end, step_s)
+
+
+def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:
+    from pilotlight.adapters.telemetry.kube_state import free_gpus
+
+    told = free_gpus(api, end)
+    return fragments(*told) if told is not None else None
+
+
+def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Books:
+    """The meter's dollars of the same UTC days. Raises ``BadInput`` where the span has other bounds."""
+    if start % DAY_S or (end + telemetry.step_s) % DAY_S:
+        raise BadInput("--metered counts whole UTC days: give --until the last step before a midnight, and --since so")
+    from datetime import UTC, datetime
+
+    from pilotlight.cli.month_words import named
+    from pilotlight.decide.money.month import month
+    from pilotlight.flow.billing import meter
+    from pilotlight.settings import deployed
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
+    days = [day for name in named(cluster, wired.clusters) for day in meter.days(wired.state, name, first, last)]
+    told = month(days, [], first, last)
+    return books(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
+
+
+def _write(path: Path, found: Found) -> None:
+    from pilotlight.report.waste_page import page
+
+    try:
+        path.write_text(page(found), "utf-8")
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}; name a file that can be written") from None
+    typer.echo(f"{path} written", err=True)
 
 
 def _seconds(text: str, option: str) -> Seconds:
@@ -78,68 +148,3 @@ def _seconds(text: str, option: str) -> Seconds:
         return parse_duration(text)
     except ValueError as error:
         raise BadInput(f"--{option} {text!r} {error}") from None
-
-
-def _figures(telemetry: Telemetry, rows: list[Waste]) -> dict[str, Any]:
-    return {
-        "metric": telemetry.metric,
-        "samples": telemetry.samples,
-        "step_s": telemetry.step_s,
-        "usd_per_hour": sum((row.usd_per_hour for row in rows), Decimal(0)),
-        "idle_usd_per_hour": sum((row.idle_usd for row in rows), Decimal(0)),
-        "spare_usd_per_hour": sum((row.spare_usd for row in rows), Decimal(0)),
-        "sharing_usd_per_hour": sum((row.sharing_usd for row in rows), Decimal(0)),
-        "owners": [
-            {
-                "owner": row.owner,
-                "gpus": row.held,
-                "mean_activity": row.activity,
-                "usd_per_hour": row.usd_per_hour,
-                "idle": [
-                    {"pod": one.pod, "device": one.device, "silent_s": one.silent_s, **one.seen._asdict()}
-                    for one in row.idle
-                ],
-                "idle_usd_per_hour": row.idle_usd,
-                "replicas": row.replicas._asdict() if row.replicas else None,
-                "spare": row.spare,
-                "spare_usd_per_hour": row.spare_usd,
-                "devices": [device._asdict() for device in row.devices],
-                "sharing_usd_per_hour": row.sharing_usd,
-            }
-            for row in rows
-        ],
-    }
-
-
-def _show(telemetry: Telemetry, rows: list[Waste]) -> None:
-    from pilotlight.cli.printing import console
-    from pilotlight.report.sheet import Column, Sheet
-
-    figures = ("GPUs", "activity", "$/h", "idle $/h", "spare $/h", "by sharing $/h")
-    table = Sheet(Column("owner", "name"), *(Column(name, "figure") for name in figures))
-    for row in rows:
-        dollars = (row.usd_per_hour, row.idle_usd, row.spare_usd, row.sharing_usd)
-        table.add(row.owner, str(row.held), f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars))
-    parts = [(r.usd_per_hour, r.idle_usd, r.spare_usd, r.sharing_usd) for r in rows]
-    sums = [sum(each, Decimal(0)) for each in zip(*parts, strict=True)]
-    table.add("all", str(sum(row.held for row in rows)), "", *(f"${usd:,.2f}" for usd in sums), style="bold")
-    out = console()
-    out.print(table)
-    for row in rows:
-        for one in row.idle:
-            seen = f"of {one.seen.windows} such silences {one.seen.back} ended within 4 h"
-            out.print(f"idle: {one.pod} for {human(one.silent_s)} ({seen})")
-        if row.replicas and row.spare:
-            kept, least = row.replicas, row.replicas.advised[-1]
-            out.print(
-                f"spare: {row.owner} runs {row.held}, {least} would do now ({kept.mean:.1f} of {kept.mean_running:.1f} "
-                f"on average; demand over 95 % of those in {kept.over:.2%} of the samples)"
-            )
-        if row.shareable:
-            most = max(device.over for device in row.devices)
-            out.print(
-                f"sharing: {len(row.devices)} devices hold {len(row.devices) + row.shareable} pods of {row.owner} "
-                f"(activity passed one whole in {most:.2%} of the samples at most)"
-            )
-    span = human(telemetry.samples * telemetry.step_s)
-    out.print(f"Activity is {telemetry.metric}, over {span}. Idle goes first, then spare; sharing is instead of both.")

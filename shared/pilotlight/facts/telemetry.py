@@ -13,6 +13,8 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     """``namespace/name``."""
     device: str = ""
+    part: bool = False
+    """The device is a slice (MIG) of one."""
     activity: Sequence[float]
     memory: Sequence[float]
 
@@ -32,6 +34,15 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Seconds
     metric: str = ""
     series: tuple[GpuSeries, ...] = ()
+
+    def sparse(self) -> bool:
+        """Whether a third or more of the samples between a series' first and last are missing: the grid is too fine."""
+        inside = missing = 0
+        for one in self.series:
+            known = [n for n, value in enumerate(one.activity) if value == value]
+            inside += known[-1] - known[0] + 1 if known else 0
+            missing += known[-1] - known[0] + 1 - len(known) if known else 0
+        return 3 * missing >= max(1, inside)
 
     @property
     def samples(self) -> int:

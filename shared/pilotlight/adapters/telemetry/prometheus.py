@@ -2,7 +2,8 @@
 
 Activity is the profiling metric (a ratio) where there is one, else utilisation (percent). Under the Prometheus
 Operator the workload's labels become ``exported_pod`` and ``exported_namespace``. An unsupported field is shown as a
-number near 2**63; such values, negative ones and those over their scale are no measurements.
+number near 2**63; such values, negative ones and those over their scale are no measurements. A sample is asked for by
+``last_over_time`` of one step: Prometheus would show the last value for five minutes more, which nobody measured.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,13 @@ class PrometheusTelemetry:
         used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
-            GpuSeries(pod=pod, device=device, activity=activity, memory=used.get((pod, device), nothing))
+            GpuSeries(
+                pod=pod,
+                device=device,
+                part=device.startswith("GPU-") and "/" in device,
+                activity=activity,
+                memory=used.get((pod, device), nothing),
+            )
             for (pod, device), activity in sorted(rows.items())
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
@@ -47,10 +54,13 @@ class PrometheusTelemetry:
     def _rows(self, query: str, start_s: float, end_s: float, step_s: Seconds, scale: float, most: float) -> _Rows:
         """A pod and device's values; of doubled series the first that was measured counts."""
         count = int((end_s - start_s) / step_s) + 1
+        span = f"{max(2, round(step_s * 1000)) - 1}ms"  # Before its version 3 both ends belong to a span.
         rows: _Rows = {}
         for first in range(0, count, MOST_STEPS):
             last = min(count, first + MOST_STEPS) - 1
-            asked = self._api.matrix(query, start_s + first * step_s, start_s + last * step_s, step_s)
+            asked = self._api.matrix(
+                f"last_over_time({query}[{span}])", start_s + first * step_s, start_s + last * step_s, step_s
+            )
             for labels, values in asked:
                 key = _key(labels)
                 if key is None:
