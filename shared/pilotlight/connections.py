@@ -13,8 +13,10 @@ from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Price
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.shop import SpotPrices
 from pilotlight.ports import (
     AskPrices,
+    AskSpotPrices,
     Bills,
     Clock,
     Cloud,
@@ -25,6 +27,7 @@ from pilotlight.ports import (
     Outbox,
     Pools,
     Shop,
+    SpotShop,
     State,
 )
 from pilotlight.settings import Settings, beside, objects, read
@@ -177,6 +180,18 @@ def prices_at(settings: Settings) -> AskPrices | None:
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
         return shop.prices(names)
+
+    return told
+
+
+def spot_prices_at(settings: Settings) -> AskSpotPrices | None:
+    """What a cluster's cloud is asked for spot's prices by zone by; None where it tells none. Nothing is called yet."""
+    if settings.pools.partition(":")[0] not in TELL_PRICES:
+        return None
+
+    def told(names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
+        shop = shop_at(settings)
+        return shop.spot_prices(names, since) if isinstance(shop, SpotShop) else {}
 
     return told
 

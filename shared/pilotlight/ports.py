@@ -245,6 +245,10 @@ AskPrices = Callable[[Sequence[str]], Mapping[str, Mapping[CapacityType, Price]]
 """What a cloud itself tells of the prices of these types now, as ``Shop.prices``."""
 
 
+AskSpotPrices = Callable[[Sequence[str], datetime], Mapping[str, SpotPrices]]
+"""What spot of these types has cost by zone since then, as ``SpotShop.spot_prices``."""
+
+
 class Shop(Protocol):
     """What a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
 

@@ -141,7 +141,7 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import prices_at
+        from pilotlight.connections import prices_at, spot_prices_at
 
         told_prices = prices_at(self.settings)
         if told_prices is not None:
@@ -177,6 +177,7 @@ class App:
             credential=self._credential,
             pause=self._pause,
             told_prices=told_prices,
+            spot_prices=spot_prices_at(self.settings),
         )
 
     def _offered(self) -> tuple[Offering, ...]:
@@ -192,6 +193,10 @@ class App:
         offered, findings = offerings(self.policy, catalog, region)
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
+        if self._told is not None and self._told.zones:
+            from pilotlight.decide.told_prices import with_zones
+
+            offered = with_zones(offered, self._told.zones)
         return offered
 
     def _read_told(self) -> ToldPrices | None:

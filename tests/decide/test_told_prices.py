@@ -1,13 +1,17 @@
 """What a cloud says of prices beside a catalogue: the younger price counts, and no machine is made of a price."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from small_fleet import offering, plan, pod, policy
 
-from pilotlight.decide.told_prices import with_told
+from pilotlight.decide.told_prices import MOST_KEPT, learnt, with_told, with_zones
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price, ToldPrices
+from pilotlight.facts.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.labels import ZONE
+from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.shop import SpotPrices
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -39,3 +43,52 @@ def told(**prices: Price) -> dict[str, Decimal]:
 def test_the_younger_of_two_prices_counts(prices: dict[str, Price], costs: dict[str, int]) -> None:
     """A type that no file knows stays unknown."""
     assert told(**prices) == costs
+
+
+def spot_told(usd: str) -> SpotPrices:
+    """A zone's price, which was between nothing and ten dollars."""
+    return SpotPrices(now=Decimal(usd), least=Decimal(0), most=Decimal(10))
+
+
+def learning(*prices: tuple[float, str]) -> SpotLearnt:
+    """What is known of a zone once it was told these, each so many days after the first."""
+    known: dict[str, SpotLearnt] = {}
+    for days, usd in prices:
+        known = learnt(known, {"t4/a": spot_told(usd)}, NOW + timedelta(days=days))
+    return known["t4/a"]
+
+
+@pytest.mark.parametrize(
+    ("prices", "usual"),
+    [
+        pytest.param([(0, "1")], "1", id="once is what it was"),
+        pytest.param([(0, "1"), (3, "2")], "1.5", id="three days ago counts half"),
+        pytest.param([(0, "1"), (0, "9")], "1", id="a moment's price counts nothing"),
+        pytest.param([(0, "1"), (30, "2")], "1.999023", id="a month ago counts next to nothing"),
+    ],
+)
+def test_what_a_zone_usually_costs_fades_by_days(prices: list[tuple[float, str]], usual: str) -> None:
+    """Beside the price of now, and the least and most that were told."""
+    found = learning(*prices)
+    assert (found.usual, found.now, found.most) == (Decimal(usual), Decimal(prices[-1][1]), Decimal(10))
+
+
+def test_so_many_zones_are_remembered_and_old_ones_forgotten() -> None:
+    """The last told stay; one of which nothing was told for a month goes."""
+    many = {f"t{n}/a": spot_told("1") for n in range(MOST_KEPT + 5)}
+    known = learnt({}, many, NOW)
+    assert len(known) == MOST_KEPT
+    later = learnt(known, {"new/a": spot_told("1")}, NOW + timedelta(days=1))
+    assert "new/a" in later
+    assert list(learnt(later, {}, NOW + timedelta(days=30, hours=1))) == ["new/a"]
+
+
+def test_a_node_is_bought_in_the_zone_that_usually_costs_less() -> None:
+    """And held and metered at the price of the catalogue, which is no zone's own."""
+    fleet = [
+        offering("t4", "T4", 1, "0.5", zone=zone, capacity_type="spot", labels={ZONE: zone}) for zone in ("a", "b", "c")
+    ]
+    known = learnt({}, {"T4x1/a": spot_told("0.4"), "T4x1/b": spot_told("0.3")}, NOW)
+    rules = policy(fleet[:1], classes={"batch": ClassPolicy(capacity_types=("spot",), gpu_models="any")})
+    made = plan([pod("p", checkpoint_s=600)], offerings=with_zones(fleet, known), rules=rules)
+    assert [(buy.zone, buy.usd_per_hour) for buy in made.buys] == [("b", Decimal("0.5"))]

@@ -79,7 +79,8 @@ def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob
     if not sold:
         raise BadInput("the policy has no spot pool: add one with capacity_type: spot, as examples/policy.yaml shows")
     lives = ledger.recall(site.state, site.settings.cluster_name).memory.lives
-    prices = _prices(site, sorted({offering.instance_type for offering in sold}), region) if region else {}
+    names = sorted({offering.instance_type for offering in sold})
+    prices = _prices(site, names, region) if region else _kept_prices(site)
     return spot_rows(sold, lives, named_apart(records), prices, job)
 
 
@@ -89,6 +90,15 @@ def _shares(site: "App") -> tuple[SpotShare, ...]:
 
     policy = site.deps.policy
     return spot_shares(policy, site.deps.cluster.observe()).rows() if limits(policy) else ()
+
+
+def _kept_prices(site: "App") -> dict[str, SpotPrices]:
+    """What the state knows of spot's prices by zone."""
+    from pilotlight.state_schema.billing import PRICES
+
+    kept = PRICES.get(site.state, site.settings.cluster_name)
+    zones = kept.value.zones if kept is not None else {}
+    return {name: SpotPrices(now=one.now, least=one.least, most=one.most) for name, one in zones.items()}
 
 
 def _prices(site: "App", names: Sequence[str], region: str) -> dict[str, SpotPrices]:

@@ -234,7 +234,7 @@ def retreat(
     if factor == inf:
         return f"on spot it would never end ({offering.instance_type} in {offering.zone} is taken {offering.survival})"
     delayed_h = rate * (restart_h + run_s / HOUR / 2)
-    spot = usd_per_useful_hour(offering.usd_per_hour * share, factor) + wait * Decimal(repr(delayed_h))
+    spot = usd_per_useful_hour(offering.compared_usd_per_hour * share, factor) + wait * Decimal(repr(delayed_h))
     most = on_demand * share * (RETURNS_AT if lit_on_demand else 1)
     if spot <= most:
         return ""

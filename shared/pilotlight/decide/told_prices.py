@@ -1,11 +1,26 @@
-"""A catalogue with what a cloud itself said of prices since: the younger of two prices counts."""
+"""A catalogue with what a cloud itself said of prices since: the younger of two prices counts.
 
-from collections.abc import Mapping
+What spot costs by zone is learnt over time: zones are compared by what they usually cost, and not by the hour's price.
+Budgets and the meter go by the catalogue's price, which is that of the dearest zone.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price, ToldPrices
+from pilotlight.facts.capacity import CapacityType, Offering
+from pilotlight.facts.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.shop import SpotPrices
+from pilotlight.units import Seconds
+
+HALF_LIFE_S: Seconds = 3 * 24 * 3600.0
+"""What a price was so long ago counts half."""
+FORGOTTEN = timedelta(days=30)
+"""A zone of which nothing was told for so long is forgotten."""
+MOST_KEPT = 256
+"""So many types and zones are remembered, those told of last."""
 
 
 def with_told(catalog: Catalog, told: ToldPrices, region: str = "") -> Catalog:
@@ -25,3 +40,29 @@ def _priced(kind: InstanceType, told: Mapping[CapacityType, Price], region: str)
         sold: price for sold, price in told.items() if sold not in kind.prices or price.date >= kind.prices[sold].date
     }
     return replace(kind, prices={**kind.prices, **younger}) if younger else kind
+
+
+def learnt(known: Mapping[str, SpotLearnt], told: Mapping[str, SpotPrices], now: datetime) -> dict[str, SpotLearnt]:
+    """What is known of spot's prices by "type/zone" once these were told."""
+    fresh = {name: _learnt(known.get(name), prices, now) for name, prices in told.items()}
+    kept = {name: one for name, one in known.items() if now - one.at < FORGOTTEN} | fresh
+    return {name: kept[name] for name in sorted(sorted(kept), key=lambda name: kept[name].at, reverse=True)[:MOST_KEPT]}
+
+
+def _learnt(old: SpotLearnt | None, told: SpotPrices, now: datetime) -> SpotLearnt:
+    usual = told.now
+    if old is not None:
+        keeps = Decimal(repr(0.5 ** (max(0.0, (now - old.at).total_seconds()) / HALF_LIFE_S)))
+        usual = (old.usual * keeps + told.now * (1 - keeps)).quantize(Decimal("0.000001"))
+    return SpotLearnt(at=now, now=told.now, least=told.least, most=told.most, usual=usual)
+
+
+def with_zones(offerings: Sequence[Offering], zones: Mapping[str, SpotLearnt]) -> tuple[Offering, ...]:
+    """The offerings, spot in a named zone with what it usually costs there."""
+    return tuple(_with_zone(one, zones.get(f"{one.instance_type}/{one.zone}")) for one in offerings)
+
+
+def _with_zone(offering: Offering, known: SpotLearnt | None) -> Offering:
+    if known is None or offering.capacity_type != "spot" or not offering.zone:
+        return offering
+    return replace(offering, usual_usd_per_hour=known.usual)

@@ -51,7 +51,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
     ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
     ``labels`` are those a node of it will carry. ``survival`` is what ``interruptions_per_hour`` rests on where it was
-    learnt; without it that is the catalogue's. ``priced_at`` is when its price was
+    learnt; without it that is the catalogue's. ``usual_usd_per_hour`` is what spot was told to cost in its zone lately:
+    zones are compared by it, and nothing is held or metered by it. ``priced_at`` is when its price was
     read; None for the policy's own figure. A reserved one is paid for already, and ``paid_until`` is when that ends.
     ``kinds`` are the devices that drivers published of a node of it, where one has joined.
     """
@@ -80,12 +81,18 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     standby_usd_per_hour: UsdPerHour | None = None
     priced_at: datetime | None = None
     paid_until: datetime | None = None
+    usual_usd_per_hour: UsdPerHour | None = None
     kinds: tuple[DeviceKind, ...] = ()
 
     @cached_property
     def name(self) -> str:
         """One readable name, unique in a plan: "a100/p4d.24xlarge/us-east-1a/spot"."""
         return "/".join(p for p in (self.pool, self.instance_type, self.zone, self.capacity_type) if p)
+
+    @property
+    def compared_usd_per_hour(self) -> UsdPerHour:
+        """The price by which it is chosen."""
+        return self.usd_per_hour if self.usual_usd_per_hour is None else self.usual_usd_per_hour
 
     @cached_property
     def devices(self) -> tuple[int, ...]:

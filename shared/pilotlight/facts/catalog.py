@@ -35,11 +35,24 @@ class DiskPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     date: str
 
 
+class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
+    """What spot of a type costs an hour in a zone, as told up to ``at``: ``now``, ``least`` and ``most`` of the last
+    days, and the ``usual``, in which what was told earlier fades.
+    """
+
+    at: datetime
+    now: Decimal
+    least: Decimal
+    most: Decimal
+    usual: Decimal
+
+
 class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud itself said of prices, by instance type, when it was last asked."""
+    """What a cloud itself said of prices, by instance type, when it was last asked; of spot by "type/zone" too."""
 
     at: datetime
     prices: dict[str, dict[CapacityType, Price]] = {}
+    zones: dict[str, SpotLearnt] = {}
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

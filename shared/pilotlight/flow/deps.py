@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import AskPrices, Bills, Clock, Cluster, Outbox, Pools, Queues, State
+from pilotlight.ports import AskPrices, AskSpotPrices, Bills, Clock, Cluster, Outbox, Pools, Queues, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Deps:
     ``queues`` how long the policy's queues are, where it has some.
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
-    ``told_prices`` asks the cloud for those of instance types, where it tells any.
+    ``told_prices`` asks the cloud for those of instance types, where it tells any, ``spot_prices`` for spot's by zone.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Deps:
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None
     told_prices: AskPrices | None = None
+    spot_prices: AskSpotPrices | None = None
 
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""

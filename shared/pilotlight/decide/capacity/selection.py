@@ -314,7 +314,10 @@ def cost(candidate: Candidate, shape: PodShape, count: int, policy: Policy) -> D
     run_s = min(shape.max_run_s or TYPICAL_RUN_S, TYPICAL_RUN_S)
     idle_s = min(offering.boot_s, rules.max_idle_timeout) if rules.idle_timeout is None else rules.idle_timeout
     pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or run_s
-    return usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
+    usd = usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
+    if offering.usual_usd_per_hour is None or not offering.usd_per_hour:
+        return usd
+    return usd * offering.usual_usd_per_hour / offering.usd_per_hour
 
 
 def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:

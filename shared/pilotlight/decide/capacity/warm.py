@@ -226,7 +226,7 @@ def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> O
     """Of a pool's zones that do not rest the cheapest, whose nodes live longest; the first where all rest."""
     zones = [o for o in run.offerings if o.pool == offering.pool]
     able = [o for o in zones if not memory.backing_off(o.name, run.now)] if len(zones) > 1 else []
-    return min(able, key=lambda o: (o.usd_per_hour, o.interruptions_per_hour, o.name), default=offering)
+    return min(able, key=lambda o: (o.compared_usd_per_hour, o.interruptions_per_hour, o.name), default=offering)
 
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:

@@ -1,0 +1,57 @@
+"""What a cloud tells of spot's prices by zone is learnt by the billing tick, and kept in the state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from stage import Stage
+
+from pilotlight.errors import Unavailable
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.shop import SpotPrices
+from pilotlight.flow.billing.cloud_prices import AGAIN_S, EVERY_S, refresh
+from pilotlight.state_schema.billing import PRICES
+
+
+class Told(Stage):
+    """A cloud that asks ``usd`` for spot of the pool's type in zone a; None does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__(pools={"one": PoolPolicy(instance_type="one", capacity_type="spot", zones=("a",))})
+        self.usd: str | None = "0.4"
+        self.deps = replace(self.deps, told_prices=lambda names: {}, spot_prices=self._tell)
+
+    def _tell(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
+        if self.usd is None:
+            raise Unavailable("no answer")
+        usd = Decimal(self.usd)
+        return {f"{name}/a": SpotPrices(now=usd, least=usd, most=usd) for name in names}
+
+    @property
+    def usual(self) -> Decimal:
+        """What the state knows."""
+        kept = PRICES.get(self.deps.state, self.deps.name)
+        assert kept is not None
+        return kept.value.zones["one/a"].usual
+
+
+def test_spots_prices_are_learnt_over_days_and_outlive_what_cannot_be_read() -> None:
+    """Asked four times a day; the first three days' price counts half three days later; silence changes nothing."""
+    stage = Told()
+    refresh(stage.deps)
+    assert stage.usual == Decimal("0.4")
+    stage.usd = "0.8"
+    for _ in range(12):
+        stage.wait(EVERY_S + 1)
+        refresh(stage.deps)
+    assert Decimal("0.59") < stage.usual < Decimal("0.61")
+    before, stage.usd = stage.usual, None
+    stage.wait(EVERY_S + 1)
+    assert "could not be read" in refresh(stage.deps)[0]
+    assert stage.usual == before
+    assert refresh(stage.deps) == ()
+    stage.usd = "0.8"
+    stage.wait(AGAIN_S + 1)
+    refresh(stage.deps)
+    assert stage.usual > before
