@@ -149,6 +149,23 @@ def test_dollars_are_held_before_work_is_let_in(site: Site) -> None:
     assert told["podSetUpdates"] == [{"name": "main", "nodeSelector": {INSTANCE_TYPE: "one"}}]
 
 
+def test_where_another_makes_nodes_dollars_are_enough(site: Site) -> None:
+    """In a pool that we only advise on: the dollars are held, then Ready without a node; both end with the Workload."""
+    acts = site.deps("100")
+    deps = replace(acts, mode="advise", policy=acts.policy)
+    site.workload("train")
+    reconcile(deps, Tick(cluster="c"))
+    told = site.answer("train")
+    held = sum(each.total for each in budget_holds.balances(deps, deps.state.now()).balances)
+    assert (told["state"], told["message"].startswith("held $"), held > 0) == ("Ready", True, True)
+    assert [pool.desired for pool in deps.pools.describe()] == [0]
+    site.play("train", QuotaReserved="True", Finished="True")
+    site.stage.wait(1800)
+    reconcile(deps, Tick(cluster="c"))
+    after = sum(each.total for each in budget_holds.balances(deps, deps.state.now()).balances)
+    assert after == Decimal("0.5")
+
+
 def test_without_money_work_comes_again(site: Site) -> None:
     """No money is Retry with a time, never Rejected, and what is evicted gets no answer."""
     deps = site.deps("0.01")

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.paid import Paid
 from pilotlight.facts.survival import Survival
-from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued
+from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued, Reserving
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
@@ -284,7 +284,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
     may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent. ``around`` counts
     by ``NearRule.key`` the pods that are there already, in each domain. ``daemons`` will be on new nodes too.
-    ``queued`` is work whose pods are among those that wait, and that our answer lets in.
+    ``queued`` is work whose pods are among those that wait, and that our answer lets in; ``reserving`` all that has
+    its quota and a check of ours.
     """
 
     pending: tuple[PodDemand, ...] = ()
@@ -296,6 +297,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     around: dict[str, dict[str, int]] = {}
     daemons: tuple[Daemon, ...] = ()
     queued: tuple[Queued, ...] = ()
+    reserving: tuple[Reserving, ...] = ()
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):

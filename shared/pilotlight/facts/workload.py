@@ -238,13 +238,28 @@ class QueuedSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that has its quota and waits for our ``check``. ``version`` is that of its object, as it was read."""
+    """Work that has its quota and waits for our ``check``. ``version`` is that of its object, as it was read.
+
+    ``turn`` names this reservation of its quota: work that is evicted and comes again has another.
+    """
 
     namespace: str
     name: str
     version: str
     check: str
     sets: tuple[QueuedSet, ...]
+    turn: str = ""
+
+
+class Reserving(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that has its quota and a check of ours on it, answered or not, until it ends or is evicted.
+
+    ``owner`` is the object whose pods are its own, as "Job/train".
+    """
+
+    turn: str
+    namespace: str
+    owner: str = ""
 
 
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):

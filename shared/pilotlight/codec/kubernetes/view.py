@@ -21,6 +21,7 @@ from pilotlight.codec.kubernetes.workloads import (
     longest_runs,
     pods_to_come,
     queue_findings,
+    reserving,
     waiting_for_us,
 )
 from pilotlight.facts.capacity import ClusterView, Node
@@ -61,6 +62,7 @@ def view_of(
         nodes=tuple(gpu_nodes),
         findings=(*strange, *pod_findings, *node_findings, *queue_findings(objects.workloads.values())),
         queued=waiting_for_us(objects.workloads.values()),
+        reserving=reserving(objects.workloads.values()),
         around=others.counts,
         daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, classify))) if pending else (),
     )

@@ -21,7 +21,7 @@ from pilotlight.codec.kubernetes.objects import (
     WireToleration,
 )
 from pilotlight.facts.labels import GANG, GANG_SIZE
-from pilotlight.facts.workload import Finding, Queued, QueuedSet
+from pilotlight.facts.workload import Finding, Queued, QueuedSet, Reserving
 from pilotlight.units import Seconds
 
 GROUP = "kueue.x-k8s.io/"
@@ -130,6 +130,17 @@ class Workload(Wire, frozen=True):
         return next((c.name for c in checks if c.name == CHECK or c.name.startswith(f"{CHECK}-")), "")
 
     @property
+    def turn(self) -> str:
+        """The name of this reservation of its quota, where it holds one and a check of ours is on it; else empty."""
+        checks = (c for c in self.status.admission_checks if c.name == CHECK or c.name.startswith(f"{CHECK}-"))
+        over = {"Finished", "Evicted"} & self._true
+        if over or not self.spec.active or all(c.state in ("Retry", "Rejected") for c in checks):
+            return ""
+        since = (c.last_transition_time for c in self.status.conditions if c.type == "QuotaReserved")
+        at = next((f"{t:%Y%m%dT%H%M%S}" if t else "0" for t in since), "") if "QuotaReserved" in self._true else ""
+        return f"{self.metadata.uid or self.metadata.name}-{at}" if at else ""
+
+    @property
     def waits_for_quota(self) -> bool:
         """Whether it is queued and has no quota yet: no node helps it."""
         return self.spec.active and self._true.isdisjoint(("QuotaReserved", "Admitted", "Finished"))
@@ -182,6 +193,17 @@ def waiting_for_us(workloads: Iterable[Workload]) -> tuple[Queued, ...]:
     return tuple(_queued(workload) for workload in workloads if workload.wants_nodes)
 
 
+def reserving(workloads: Iterable[Workload]) -> tuple[Reserving, ...]:
+    """The Workloads that have their quota and a check of ours, let in or not."""
+    found = ((w, w.turn) for w in workloads)
+    return tuple(Reserving(turn=turn, namespace=w.metadata.namespace, owner=_owner(w)) for w, turn in found if turn)
+
+
+def _owner(workload: Workload) -> str:
+    owner = workload.metadata.owner
+    return f"{owner.kind}/{owner.name}" if owner is not None else ""
+
+
 def _queued(workload: Workload) -> Queued:
     meta, admission = workload.metadata, workload.status.admission
     given = {a.name: a.count for a in admission.pod_set_assignments} if admission else {}
@@ -196,6 +218,7 @@ def _queued(workload: Workload) -> Queued:
         version=meta.resource_version,
         check=workload.our_check,
         sets=tuple(sets),
+        turn=workload.turn,
     )
 
 

@@ -1,21 +1,38 @@
 """Which queued work is let in: that whose pods all have room on ready nodes. Where there is no money it comes again.
 
-Whatever else keeps it waiting is waited for: its nodes boot, or are tried again at the next look. Nothing is rejected.
+Where another makes the nodes of the pool it would be bought for, it is let in on dollars alone. Whatever else keeps
+it waiting is waited for: its nodes boot, or are tried again at the next look. Nothing is rejected.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
+from math import ceil
+from typing import NamedTuple
 
-from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.decisions import Code, Plan, PodGroup
+import msgspec
+
+from pilotlight.decide.money.budget import terms
+from pilotlight.facts.budget import Terms
+from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.decisions import Buy, Code, Plan, PodGroup
 from pilotlight.facts.labels import INSTANCE_TYPE
-from pilotlight.facts.workload import CheckAnswer, Queued, QueuedSet
-from pilotlight.units import Seconds
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodShape, Queued, QueuedSet
+from pilotlight.units import MILLI_PER_GPU, Seconds
 
 NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
 RETRY_S: Seconds = 600
 LEAST_S: Seconds = 60
 LONGEST_S: Seconds = 3600
+
+
+class DollarGate(NamedTuple):
+    """A Workload to be let in once the dollars of these nodes are held; ``why`` nobody here makes them."""
+
+    of: Queued
+    nodes: tuple[Terms, ...]
+    why: str
 
 
 def answers(view: ClusterView, plan: Plan, now: datetime) -> Iterator[CheckAnswer]:
@@ -33,6 +50,46 @@ def answers(view: ClusterView, plan: Plan, now: datetime) -> Iterator[CheckAnswe
             yield CheckAnswer(of=queued, state="Retry", message=refused.why, retry_s=_retry_s(plan, now))
         elif all(groups[uid].verdict == "fits" for uid in uids):
             yield _ready(queued, groups, nodes)
+
+
+def on_dollars(
+    view: ClusterView, plan: Plan, offerings: Iterable[Offering], policy: Policy, others: Mapping[str, str]
+) -> Iterator[DollarGate]:
+    """The Workloads that wait for nodes which another makes (``others``: who, by pool), with what is to be held.
+
+    Pods that fit on ready nodes are held for there. Nothing is stretched: nobody here can stop what runs there.
+    """
+    by_name = {offering.name: offering for offering in offerings}
+    fits = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
+    buys = [held.buy for held in plan.held if held.buy is not None]
+    pods = {pod.uid: pod for pod in view.pending}
+    for queued in view.queued:
+        uids = [uid for each in queued.sets for uid in each.uids if uid in pods]
+        found = [(buy, [uid for uid in uids if uid in buy.demands]) for buy in buys]
+        found = [(buy, own) for buy, own in found if own]
+        placed = fits.union(*(own for _, own in found))
+        if found and placed.issuperset(uids) and all(buy.pool in others for buy, _ in found):
+            nodes = [
+                terms_
+                for buy, own in found
+                for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid].shape for uid in own], policy)
+            ]
+            yield DollarGate(of=queued, nodes=tuple(nodes), why=others[found[0][0].pool])
+
+
+def _nodes(offering: Offering, buy: Buy, shapes: Sequence[PodShape], policy: Policy) -> Iterator[Terms]:
+    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least their share of the plan's."""
+    gpus = sum(shape.gpu.total_milli for shape in shapes if shape.gpu.resource in (NVIDIA, AMD)) / MILLI_PER_GPU
+    count = max(ceil(gpus / max(1, offering.gpus)), ceil(buy.count * len(shapes) / len(buy.demands)))
+    longest = max(shapes, key=lambda shape: (shape.max_run_s == 0, shape.max_run_s))
+    made = terms(
+        offering,
+        policy,
+        workload_class=longest.workload_class,
+        team=longest.team,
+        max_run_s=longest.max_run_s,
+    )
+    return repeat(msgspec.structs.replace(made, stretch_s=0), count)
 
 
 def _retry_s(plan: Plan, now: datetime) -> Seconds:

@@ -20,6 +20,9 @@ from pilotlight.units import EPOCH, HOUR, Seconds, Usd, cents, per_hour
 
 _NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
+OWN_DEADLINE = "activeDeadlineSeconds"
+"""Where the longest run of a pod comes from that names one itself."""
+
 
 def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:
     """The period around a moment, from its first midnight in the budget's zone to the next one's, in UTC.
@@ -101,7 +104,7 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
     Of a pod nobody knows yet (``workload_class`` None) it is the longest of all classes.
     """
     if max_run_s:
-        return max_run_s, "activeDeadlineSeconds"
+        return max_run_s, OWN_DEADLINE
     names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
     return max((policy.of_class(name).longest_run_s, f"classes.{name}.max_runtime") for name in names)
 

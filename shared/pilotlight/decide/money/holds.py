@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget import OLDEST, amount, covered_until, limit, longest_run, stops, terms, used
+from pilotlight.decide.money.budget import (
+    OLDEST,
+    OWN_DEADLINE,
+    amount,
+    covered_until,
+    limit,
+    longest_run,
+    stops,
+    terms,
+    used,
+)
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending
 from pilotlight.facts.budget import Hold, Meter
@@ -30,6 +40,21 @@ YOUNG = timedelta(seconds=60)
 """One lease: a purchase younger than that may still be under way in other hands."""
 
 NONE: AbstractSet[str] = frozenset()
+
+OF_WORKLOAD = "kueue-"
+"""What the decision of a hold begins with that is for a queued Workload, whose nodes another makes."""
+
+
+def of_workload(hold: Hold) -> bool:
+    """Whether a hold is a Workload's still. Once a node of its pool is seen it is that node's, as any other."""
+    return hold.decision.startswith(OF_WORKLOAD) and not hold.instance
+
+
+def workload_ends(hold: Hold) -> datetime | None:
+    """When a Workload's hold ends at the latest: after its longest run, where it names one itself."""
+    if hold.terms.run_source != OWN_DEADLINE:
+        return None
+    return hold.since + timedelta(seconds=hold.terms.boot_s + hold.terms.run_s)
 
 
 class Lit(NamedTuple):
@@ -138,7 +163,7 @@ def _coming(
     coming: list[Hold] = []
     gone: list[Hold] = []
     for hold in holds:
-        owed[hold.terms.pool] -= 1
+        owed[hold.terms.pool] -= not of_workload(hold)
         may_come = not hold.instance and (now < hold.since + YOUNG or hold.decision in unresolved)
         later = hold.matched_at is not None and hold.matched_at >= now  # This look is older than what it judges.
         (coming if may_come or later or owed[hold.terms.pool] >= 0 else gone).append(hold)

@@ -49,7 +49,7 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
-    view = msgspec.structs.replace(snapshot.view, nodes=nodes)
+    view = msgspec.structs.replace(keeper.snapshot.view, nodes=nodes)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
 
 
@@ -73,15 +73,26 @@ class _Keeper:
         before = {entry.value.id: entry for entry in hold_records.every(self.deps)}
         holds = [entry.value for entry in before.values()]
         lit = self._still_lit(rules.lit(self.snapshot.view.nodes, self.snapshot.pools), holds)
-        unsold = hold_ends.unsold(self.deps, holds, self.snapshot.unresolved)
-        found = rules.match(holds, lit, self.snapshot.pools, self.now, self.snapshot.unresolved, unsold)
+        unresolved = self.snapshot.unresolved
+        if any(rules.of_workload(hold) for hold in holds):
+            from pilotlight.flow.books import gate_holds
+
+            kept = gate_holds.keep(self.deps, self.snapshot, before, lit)
+            holds = [hold for hold in holds if hold.id not in kept.over]
+            unresolved, self.due = unresolved | kept.decisions, [*self.due, *kept.due]
+        unsold = hold_ends.unsold(self.deps, holds, unresolved)
+        found = rules.match(holds, lit, self.snapshot.pools, self.now, unresolved, unsold)
         for hold in found.over:
             self.still_ours()
             entry = before[hold.id]
             void = not hold.instance and hold.ended_at is None
             hold_ends.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
         self.room = BudgetRoom(self.deps, self.meters, self.now)
-        live = [*found.live, *self._adopted(found.strange, holds)]
+        standing = [hold for hold, one in found.live if one is None and rules.of_workload(hold)]
+        if standing:
+            self.snapshot = replace(self.snapshot, view=gate_holds.without_held(self.deps, self.snapshot, standing))
+        own = [(hold, one) for hold, one in found.live if one is not None or not rules.of_workload(hold)]
+        live = [*own, *self._adopted(found.strange, holds)]
         for hold, one in live:
             if _frozen(hold, one):
                 # What it was held for is free for the others: they may then serve.
@@ -92,7 +103,7 @@ class _Keeper:
                 self._move_on(before.get(hold.id), hold, one)
             except Conflict:
                 continue  # Another worker has moved it on.
-        known = before.keys() | {hold.id for hold, _ in live}
+        known = before.keys() | {hold.id for hold, _ in live}  # A Workload's has no node: it stays as it is.
         self.findings += settle_lost(self.deps, self.snapshot, self.meters, self.room.known, known)
 
     def _still_lit(self, lit: Sequence[Lit], holds: Iterable[Hold]) -> list[Lit]:

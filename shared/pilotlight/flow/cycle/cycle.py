@@ -156,7 +156,7 @@ class Cycle:
         if snapshot.view.queued:
             from pilotlight.flow.cycle.admission import admit
 
-            again = (*again, *admit(self.deps, snapshot.view, plan, snapshot.now))
+            again = (*again, *admit(self.deps, snapshot, plan))
         if record is None:
             if plan.demands or memory.due != snapshot.was.memory.due:
                 ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
