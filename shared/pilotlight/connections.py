@@ -22,6 +22,7 @@ from pilotlight.ports import (
     Cloud,
     CloudAccount,
     Cluster,
+    GpuTelemetry,
     Handing,
     Handover,
     Outbox,
@@ -253,6 +254,14 @@ class _Unread:
 
     def read(self, start: datetime, end: datetime) -> Bill:
         raise BadInput(self._why)
+
+
+def telemetry_at(settings: Settings) -> GpuTelemetry:
+    """What GPUs did, as a Prometheus has it."""
+    from pilotlight.adapters.prometheus_api import PrometheusApi
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    return PrometheusTelemetry(PrometheusApi(settings.telemetry, settings.environ))
 
 
 def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -> Bills | None:

@@ -5,7 +5,7 @@ Errors are those of ``errors.py``: ``Retry`` kinds when asking again can help, `
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
@@ -16,6 +16,10 @@ from pilotlight.facts.quota import Quota
 from pilotlight.facts.shop import Assortment, Size, SpotPrices
 from pilotlight.facts.workload import CheckAnswer
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.facts.reclaim import Owner, OwnerState
+    from pilotlight.facts.telemetry import Telemetry
 
 
 class Clock(Protocol):
@@ -107,6 +111,41 @@ class StoppableQueues(Cluster, Protocol):
         A queue that somebody else has stopped is left to them. Raises ``Conflict`` where it changed meanwhile,
         ``BadRequest`` where it is not there.
         """
+        ...
+
+
+@runtime_checkable
+class RestingCluster(Cluster, Protocol):
+    """A cluster whose owners of pods can be put to rest and woken: a Job is suspended, others scaled to zero."""
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
+        """Who makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
+        ...
+
+    def owner_now(self, owner: "Owner") -> "OwnerState | None":
+        """An owner as it is; None where it is gone."""
+        ...
+
+    def rest(self, owner: "Owner", count: int) -> None:
+        """Put to rest an owner that asks for ``count`` pods, and keep that count on it. One that rests is no error.
+
+        Raises ``Conflict`` where it asks for another count, ``BadRequest`` where it is gone.
+        """
+        ...
+
+    def wake(self, owner: "Owner") -> int:
+        """Give an owner the count that it had when we put it to rest; what it asks for then. Repeating it is harmless.
+
+        Raises ``BadRequest`` where it is gone, or rests and was never put to rest by us.
+        """
+        ...
+
+
+class GpuTelemetry(Protocol):
+    """What GPUs did."""
+
+    def read(self, start_s: float, end_s: float, step_s: Seconds) -> "Telemetry":
+        """Every pod's use on one grid; without any series it is absent. Raises kinds of ``Retry`` and ``Denied``."""
         ...
 
 

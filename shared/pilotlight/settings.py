@@ -18,6 +18,8 @@ PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``fir
 PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE; written in the same way
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER``, ``pubsub:PROJECT/PREFIX`` or ``sns:ARN`` (as topics' ARNs begin)
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
+PILOTLIGHT_TELEMETRY   ``http://HOST:PORT`` of the Prometheus that has dcgm-exporter's series; unset: telemetry is
+                       absent, and nothing is put to rest
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
 PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
@@ -128,6 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alerts: str = ""
     outbox: str = "local:.pilotlight/outbox"
     bills: str = ""
+    telemetry: str = ""
     beside_others: bool = False
     mode: Mode = "act"
     max_body: int = MAX_BODY
@@ -157,6 +160,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             alerts=environ.get("PILOTLIGHT_ALERTS", ""),
             outbox=environ.get("PILOTLIGHT_OUTBOX") or f"local:{home / 'outbox'}",
             bills=environ.get("PILOTLIGHT_BILLS", ""),
+            telemetry=environ.get("PILOTLIGHT_TELEMETRY", ""),
             mode=_mode(environ.get("PILOTLIGHT_MODE") or ("advise" if real else "act")),
             callers=_callers(environ.get("PILOTLIGHT_TOKENS", "")),
             token=environ.get("PILOTLIGHT_TOKEN", ""),

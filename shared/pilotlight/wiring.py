@@ -19,7 +19,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.catalog import Catalog, ToldPrices
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Deps, LateDeps
-from pilotlight.ports import AlertChannel, Clock, Cluster, Outbox, Pools, Queues, State
+from pilotlight.ports import AlertChannel, Clock, Cluster, GpuTelemetry, Outbox, Pools, Queues, State
 from pilotlight.settings import Settings, beside, default_file, deployed, read
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Seams(TypedDict, total=False):
     state: State
     alerts: State
     queues: Queues
+    telemetry: GpuTelemetry
     outbox: Outbox
     channels: Mapping[str, AlertChannel]
     clock: Clock
@@ -178,6 +179,7 @@ class App:
             pause=self._pause,
             told_prices=told_prices,
             spot_prices=spot_prices_at(self.settings),
+            telemetry=self._telemetry,
         )
 
     def _offered(self) -> tuple[Offering, ...]:
@@ -222,6 +224,21 @@ class App:
         from pilotlight.adapters.queues import PolicyQueues
 
         return PolicyQueues(self.policy.queues, self.settings.secret, self.settings.environ)
+
+    @cached_property
+    def _telemetry(self) -> GpuTelemetry | None:
+        """What GPUs did, where a class may be put to rest by it."""
+        if "telemetry" in self._seams or all(rules.reclaim is None for rules in self.policy.classes.values()):
+            return self._seams.get("telemetry")
+        if self.settings.telemetry:
+            from pilotlight.connections import telemetry_at
+
+            return telemetry_at(self.settings)
+        if self.served_world is not None:
+            from pilotlight.adapters.telemetry.world import ServedTelemetry
+
+            return ServedTelemetry(self.served_world)
+        return None
 
     @cached_property
     def speed(self) -> float:

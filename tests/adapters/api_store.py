@@ -46,6 +46,8 @@ BUILT_IN = tuple(
         ("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         ("apps/v1", "deployments", "Deployment"),
         ("apps/v1", "daemonsets", "DaemonSet"),
+        ("apps/v1", "replicasets", "ReplicaSet"),
+        ("apps/v1", "statefulsets", "StatefulSet"),
         ("batch/v1", "jobs", "Job"),
         ("batch/v1", "cronjobs", "CronJob"),
         ("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", False),
@@ -73,6 +75,7 @@ CUSTOM = {
     "kueue-v1beta1": Resource("kueue.x-k8s.io/v1beta1", "workloads", "Workload"),
     "jobset": Resource("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
     "karpenter": Resource("karpenter.sh/v1", "nodepools", "NodePool", False),
+    "notebooks": Resource("kubeflow.org/v1", "notebooks", "Notebook"),
     "keda": Resource("keda.sh/v1alpha1", "scaledobjects", "ScaledObject"),
 }
 """Custom resources that a test may have served: a server without them answers 404 in plain text."""

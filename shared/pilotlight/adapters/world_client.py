@@ -56,9 +56,9 @@ class WorldClient:
         """Every pod there is or was."""
         return msgspec.json.decode(self._exchange("GET", "pods"), type=tuple[PodStatus, ...])
 
-    def create(self, demands: Sequence[PodDemand], run_s: Seconds) -> list[str]:
-        """Create pods that run so long; the names of those that were not there."""
-        gives = self.call("pods", NewPods(demands=tuple(demands), run_s=run_s))
+    def create(self, demands: Sequence[PodDemand], run_s: Seconds, busy_s: Seconds | None = None) -> list[str]:
+        """Create pods that run so long; the names of those that were not there. ``busy_s`` as in ``NewPods``."""
+        gives = self.call("pods", NewPods(demands=tuple(demands), run_s=run_s, busy_s=busy_s))
         return list(msgspec.json.decode(gives, type=Created).created)
 
     def interrupt(self, instance: str, notice_s: Seconds) -> Doomed:

@@ -52,6 +52,7 @@ COMMANDS = {
     "shadow_commands": ("shadow",),
     "queue_commands": ("queues",),
     "waste_command": ("waste",),
+    "reclaim_commands": ("reclaim",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
     "audit_commands": ("audit",),
@@ -74,7 +75,7 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve placement manifests notice-agent",
+    "Running it": "serve world send reconcile connect pause resume approve reclaim placement manifests notice-agent",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
     "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline spot",
@@ -84,7 +85,18 @@ PANELS = {
 
 OPEN_STATE = {
     *PANELS["What it did, and what it cost"].split(),
-    *("commitments", "targets", "serve", "reconcile", "takeover", "pause", "resume", "approve", "interruptions"),
+    *(
+        "commitments",
+        "targets",
+        "serve",
+        "reconcile",
+        "takeover",
+        "pause",
+        "resume",
+        "approve",
+        "reclaim",
+        "interruptions",
+    ),
 }
 """Those that open the state: they take ``--state``."""
 

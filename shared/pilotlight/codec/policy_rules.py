@@ -24,6 +24,7 @@ Problem = tuple[str, str]
 _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
 """What every node is known to offer, whose DaemonSets' part can be taken off."""
 QUEUE_SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
+SHORTEST_IDLE_S = 120
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
@@ -117,6 +118,8 @@ def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:
         yield f"{path}.max_runtime", "must be more than 0"
     if rules.hold <= 0:
         yield f"{path}.hold", "must be more than 0"
+    if rules.reclaim is not None and rules.reclaim.idle < SHORTEST_IDLE_S:
+        yield f"{path}.reclaim.idle", f"must be {SHORTEST_IDLE_S}s or more: a moment without work is no idleness"
     yield from _spot_share(path, rules.max_spot_share)
     if rules.max_spot_share is not None:
         if "spot" not in rules.capacity_types:

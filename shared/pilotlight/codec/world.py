@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight import errors
 from pilotlight.errors import Denied, Failed, PilotlightError, Reject, Retry, Throttled
+from pilotlight.facts.reclaim import Owner
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, Usd
 
@@ -83,6 +84,34 @@ class Tell(_Wire, frozen=True, kw_only=True):
     change: str = ""
 
 
+class OfPod(_Wire, frozen=True, kw_only=True):
+    """A call about one pod."""
+
+    namespace: str
+    pod: str
+    uid: str
+
+
+class OfOwner(_Wire, frozen=True, kw_only=True):
+    """A call about one owner of pods."""
+
+    owner: Owner
+
+
+class Rest(OfOwner, frozen=True, kw_only=True):
+    """An owner to put to rest that asks for so many pods."""
+
+    count: int
+
+
+class Grid(_Wire, frozen=True, kw_only=True):
+    """Moments from one to another, in Unix seconds."""
+
+    start_s: float
+    end_s: float
+    step_s: Seconds
+
+
 class Grow(_Wire, frozen=True, kw_only=True):
     """A pool's least desired size."""
 
@@ -117,6 +146,11 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/evict": Evict,
     "cluster/delete": Delete,
     "cluster/tell": Tell,
+    "cluster/owner_of": OfPod,
+    "cluster/owner_now": OfOwner,
+    "cluster/rest": Rest,
+    "cluster/wake": OfOwner,
+    "cluster/telemetry": Grid,
     "pools/describe": Nothing,
     "pools/instance": OfInstance,
     "pools/grow": Grow,
@@ -127,10 +161,14 @@ CALLS: Mapping[str, type[_Wire]] = {
 
 
 class NewPods(_Wire, frozen=True, kw_only=True):
-    """Pods to create, which run so long once they have started. The pods of one gang come together."""
+    """Pods to create, which run so long once they have started. The pods of one gang come together.
+
+    Their GPUs do something for ``busy_s`` after each start; None is always.
+    """
 
     demands: tuple[PodDemand, ...]
     run_s: Seconds
+    busy_s: Seconds | None = None
 
 
 class Created(_Wire, frozen=True, kw_only=True):

@@ -15,7 +15,10 @@ from pilotlight.facts.placement import NOTHING_PLACED, NodeDoors
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
-Verdict = Literal["fits", "booting", "bought", "waiting", "refused", "finding"]
+Verdict = Literal[
+    "fits", "booting", "bought", "waiting", "refused", "finding", "noticed", "snoozed", "rested", "woken", "spared"
+]
+"""The last five are of idle pods, in records of the flow ``reclaim``."""
 
 NOT_HELPED: tuple[Verdict, ...] = ("waiting", "refused", "finding")
 """The verdicts of pods that have no room and for which nothing is bought."""

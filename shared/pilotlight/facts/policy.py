@@ -94,6 +94,20 @@ class PoolPolicy(_Keys, frozen=True, kw_only=True):
         return "act" if self.mode == "canary" else self.mode
 
 
+class ReclaimPolicy(_Keys, frozen=True, kw_only=True):
+    """When owners of idle pods of a class are put to rest: a Job suspended, others scaled to zero.
+
+    All GPUs of all its pods were measured, and under the share ``under``, for ``idle``: then whoever it is of is told.
+    It rests ``grace`` later, unless it works again or is snoozed by then. ``who`` "annotated": only owners with the
+    annotation ``pilotlight.dev/reclaim: "true"``; "all": those without ``"false"``.
+    """
+
+    idle: Duration = 2 * 3600
+    grace: Duration = 3600
+    under: Annotated[float, msgspec.Meta(gt=0, le=0.5)] = 0.05
+    who: Literal["annotated", "all"] = "annotated"
+
+
 class ClassPolicy(_Keys, frozen=True, kw_only=True):
     """Rules of one workload class.
 
@@ -106,6 +120,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     may stop its nodes in order; they are then held for in stretches of ``hold``. ``at_max_age`` "move": its pods may be
     moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones.
     ``max_spot_share``: spot is bought for at most this share of the GPUs that its pods ask for; None is no limit.
+    ``reclaim``: what is idle may be put to rest; without it nothing of the class ever is.
     """
 
     capacity_types: tuple[CapacityType, ...] = ("on-demand",)
@@ -121,6 +136,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     wait_scale: ExactNumber = Decimal(1)
     require_checkpoint_over: Duration | None = None
     max_spot_share: ExactNumber | None = None
+    reclaim: ReclaimPolicy | None = None
 
     @property
     def longest_run_s(self) -> Seconds:

@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import AskPrices, AskSpotPrices, Bills, Clock, Cluster, Outbox, Pools, Queues, State
+from pilotlight.ports import AskPrices, AskSpotPrices, Bills, Clock, Cluster, GpuTelemetry, Outbox, Pools, Queues, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Deps:
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     ``told_prices`` asks the cloud for those of instance types, where it tells any, ``spot_prices`` for spot's by zone.
+    ``telemetry`` is what GPUs did, where it is set up and a rule asks for it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Deps:
     pause: "Callable[[Seconds], None]" = lambda _: None
     told_prices: AskPrices | None = None
     spot_prices: AskSpotPrices | None = None
+    telemetry: GpuTelemetry | None = None
 
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""

@@ -6,14 +6,25 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import Corrupt
-from pilotlight.state_schema import alerts, audit, billing, books, cluster, decisions, interruptions, marks, shadow
+from pilotlight.state_schema import (
+    alerts,
+    audit,
+    billing,
+    books,
+    cluster,
+    decisions,
+    interruptions,
+    marks,
+    reclaims,
+    shadow,
+)
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Parted, Table
 
 
 def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
-    for area in (alerts, audit, billing, books, cluster, decisions, interruptions, marks, shadow):
+    for area in (alerts, audit, billing, books, cluster, decisions, interruptions, marks, reclaims, shadow):
         for value in vars(area).values():
             table = value.table if isinstance(value, Parted | Rows) else value
             if isinstance(table, Table):

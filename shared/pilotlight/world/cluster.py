@@ -7,8 +7,11 @@ from datetime import datetime
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import CHECKPOINT_NOW
+from pilotlight.facts.reclaim import Owner, OwnerState
+from pilotlight.facts.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
+from pilotlight.world import owners
 from pilotlight.world.nearby import counted
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
@@ -85,6 +88,27 @@ class WorldCluster:
             self.told.append((self._world.clock.now(), about, reason, message))
             if reason == CHECKPOINT_NOW:
                 self._world.evictions.checkpoint(namespace, name, self._world.now_s)
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> OwnerState | None:
+        with self._world.call("owner_of"):
+            return owners.of_pod(self._world, uid)
+
+    def owner_now(self, owner: Owner) -> OwnerState | None:
+        with self._world.call("owner_now"):
+            return owners.now(self._world, owner)
+
+    def rest(self, owner: Owner, count: int) -> None:
+        with self._world.call("rest"):
+            owners.rest(self._world, owner, count)
+
+    def wake(self, owner: Owner) -> int:
+        with self._world.call("wake"):
+            return owners.wake(self._world, owner)
+
+    def telemetry(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
+        """What the GPUs of running pods did, as the GpuTelemetry port's ``read``."""
+        with self._world.call("telemetry"):
+            return owners.activity(self._world, start_s, end_s, step_s)
 
     def _node(self, name: str) -> WorldNode:
         node = self._world.nodes.get(name)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldJob, WorldNode
 
-StopReason = Literal["done", "reclaimed", "evicted"]
+StopReason = Literal["done", "reclaimed", "evicted", "rested"]
 Log = Callable[[dict[str, Any]], None]
 
 

@@ -40,10 +40,12 @@ class WorldJob:
 
     ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started. ``saves_s`` is when a
     checkpoint of ``saving_s`` of run time that it was asked for will be safe; ``asked_s`` is what such a one keeps.
+    ``busy_s`` is for how long its GPUs do something after each start; None is always.
     """
 
     __slots__ = (
         "asked_s",
+        "busy_s",
         "demands",
         "finish_s",
         "first_start_s",
@@ -79,6 +81,7 @@ class WorldJob:
         self.saving_s: Seconds = 0.0
         self.restore_s: Seconds = 0.0
         self.starts = 0
+        self.busy_s: Seconds | None = None
 
     @property
     def milli(self) -> int:

@@ -10,13 +10,16 @@ from pilotlight.world.nodes import WorldJob
 from pilotlight.world.world import World
 
 
-def create(world: World, demands: Sequence[PodDemand], run_s: Seconds) -> list[str]:
-    """Create pods that run so long; the names of those that were not there. The pods of a gang are one job."""
+def create(world: World, demands: Sequence[PodDemand], run_s: Seconds, busy_s: Seconds | None = None) -> list[str]:
+    """Create pods that run so long; the names of those that were not there. The pods of a gang are one job.
+
+    Their GPUs do something for ``busy_s`` after each start; None is always.
+    """
     with world.call("create"):
         known = {pod.uid for job in _jobs(world) for pod in job.original}
         fresh = [demand for demand in demands if demand.uid not in known]
         for _, job in groupby(fresh, key=lambda demand: demand.shape.gang.key if demand.shape.gang else demand.uid):
-            world.submit(tuple(job), run_s)
+            world.submit(tuple(job), run_s).busy_s = busy_s
     return [demand.full_name for demand in fresh]
 
 
@@ -25,9 +28,11 @@ def statuses(world: World) -> Iterator[PodStatus]:
     for job in _jobs(world):
         state = "pending" if job.id in world.pending else "running" if job.id in world.running else "finished"
         on = {placement.demand.uid: placement.node.id for placement in job.placement}
+        if job.id in world.resting:
+            continue
         for demand in job.demands:
             yield PodStatus(uid=demand.uid, name=demand.full_name, state=state, node=on.get(demand.uid, ""))
 
 
 def _jobs(world: World) -> Iterator[WorldJob]:
-    return chain(world.pending.values(), world.running.values(), world.finished)
+    return chain(world.pending.values(), world.running.values(), world.finished, world.resting.values())

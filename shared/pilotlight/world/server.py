@@ -83,7 +83,7 @@ class Service:
                 return self.world.faults
             case "POST", "pods":
                 pods = msgspec.json.decode(body, type=NewPods)
-                return Created(created=tuple(create(self.world, pods.demands, pods.run_s)))
+                return Created(created=tuple(create(self.world, pods.demands, pods.run_s, pods.busy_s)))
             case "POST", "interrupt":
                 return self._interrupt(msgspec.json.decode(body, type=Interrupt))
             case "POST", _ if path in CALLS:

@@ -26,6 +26,15 @@ class Waiting:
         self.jobs[job.id] = job
         insort(self._groups.setdefault(needs, []), job, key=_turn)
 
+    def remove(self, job: WorldJob) -> None:
+        """It waits no longer."""
+        del self.jobs[job.id]
+        for needs, group in list(self._groups.items()):
+            if job in group:
+                group.remove(job)
+                if not group:
+                    del self._groups[needs]
+
     def serve(self, start: Callable[[Needs, WorldJob], bool]) -> None:
         """Offer every group's first job in turn. Where ``start`` takes it the next follows, else the group waits on."""
         heads = [(_turn(group[0]), needs) for needs, group in self._groups.items()]

@@ -33,6 +33,7 @@ class Workload:
         self.waiting = Waiting()
         self.running: dict[str, WorldJob] = {}
         self.finished: list[WorldJob] = []
+        self.resting: dict[str, WorldJob] = {}
         self.idle: dict[str, WorldNode] = {}
         self.used_milli = 0
         self.interruptions = 0
@@ -50,7 +51,7 @@ class Workload:
         self, name: str, pods: Sequence[PodDemand], run_s: Seconds, since_s: Seconds, now_s: Seconds
     ) -> WorldJob:
         """A new job, whose wait began at ``since_s``. Raises ``BadInput`` for a name in use."""
-        if name in self.running or name in self.waiting.jobs:
+        if name in self.running or name in self.waiting.jobs or name in self.resting:
             raise BadInput(f"job {name} is in the world already: name it otherwise")
         self._submits += 1
         job = WorldJob(name, pods, run_s, since_s, self._submits)
@@ -93,6 +94,19 @@ class Workload:
     def evict(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
         """Stop one job that runs, wherever its pods are, and queue it again."""
         self._interrupt(job, "evicted", now_s)
+        self.resume([job], now_s, now)
+
+    def rest(self, job: WorldJob, now_s: Seconds) -> None:
+        """Its pods go, and none come in their place until it is woken."""
+        if job.id in self.running:
+            self._interrupt(job, "rested", now_s)
+        else:
+            self.waiting.remove(job)
+        self.resting[job.id] = job
+
+    def wake(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
+        """New pods for one that rests."""
+        del self.resting[job.id]
         self.resume([job], now_s, now)
 
     def running_pod(self, which: Callable[[PodDemand], bool]) -> WorldJob | None:

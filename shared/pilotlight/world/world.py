@@ -57,7 +57,7 @@ class World:
     Deterministic by ``seed`` and the calls made. Spot in ``zones`` is to be had as it was recorded there.
     ``log`` receives the records of a replay's log, in time order; ``on_change`` are called after each change and must
     not call back into the world. The collections are to be read, not written: ``nodes`` (live, by id), ``idle`` (ready,
-    without a job), ``running``, ``pending`` (jobs by id) and ``finished``.
+    without a job), ``running``, ``pending``, ``resting`` (jobs by id) and ``finished``.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class World:
         self.idle = self._workload.idle
         self.running = self._workload.running
         self.finished = self._workload.finished
+        self.resting = self._workload.resting
         self._errors = list(self.faults.api_errors)
         self.evictions = Evictions(self._workload, self._due)
         for zone in self.fleet.zones.names:
@@ -163,6 +164,17 @@ class World:
         """A running job is done, sooner than it said."""
         with self._lock:
             self._workload.finish(self.running[job], self.now_s)
+
+    def rest(self, job: WorldJob) -> None:
+        """Put a job that runs or waits to rest: its pods go, and none come in their place."""
+        with self._lock:
+            self._workload.rest(job, self.now_s)
+            self._workload.bind(self.now_s)
+
+    def wake(self, job: WorldJob) -> None:
+        """New pods for a job that rests."""
+        with self._lock:
+            self._workload.wake(job, self.now_s, self.moment(self.now_s))
 
     def interrupt(self, node_id: str, notice_s: Seconds) -> Seconds:
         """The cloud says that it takes a node after ``notice_s``; when that is. A node it takes sooner stays so."""

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Delete, Evict, OfNode, Tell
+from pilotlight.codec.world import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.reclaim import Owner, OwnerState
 from pilotlight.units import Seconds
 
 _view = msgspec.json.Decoder(ClusterView)
+_owner: msgspec.json.Decoder[OwnerState | None] = msgspec.json.Decoder(OwnerState | None)
+_count = msgspec.json.Decoder(int)
 _bound = msgspec.json.Decoder(tuple[BoundPod, ...])
 
 
@@ -52,3 +55,15 @@ class ServedCluster:
     def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
         said = Tell(namespace=namespace, name=name, reason=reason, message=message, change=change)
         self._client.call("cluster/tell", said)
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> OwnerState | None:
+        return _owner.decode(self._client.call("cluster/owner_of", OfPod(namespace=namespace, pod=pod, uid=uid)))
+
+    def owner_now(self, owner: Owner) -> OwnerState | None:
+        return _owner.decode(self._client.call("cluster/owner_now", OfOwner(owner=owner)))
+
+    def rest(self, owner: Owner, count: int) -> None:
+        self._client.call("cluster/rest", Rest(owner=owner, count=count))
+
+    def wake(self, owner: Owner) -> int:
+        return _count.decode(self._client.call("cluster/wake", OfOwner(owner=owner)))

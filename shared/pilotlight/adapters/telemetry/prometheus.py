@@ -52,7 +52,7 @@ class PrometheusTelemetry:
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
 
     def _rows(self, query: str, start_s: float, end_s: float, step_s: Seconds, scale: float, most: float) -> _Rows:
-        """A pod and device's values; of doubled series the first that was measured counts."""
+        """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
         count = int((end_s - start_s) / step_s) + 1
         span = f"{max(2, round(step_s * 1000)) - 1}ms"  # Before its version 3 both ends belong to a span.
         rows: _Rows = {}
@@ -68,7 +68,7 @@ class PrometheusTelemetry:
                 row = rows.setdefault(key, [nan] * count)
                 for at, text in values:
                     n, value = round((at - start_s) / step_s), _number(text) / scale
-                    if 0 <= n < count and row[n] != row[n] and 0 <= value <= most:
+                    if 0 <= n < count and 0 <= value <= most and not row[n] >= value:
                         row[n] = value
         return {key: row for key, row in rows.items() if any(value == value for value in row)}
 

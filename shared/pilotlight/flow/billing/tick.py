@@ -73,6 +73,10 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         from pilotlight.flow.billing.queue_stops import stop_queues
 
         did += stop_queues(deps)
+    if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
+        from pilotlight.flow.billing import reclaim
+
+        did += reclaim.watch(deps, now)
     _tell_drift(deps, drift(known), now)
     _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
     if today is not None and today.unpriced:

@@ -24,6 +24,7 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
+    from pilotlight.facts.reclaim import Owner, OwnerState
 
 STOPPING_S: Seconds = 35
 """A drain waits so long for the pods it evicted to stop: Kubernetes' own grace of 30 s, and well within a lease."""
@@ -128,6 +129,26 @@ class KubernetesCluster:
         from pilotlight.adapters.cluster.kubernetes import queue_stops
 
         return queue_stops.stop(self._api, queue, why)
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
+        from pilotlight.adapters.cluster.kubernetes import owners
+
+        return owners.of_pod(self._api, namespace, pod, uid)
+
+    def owner_now(self, owner: "Owner") -> "OwnerState | None":
+        from pilotlight.adapters.cluster.kubernetes import owners
+
+        return owners.now(self._api, owner)
+
+    def rest(self, owner: "Owner", count: int) -> None:
+        from pilotlight.adapters.cluster.kubernetes import owners
+
+        owners.rest(self._api, owner, count, self._clock.now())
+
+    def wake(self, owner: "Owner") -> int:
+        from pilotlight.adapters.cluster.kubernetes import owners
+
+        return owners.wake(self._api, owner, self._clock.now())
 
     def _live(self, node: str) -> list[Asked]:
         return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]

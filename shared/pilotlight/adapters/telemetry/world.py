@@ -1,0 +1,32 @@
+"""What the GPUs of a served world did."""
+
+from math import nan
+from typing import Any
+
+import msgspec
+
+from pilotlight.adapters.world_client import WorldClient
+from pilotlight.codec.world import Grid
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.units import Seconds
+
+
+class ServedTelemetry:
+    """The GpuTelemetry port over a world's HTTP."""
+
+    def __init__(self, client: WorldClient) -> None:
+        self._client = client
+
+    def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
+        found = msgspec.json.decode(
+            self._client.call("cluster/telemetry", Grid(start_s=start_s, end_s=end_s, step_s=step_s))
+        )
+        return Telemetry(
+            start_s=start_s, step_s=step_s, metric=found["metric"], series=tuple(map(_series, found.get("series", ())))
+        )
+
+
+def _series(one: dict[str, Any]) -> GpuSeries:
+    """JSON has no nan: it travels as null."""
+    activity, memory = ([nan if v is None else float(v) for v in one[name]] for name in ("activity", "memory"))
+    return GpuSeries(pod=one["pod"], device=one["device"], activity=activity, memory=memory)

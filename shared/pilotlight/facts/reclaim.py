@@ -1,0 +1,99 @@
+"""Owners of GPU pods that do nothing: what they are, and how far each has come on the way to rest and back."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.units import Seconds, UsdPerHour
+
+OwnerKind = Literal["Deployment", "StatefulSet", "Job", "Notebook"]
+Stage = Literal["advised", "noticed", "going", "resting"]
+"""``advised``: its pool is not acted on, so nothing follows. ``noticed``: whoever it is of was told. ``going``: it is
+being put to rest, which may have been done or not. ``resting``: it was.
+"""
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Who makes pods: a Notebook is Kubeflow's."""
+
+    kind: OwnerKind
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """As records name it: "ml/Notebook/ada"."""
+        return f"{self.namespace}/{self.kind}/{self.name}"
+
+    def __str__(self) -> str:
+        """As people say it: "Notebook ml/ada"."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class OwnerState(msgspec.Struct, frozen=True, kw_only=True):
+    """An owner as it is now.
+
+    ``count`` is how many pods it asks for: of a Job that runs its parallelism, of a Notebook 1, 0 where it rests.
+    ``before`` is the count that it had when we put it to rest, where we did. ``opted`` is its annotation.
+    """
+
+    owner: Owner
+    count: int
+    before: int | None = None
+    opted: bool | None = None
+    snoozed_until: datetime | None = None
+
+
+class IdlePod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words."""
+
+    namespace: str
+    name: str
+    uid: str
+    pool: str
+    workload_class: str
+    team: str
+    gpus: str
+    silent_s: Seconds
+    evidence: str
+    usd_per_hour: UsdPerHour | None
+
+    @property
+    def full_name(self) -> str:
+        """As "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Reclaim(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an owner has come. ``due_at`` is when it rests at the earliest; ``count`` what it is woken to.
+
+    ``usd_per_hour`` is what its GPUs cost, None where no price is known. ``evidence`` is of ``at``, the last step.
+    ``noticed_at`` is when whoever it is of was told.
+    """
+
+    owner: Owner
+    stage: Stage
+    at: datetime
+    noticed_at: datetime
+    workload_class: str
+    team: str
+    pool: str
+    pods: tuple[str, ...]
+    count: int
+    due_at: datetime
+    evidence: str
+    usd_per_hour: UsdPerHour | None = None
+    snoozed_until: datetime | None = None
+
+
+class ReclaimStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done about an owner, and why: ``notice`` tells it, ``rest`` puts it to rest.
+
+    ``was`` is its record, ``became`` what that is after it; None where it has none.
+    """
+
+    do: Literal["advise", "notice", "snooze", "rest", "drop"]
+    why: str
+    was: Reclaim | None
+    became: Reclaim | None
