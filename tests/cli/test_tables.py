@@ -59,6 +59,7 @@ TABLES = {
 ELSEWHERE = {
     "waste": "test_waste_command.py",
     "queues": "test_queue_commands.py",
+    "reclaim": "test_reclaim_commands.py",
     "shadow": "test_shadow_command.py",
     "spot": "test_spot_command.py",
 }
