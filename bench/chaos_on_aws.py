@@ -1,6 +1,7 @@
 """The chaos harness with the Auto Scaling adapter as its cloud: ``python bench/chaos_on_aws.py --seeds 0..199``.
 
-Its cloud is the tests' stand-in over HTTP. Every second seed grows groups by their size, the others launch at once.
+Its cloud is the tests' stand-in over HTTP. Every second seed grows groups by their size, the others launch at once; half
+of the former have warm pools that take nodes back, and one node of each pool is to stand by.
 Prints what each seed broke, and the sum; exit code 1 where anything was.
 """
 
@@ -29,7 +30,10 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     bad = launches = calls = 0
     for seed in range(first, last + 1):
-        with pytest.MonkeyPatch.context() as patch, on_asg(seed, at_once=seed % 2 == 0, patch=patch) as accounts:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            on_asg(seed, at_once=seed % 2 == 0, stops=seed % 4 == 1, patch=patch) as accounts,
+        ):
             outcome = run(seed, asked.deliveries)
         found = broken(outcome)
         bad += bool(found)

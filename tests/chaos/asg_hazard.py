@@ -7,10 +7,12 @@ what is no answer, before or after it acted; it refuses; or it launches a part o
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from aws_server import EKS, REGION, Aws, error, serving
 from civo_server import Fault
@@ -22,12 +24,13 @@ from pilotlight.chaos.invariants import Invariants
 from pilotlight.chaos.luck import Fault as Luckless
 from pilotlight.chaos.luck import _faults
 from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY, Hazard
-from pilotlight.chaos.scene import Skew
+from pilotlight.chaos.scene import CATALOG, Scene, Skew, draw
 from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.ports import OPEN, CloudAccount, Gate
 from pilotlight.units import Seconds
+from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldNode
 from pilotlight.world.world import World
 
@@ -51,6 +54,14 @@ MOST = 8
 """So many changes of an account fail beside those that the seed's luck lets fail, also after that is calm."""
 TRIES = 0.3
 """In so many of the looks at it a group has tried again meanwhile."""
+STARTING = msgspec.structs.replace(
+    CATALOG,
+    instance_types={
+        name: msgspec.structs.replace(kind, wake_s=40.0, standby_usd_per_hour=Decimal(0))
+        for name, kind in CATALOG.instance_types.items()
+    },
+)
+"""What is stopped starts in less than a minute, and its disks are of no account."""
 REFUSALS: dict[type[PilotlightError], Any] = {
     Throttled: (429, ""),
     Busy: (400, error("ScalingActivityInProgress", "busy").decode()),
@@ -92,6 +103,13 @@ class ChaosAws(Aws):
     def _instance(self, node: WorldNode) -> dict[str, Any]:
         # No hook: what EC2 takes is in service until it is gone.
         return {**super()._instance(node), "LifecycleState": "InService"}
+
+    def _scale_in(self, pool: str, to: int) -> dict[str, Any]:
+        # A pod that was bound meanwhile holds no instance up.
+        for node in self._nodes(pool):
+            if node.id in self.unprotected and node.jobs:
+                self.world.terminate(node.id, "released", evict=True)
+        return super()._scale_in(pool, to)
 
     def _launch(self, pool: str, count: int, zone: str = "") -> list[dict[str, Any]]:
         if not self.short:
@@ -159,6 +177,26 @@ class AsgHazard:
             releasing,
         )
 
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Looked at before AWS stops an instance, or ends it where it cannot be stopped."""
+        worker, seen = self._hazard.worker, self._invariants
+        sent_s = self._aws.world.now_s
+
+        def let_out() -> None:
+            nonlocal sent_s
+            gate()
+            sent_s = seen.sent(worker, f"stop {instance}", pool, instance)
+
+        @contextmanager
+        def stopping() -> Iterator[None]:
+            with self._aws.world.lock:
+                seen.releasing(worker, pool, instance, sent_s)
+                yield
+
+        self._through(
+            f"stop {pool} {instance}", lambda asked: self._pools.stop(pool, instance, gate=asked), let_out, stopping
+        )
+
     def _through(
         self,
         what: str,
@@ -209,9 +247,20 @@ def _is_silence(fault: Luckless) -> bool:
     return type(fault.error) not in REFUSALS
 
 
+def _standing_by(rng: Random, jobs: int, over_s: Seconds) -> Scene:
+    """As any seed's, with one node of each pool that may stand by."""
+    scene = draw(rng, jobs, over_s)
+    pools = {name: msgspec.structs.replace(rules, standby=1) for name, rules in scene.policy.pools.items()}
+    policy = msgspec.structs.replace(scene.policy, pools=pools)
+    return scene._replace(policy=policy, pools=tuple(WorldPool.of(name, pool) for name, pool in pools.items()))
+
+
 @contextmanager
-def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosAws]]:
-    """Runs of the harness have the adapter as their cloud: the accounts that they opened, in order."""
+def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch, stops: bool = False) -> Iterator[list[ChaosAws]]:
+    """Runs of the harness have the adapter as their cloud: the accounts that they opened, in order.
+
+    Where it ``stops``, the groups' warm pools take nodes back: one of each pool is to stand by.
+    """
     opened: dict[int, tuple[ChaosAws, Any]] = {}
     with ExitStack() as stack:
 
@@ -220,11 +269,17 @@ def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch) -> Iterator[l
         ) -> AsgHazard:
             if id(world) not in opened:
                 aws = ChaosAws(world, Random(f"aws/{seed}/{len(opened)}"), at_once=at_once)
+                if stops:
+                    aws.reuse = {pool: {"MaxGroupPreparedCapacity": 0, "MinSize": 0} for pool in world.fleet.pools}
                 opened[id(world)] = aws, stack.enter_context(serving(aws))
             return AsgHazard(*opened[id(world)], hazard, invariants, off_s)
 
         for module in (setting, deployment):
             patch.setattr(module, "HazardPools", pools)
+            if stops:
+                patch.setattr(module, "CATALOG", STARTING)
+        if stops:
+            patch.setattr(setting, "draw", _standing_by)
         patch.setattr(query, "PAUSES_S", ())
         accounts: list[ChaosAws] = []
         yield accounts

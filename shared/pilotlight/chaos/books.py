@@ -38,6 +38,10 @@ STRETCH_S: Seconds = 3600 + 2 * 600
 """What is held for a node that may be stopped reaches no further: its longest stretch, a boot and a stop."""
 
 
+LIFE = "~"
+"""Between a node's id and when its next life began, in the name of an earlier one."""
+
+
 class _Terms(msgspec.Struct):
     pool: str
     usd_per_hour: Decimal
@@ -116,8 +120,19 @@ class StrangersBooks:
                 pool = pool_name(record["type"], record["capacity_type"])
                 price = kind.prices[record["capacity_type"]].usd_per_hour
                 self._nodes[record["node"]] = BookedNode(pool, price, kind.gpus, record["t"])
-            elif record["event"] == "terminate":
-                self._nodes[record["node"]].ended_s = record["t"]
+            elif record["event"] in ("terminate", "standby"):
+                entry = self._nodes[record["node"]]
+                entry.ended_s = record["t"] if entry.ended_s is None else entry.ended_s
+            elif record["event"] == "wake":
+                self._lives_again(record["node"], record["t"])
+
+    def _lives_again(self, id: str, now_s: Seconds) -> None:
+        """A start of a stopped node is another life of it: the one before keeps its books under a name of its own."""
+        before = self._nodes.pop(id)
+        past = f"{id}{LIFE}{now_s:g}"
+        self._nodes[past] = before
+        self._holds = {key: past if of == id else of for key, of in self._holds.items()}
+        self._nodes[id] = BookedNode(before.pool, before.price, before.gpus, now_s)
 
     @property
     def entries(self) -> dict[str, BookedNode]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.chaos.books import SKEW_S, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
+from pilotlight.chaos.books import LIFE, SKEW_S, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
 from pilotlight.chaos.scene import START
 from pilotlight.facts.policy import Budget, BudgetScope
 from pilotlight.units import HOUR, Seconds
@@ -121,8 +121,11 @@ class SpendInvariants:
             day = _day(key.partition("/")[0])
             for instance, node in msgspec.json.decode(value, type=_Part).nodes.items():
                 nodes[instance] = nodes.get(instance, ZERO) + node.usd(day, looked_s)
+        lives: dict[str, list[BookedNode]] = {}
         for id, entry in self._books.entries.items():
-            yield from self._wrong(id, entry, nodes.pop(id, ZERO), now_s)
+            lives.setdefault(id.partition(LIFE)[0], []).append(entry)
+        for id, entries in lives.items():
+            yield from self._wrong(id, entries, nodes.pop(id, ZERO), now_s)
         yield from (f"{id} was metered, and never was" for id in nodes)
         for name, value in whole.items():
             told = sum((line.usd for line in msgspec.json.decode(value, type=_Whole).lines), ZERO)
@@ -139,10 +142,12 @@ class SpendInvariants:
             most += entry.price * _hours(day.inside(entry.launched_s - SLACK_S, most_s + SLACK_S))
         return least, most
 
-    def _wrong(self, id: str, entry: BookedNode, usd: Decimal, now_s: Seconds) -> Iterator[str]:
-        known_s, most_s = self._span(entry, now_s)
-        least = entry.price * _hours(known_s - entry.launched_s - SLACK_S)
-        most = entry.price * _hours(most_s - entry.launched_s + SLACK_S)
+    def _wrong(self, id: str, lives: list[BookedNode], usd: Decimal, now_s: Seconds) -> Iterator[str]:
+        least = most = ZERO
+        for entry in lives:
+            known_s, most_s = self._span(entry, now_s)
+            least += entry.price * _hours(known_s - entry.launched_s - SLACK_S)
+            most += entry.price * _hours(most_s - entry.launched_s + SLACK_S)
         if not least - CENT <= usd <= most + CENT:
             yield f"{id} was metered at ${usd:.4f}, and cost between ${least:.4f} and ${most:.4f}"
 
