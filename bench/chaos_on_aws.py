@@ -1,7 +1,7 @@
 """The chaos harness with the Auto Scaling adapter as its cloud: ``python bench/chaos_on_aws.py --seeds 0..199``.
 
-Its cloud is the tests' stand-in over HTTP. Every second seed grows groups by their size, the others launch at once; half
-of the former have warm pools that take nodes back, and one node of each pool is to stand by.
+Its cloud is the tests' stand-in over HTTP. Every second seed grows groups by their size, the others launch at once;
+half of the former have warm pools that take nodes back, and one node of each pool is to stand by.
 Prints what each seed broke, and the sum; exit code 1 where anything was.
 """
 

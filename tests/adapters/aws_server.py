@@ -339,12 +339,27 @@ class Aws:
         return answer
 
     def _launch(self, pool: str, count: int, zone: str = "") -> list[dict[str, Any]]:
+        if (said := self._over_quota(pool, count)) is not None:
+            return [{"AvailabilityZone": ZONE, "ErrorCode": "VcpuLimitExceeded", "ErrorMessage": said}]
         try:
             self.world.launch(pool, count, zone)
         except PilotlightError as no:
             code = CODES.get(type(no), "InternalFailure")
             return [{"AvailabilityZone": ZONE, "ErrorCode": code, "ErrorMessage": str(no)}]
         return []
+
+    def _over_quota(self, pool: str, count: int) -> str | None:
+        """As EC2 says it where so many more would be above the account's quota of their family."""
+        kind = self.world.fleet.pools[pool].instance_type
+        family = f"Running On-Demand {kind[:1].upper()}"
+        limit = next((most for name, most in (self.quotas or {}).items() if name.startswith(family)), None)
+        running = sum(self.cores.get(node.instance_type, 0) for node in self.world.nodes.values())
+        if limit is None or running + count * self.cores.get(kind, 0) <= limit:
+            return None
+        return (
+            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance "
+            "bucket that the specified instance type belongs to."
+        )
 
     def _SetDesiredCapacity(self, asked: dict[str, Any]) -> dict[str, Any]:
         group, to = asked["AutoScalingGroupName"], asked["DesiredCapacity"]

@@ -28,7 +28,7 @@ from pilotlight.chaos.scene import CATALOG, Scene, Skew, draw
 from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.capacity import InstanceState, PoolState
-from pilotlight.ports import OPEN, CloudAccount, Gate
+from pilotlight.ports import OPEN, CloudAccount, Gate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldNode
@@ -126,7 +126,7 @@ class AsgHazard:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
         pools = asg.open_pools(f"{REGION}/{EKS}", CloudAccount(aws.names(), clock, str, environ))
-        assert pools is not None
+        assert isinstance(pools, StandbyPools)
         self._pools = pools
 
     def describe(self) -> Sequence[PoolState]:

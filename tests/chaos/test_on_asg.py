@@ -12,18 +12,23 @@ from pilotlight.chaos.serial_run import run
 from pilotlight.errors import Unsure
 from pilotlight.ports import OPEN, Gate
 
-WAYS = pytest.mark.parametrize("at_once", [True, False], ids=["launching at once", "by a size"])
+WAYS = {
+    "launching at once": (3, 16, {"at_once": True}, "LaunchInstances"),
+    "by a size": (3, 16, {"at_once": False}, "SetDesiredCapacity"),
+    "by a size, with nodes that stand by": (49, 8, {"at_once": False, "stops": True}, "PutWarmPool"),
+}
 
 
-@WAYS
-def test_answers_that_are_lost_cut_late_or_wrong_break_nothing(at_once: bool) -> None:
+@pytest.mark.parametrize(("seed", "deliveries", "way", "call"), WAYS.values(), ids=WAYS)
+def test_answers_that_are_lost_cut_late_or_wrong_break_nothing(
+    seed: int, deliveries: int, way: dict[str, bool], call: str
+) -> None:
     """Deaths, stalls, doubles and faults of the cloud in most changes: each count stays zero, and AWS was asked."""
-    with pytest.MonkeyPatch.context() as patch, on_asg(3, at_once=at_once, patch=patch) as accounts:
-        outcome = run(3, 16)
+    with pytest.MonkeyPatch.context() as patch, on_asg(seed, **way, patch=patch) as accounts:
+        outcome = run(seed, deliveries)
     assert broken(outcome) == []
     assert outcome.launches > 0
-    asked = {action for aws in accounts for action, _ in aws.calls}
-    assert ("LaunchInstances" if at_once else "SetDesiredCapacity") in asked
+    assert call in {action for aws in accounts for action, _ in aws.calls}
 
 
 def test_an_adapter_that_sends_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

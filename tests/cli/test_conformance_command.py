@@ -116,6 +116,64 @@ def test_every_promise_is_kept_and_everything_given_back(
         assert account.calls
 
 
+SHORT = "  short: {cloud: eks, cluster_pool: eight-nodes, instance_type: eight, max: 4, mode: act}\n"
+EIGHT = """  eight: {cloud: eks, gpu_model: A100, gpus: 8, cpu: "96", memory: 1Ti,
+          prices: {on-demand: {usd_per_hour: 32, source: a test, date: 2026-11-01}}}
+"""
+OF_EIGHT = "Running On-Demand E instances"
+
+
+@pytest.fixture
+def quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Aws]]:
+    """A sandbox with one more pool, whose type the account's quota is for."""
+    with deployed("aws", tmp_path, monkeypatch) as (here, aws):
+        (tmp_path / "policy.yaml").write_text((tmp_path / "policy.yaml").read_text() + SHORT)
+        (tmp_path / "catalog.yaml").write_text(CATALOG + EIGHT)
+        aws.cores = {"eight": 96}
+        yield here, aws
+
+
+ASK = ("--cloud", "aws", "--max-usd", "15", "--pool", "one", "--quota-pool", "short", "--json")
+
+
+def test_what_the_accounts_quota_refuses_buys_nothing(quota: tuple[World, Aws]) -> None:
+    """The quota is read, the call is sent and refused with EC2's own words, and nothing is there then."""
+    here, aws = quota
+    aws.quotas = {OF_EIGHT: 64}
+    report = json.loads(run(*ASK))
+    said = {result["promise"]: result for result in report["results"]}
+    assert [result["promise"] for result in said.values() if not result["kept"]] == []
+    assert "0 of 64 vCPUs run, a node takes 96" in said["the account's quota is read, and leaves no room"]["what"]
+    refused = said["a purchase above the account's quota is refused, and buys nothing"]
+    assert (refused["calls"], "VcpuLimitExceeded" in refused["what"]) == (["grow short to 1"], True)
+    assert (here.launches, here.fleet.desired["eight"], report["left"]) == (1, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("quotas", "why"),
+    [({OF_EIGHT: 96}, "a node would be bought"), (None, "may the role call servicequotas:ListServiceQuotas")],
+    ids=["that has room", "that may not be read"],
+)
+def test_a_quota_is_not_tried(quota: tuple[World, Aws], quotas: dict[str, int] | None, why: str) -> None:
+    """Nothing is asked for where it would be granted, or where nobody knows."""
+    here, aws = quota
+    aws.quotas = quotas
+    words = ["conformance", *ASK]
+    done = CliRunner().invoke(build(words), words)
+    assert (why in done.stdout, here.launches, here.nodes) == (True, 0, {})
+    assert isinstance(done.exception, Failed)
+
+
+def test_what_a_quota_ought_to_refuse_is_given_back_where_it_is_granted(quota: tuple[World, Aws]) -> None:
+    """A quota that is told wrongly: the run fails, and the node goes."""
+    here, aws = quota
+    aws.quotas = {OF_EIGHT: 64}
+    aws._over_quota = lambda pool, count: None  # type: ignore[method-assign]
+    with pytest.raises(Failed, match="a promise was not kept"):
+        run(*ASK)
+    assert (here.launches, here.nodes, here.fleet.desired["eight"]) == (1, {}, 0)
+
+
 @pytest.fixture
 def standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Aws]]:
     """A sandbox whose group has a warm pool that takes nodes back; time passes while the command waits."""
@@ -197,9 +255,9 @@ def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
     with deployed(cloud, tmp_path, monkeypatch) as (here, _):
         truly = conformance_run.Run._give_back
 
-        def give_back(self: conformance_run.Run, instance: str) -> None:
+        def give_back(self: conformance_run.Run, instance: str, pool: str = "") -> None:
             signal.raise_signal(signal.SIGINT)
-            truly(self, instance)
+            truly(self, instance, pool)
 
         def bought(self: conformance_run.Run) -> str:
             signal.raise_signal(signal.SIGINT)

@@ -32,13 +32,17 @@ def conformance(
     cloud: Annotated[Literal["aws", "civo"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
     pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
     max_usd: Annotated[float, typer.Option(help="What it may cost at most, in dollars.")],
+    quota_pool: Annotated[
+        str, typer.Option(help="A pool that the account's quota has no room for: a purchase there must be refused.")
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; change nothing.")] = False,
     out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Try on your own sandbox what Pilotlight promises: one node is bought, doubled, refused and given back.
 
-    Where nodes of the pool can stand by, one more is stopped, started and given back.
+    Where nodes of the pool can stand by, one more is stopped, started and given back. A pool of a type that your
+    account has no quota for, as P5 in a new account, is bought from in vain with --quota-pool.
 
     Whatever it buys it gives back, however it ends. It ends with 1 where a promise was not kept.
 
@@ -48,16 +52,21 @@ def conformance(
 
     site = App(deployed())
     offering = _offering(site, cloud, pool)
-    most = _most(site, offering)
+    # What ought to be refused costs as much where it is granted after all.
+    most = _most(site, offering) + (_most(site, _offering(site, cloud, quota_pool)) if quota_pool else 0)
+    if quota_pool == pool:
+        raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
     if most > Decimal(str(max_usd)):
         raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
     if dry_run:
-        typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back: {cents(most)} at most")
+        also = f", ask for 1 of {quota_pool} that must be refused" if quota_pool else ""
+        typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back{also}: {cents(most)} at most")
         return
-    _see_that_it_may(site, pool)
+    for name in filter(None, (pool, quota_pool)):
+        _see_that_it_may(site, name)
     from pilotlight.cli.conformance_run import Run
 
-    tried = Run(site, pool, environment()).go()
+    tried = Run(site, pool, environment(), quota_pool).go()
     report = _report(tried, cloud, offering)
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
     typer.echo(text) if as_json else _show(report)

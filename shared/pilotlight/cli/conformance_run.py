@@ -1,5 +1,6 @@
 """What is promised of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back,
-and once more stopped and started where nodes of the pool can stand by.
+and once more stopped and started where nodes of the pool can stand by; and one of a pool that the account's quota
+leaves no room for, which must be refused.
 
 Nothing that was there before is touched, and whatever was bought is given back, however a step ends. A node on which a
 GPU pod has been bound is left, and said so.
@@ -17,11 +18,11 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from pilotlight.cli.in_order import InOrder
-from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, Retry
+from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, QuotaExceeded, Retry
 from pilotlight.facts.capacity import PoolState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
-from pilotlight.ports import Gate, StandbyPools
+from pilotlight.ports import Gate, QuotaPools, StandbyPools
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -62,14 +63,16 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run:
-    """The steps on one pool, in order. ``environ`` is a process's that is to die."""
+    """The steps on one pool, in order. ``environ`` is a process's that is to die; ``short`` is the pool that the
+    account's quota has no room for, where one is named."""
 
-    def __init__(self, site: "App", pool: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, site: "App", pool: str, environ: Mapping[str, str], short: str = "") -> None:
         self.deps: Deps = site.deps
         self.pool, self.environ, self.cluster = pool, environ, site.settings.cluster_name
         self.token = f"conformance/{self.cluster}/{pool}/{time.time_ns()}"
         self.results: list[Result] = []
-        self.before = self.state()
+        self.befores = {name: self.state(name) for name in (pool, short) if name}
+        self.before, self.short = self.befores[pool], short
         self.size = self.before.desired
         self.mine: list[str] = []
         self.bought_at: float | None = None
@@ -80,12 +83,14 @@ class Run:
         """Every step, then the sweep. The pool is paused meanwhile: Pilotlight's own functions leave it alone."""
         began = self.deps.now()
         with InOrder("stopping: what was bought is given back first") as order:
-            brakes.pause(self.deps.state, self.cluster, self.pool, "conformance", began)
+            for name in self.befores:
+                brakes.pause(self.deps.state, self.cluster, name, "conformance", began)
             try:
                 order.steps(self._steps)
             finally:
-                left = self._sweep()
-                brakes.resume(self.deps.state, self.cluster, self.pool)
+                left = {one: why for name in self.befores for one, why in self._sweep(name).items()}
+                for name in self.befores:
+                    brakes.resume(self.deps.state, self.cluster, name)
             for instance, why in left.items():
                 sys.stderr.write(f"LEFT {instance}: {why}\n")
         lit_s = 0.0 if self.bought_at is None else time.monotonic() - self.bought_at
@@ -94,14 +99,15 @@ class Run:
         )
 
     def _steps(self) -> bool:
-        parts = (self._before_buying, self._bought, self._stood_by)
+        parts = (self._before_buying, self._no_quota, self._bought, self._stood_by)
         return all(self._all(part()) for part in parts)
 
-    def state(self) -> PoolState:
-        """The pool as its cloud tells it now."""
-        found = next((state for state in self.deps.pools.describe() if state.name == self.pool), None)
+    def state(self, pool: str = "") -> PoolState:
+        """The pool, or another, as its cloud tells it now."""
+        name = pool or self.pool
+        found = next((state for state in self.deps.pools.describe() if state.name == name), None)
         if found is None:
-            raise BadInput(f"the cloud has no pool {self.pool}; mend pools.{self.pool}.cluster_pool")
+            raise BadInput(f"the cloud has no pool {name}; mend pools.{name}.cluster_pool")
         return found
 
     def _all(self, steps: "Sequence[tuple[str, Callable[[], str]]]") -> bool:
@@ -131,6 +137,45 @@ class Run:
             ("a process that dies between its check and its call buys nothing", self._died),
             ("a purchase above the pool's max is refused", self._too_many),
         )
+
+    def _no_quota(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        if not self.short:
+            return ()
+        return (
+            ("the account's quota is read, and leaves no room", self._no_room),
+            ("a purchase above the account's quota is refused, and buys nothing", self._over_quota),
+        )
+
+    def _no_room(self) -> str:
+        rules, pools = self.deps.policy.pools[self.short], self.deps.pools
+        kinds = {self.short: (rules.instance_type, rules.capacity_type)}
+        quota = pools.quotas(kinds).get(self.short) if isinstance(pools, QuotaPools) else None
+        if quota is None:
+            raise Failed(
+                f"no quota of {rules.instance_type} is told: may the role call servicequotas:ListServiceQuotas?"
+            )
+        said = f"{quota.name}: {quota.used} of {quota.limit} {quota.unit} run, a node takes {quota.takes}"
+        if quota.limit - quota.used >= quota.takes:
+            raise Failed(f"{said}: a node would be bought; name a pool that it has no room for")
+        there = self.befores[self.short].rules
+        if there is None or not there.at_once or not (self._zone_of(self.short) or len(there.zones) == 1):
+            raise Failed(
+                f"pool {self.short} would go on trying for what it is refused: it needs a launch template, no warm "
+                "pool and one zone"
+            )
+        return said
+
+    def _over_quota(self) -> str:
+        size = self.befores[self.short].desired
+        gate = self._sent(f"grow {self.short} to {size + 1}")
+        try:
+            zone = self._zone_of(self.short)
+            self.deps.pools.grow(self.short, size + 1, zone, gate=gate, token=f"{self.token}/quota")
+        except QuotaExceeded as no:
+            if (now := self.state(self.short).desired) != size or self._new(self.short):
+                raise Failed(f"it was refused, and the size of {self.short} is {now}, not {size}") from None
+            return str(no)
+        raise Failed(f"it was granted: what came of {self.short} is given back")
 
     def _bought(self) -> Sequence[tuple[str, Callable[[], str]]]:
         return (
@@ -205,15 +250,16 @@ class Run:
         return self._same()
 
     def _buy(self) -> str:
-        self.bought_at = time.monotonic()
+        self.bought_at, before = time.monotonic(), self.gates
         self._grow()
-        if self.gates != 1:
-            raise Failed(f"its gate was asked {self.gates} times")
+        if self.gates != before + 1:
+            raise Failed(f"its gate was asked {self.gates - before} times")
         return self._sized(self.size + 1)
 
     def _again(self) -> str:
+        before = self.gates
         self._grow()
-        if self.gates != 1:
+        if self.gates != before:
             raise Failed("it was sent again")
         return self._sized(self.size + 1)
 
@@ -250,25 +296,26 @@ class Run:
             self.deps.pools.release(self.pool, instance)
         return self._sized(self.size)
 
-    def _sweep(self) -> dict[str, str]:
-        """Give back whatever is new in the pool, what is still to come, what stands by; what cannot be is named."""
+    def _sweep(self, pool: str) -> dict[str, str]:
+        """Give back whatever is new in a pool, what is still to come, what stands by; what cannot be is named."""
         left: dict[str, str] = {}
+        before = self.befores[pool]
         try:
             self._until(
-                lambda: bool(self._new()) or self.state().desired <= self.size,
-                f"its size is above {self.size} and no instance of it is told: lower it by hand",
+                lambda: bool(self._new(pool)) or self.state(pool).desired <= before.desired,
+                f"the size of {pool} is above {before.desired} and no instance of it is told: lower it by hand",
             )
-            new = [*self._new(), *(one for one in self.state().stopped if one not in self.before.stopped)]
+            new = [*self._new(pool), *(one for one in self.state(pool).stopped if one not in before.stopped)]
         except PilotlightError as error:
             return {"unknown": f"{error}; look at the cloud's console"}
         for instance in new:
             try:
-                self._give_back(instance)
+                self._give_back(instance, pool)
             except PilotlightError as error:
                 left[instance] = str(error)
         return left
 
-    def _give_back(self, instance: str) -> None:
+    def _give_back(self, instance: str, pool: str = "") -> None:
         """One that has become a node meanwhile is closed first, and left where a GPU pod is on it."""
         node = next((node for node in self.deps.cluster.observe().nodes if node.instance == instance), None)
         if node is not None:
@@ -277,11 +324,11 @@ class Run:
             if busy:
                 self.deps.cluster.uncordon(node.name)
                 raise Failed(f"{busy[0].namespace}/{busy[0].name} was bound to it: it stays")
-        self.deps.pools.release(self.pool, instance, gate=self._sent(f"release {instance}"))
+        self.deps.pools.release(pool or self.pool, instance, gate=self._sent(f"release {instance}"))
 
-    def _new(self) -> list[str]:
-        known = {one.instance for one in self.before.booting}
-        found = [one.instance for one in self.state().booting if one.instance not in known]
+    def _new(self, pool: str = "") -> list[str]:
+        known = {one.instance for one in self.befores[pool or self.pool].booting}
+        found = [one.instance for one in self.state(pool).booting if one.instance not in known]
         self.mine += [one for one in found if one not in self.mine]
         return found
 
@@ -303,7 +350,10 @@ class Run:
 
     @property
     def _zone(self) -> str:
-        zones = self.deps.policy.pools[self.pool].zones
+        return self._zone_of(self.pool)
+
+    def _zone_of(self, pool: str) -> str:
+        zones = self.deps.policy.pools[pool].zones
         return zones[0] if zones else ""
 
 

@@ -215,6 +215,8 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
     ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
     ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
+    ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for
+    what it owes.
     """
 
     group: str
@@ -225,6 +227,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     protects: bool = True
     claimed: bool = False
     handed_back: str = ""
+    at_once: bool = False
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):

@@ -173,6 +173,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
             protects=self.NewInstancesProtectedFromScaleIn,
             claimed=any(tag.Key == CLAIM_TAG for tag in self.Tags),
             handed_back=self.tag(HANDED_BACK),
+            at_once=self.launches_at_once(1, next(iter(self.AvailabilityZones), "")),
         )
 
     def tag(self, key: str) -> str:
