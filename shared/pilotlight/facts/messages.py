@@ -95,6 +95,8 @@ class BudgetNotice(_Message, frozen=True, kw_only=True):
     """A cloud's own budget says how much is spent. It comes hours late and again and again: never a cap.
 
     ``threshold`` is a share of the budget (1.0 is all of it), None where none is crossed yet; amounts are decimal text.
+    With ``anomaly``, what the cloud says is behind it, it is unusual spend that the cloud found: ``budget`` is its id,
+    ``limit`` what was expected, ``link`` the cloud's page of it.
     """
 
     cluster: str
@@ -106,6 +108,8 @@ class BudgetNotice(_Message, frozen=True, kw_only=True):
     threshold: float | None = None
     forecast: bool = False
     display: str = ""
+    anomaly: str = ""
+    link: str = ""
     identity: str = ""
     at: Moment | None = None
 

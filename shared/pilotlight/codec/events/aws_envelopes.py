@@ -1,9 +1,10 @@
 """What AWS wraps around events: SQS records, SNS records and SNS notifications, one inside another.
 
-A body may be words: AWS Budgets writes to people.
+A body may be words: AWS Budgets writes to people, and is read by its list (``aws_costs``).
 """
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -29,7 +30,7 @@ def queued(event: Envelope) -> Envelope:
     record = shaped(event.data, _Queued, event.path)
     inside = event.within("body", None)
     return msgspec.structs.replace(
-        inside, data=carried(record.body, inside.path), id=record.messageId or event.id, type=""
+        inside, data=_inside(record.body, inside.path), id=record.messageId or event.id, type=""
     )
 
 
@@ -39,10 +40,14 @@ def notified(event: Envelope) -> Envelope:
     inside = event.within("Message", None)
     return msgspec.structs.replace(
         inside,
-        data=carried(notice.Message, inside.path),
+        data=_inside(notice.Message, inside.path),
         id=notice.MessageId or event.id,
         at=notice.Timestamp or event.at,
     )
+
+
+def _inside(text: str, path: str) -> Any:
+    return {"awsBudget": text} if text.startswith("AWS Budget Notification") else carried(text, path)
 
 
 def read_confirmation(event: Envelope) -> Ignored:

@@ -209,6 +209,10 @@ def _of_event(data: Any) -> str:
             return "cloud_logging.read"
         case {"budgetDisplayName": _}:
             return "budget.read"
+        case {"awsBudget": str()}:
+            return "aws_costs.read_budget"
+        case {"anomalyId": _}:
+            return "aws_costs.read_anomaly"
         case {"labels": dict(), "fingerprint": _}:
             return "alertmanager.read"
         case {"EventId": _, "EventType": _}:

@@ -147,6 +147,13 @@ def _tick(event: Envelope) -> Tick:
     return Tick(cluster=event.cluster, identity=event.id, at=event.at)
 
 
+def _anomaly(event: Envelope) -> Found:
+    """Cost Anomaly Detection sends here what it sends to SNS."""
+    from pilotlight.codec.events import aws_costs
+
+    return aws_costs.read_anomaly(event)
+
+
 def _block(event: Envelope) -> Tick:
     """A Capacity Block begins, or ends soon: it names no instance, and what it says is read from the block itself."""
     return Tick(cluster=event.cluster, what="rescue", identity=event.id, at=event.at)
@@ -165,5 +172,6 @@ _READERS: Mapping[str, Callable[[Envelope], Found]] = {
     "EC2 Instance-launch Lifecycle Action": autoscaling.read_lifecycle,
     "EC2 Instance Launch Unsuccessful": autoscaling.read_failed_launch,
     "Object Created": storage.read_s3,
+    "Anomaly Detected": _anomaly,
     "Scheduled Event": _tick,
 }
