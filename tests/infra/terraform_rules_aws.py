@@ -169,6 +169,22 @@ def only_its_senders_write_to_a_queue(state: State) -> Iterator[str]:
                 yield f"{made.address} lets others write"
 
 
+def only_aws_tells_of_costs(state: State) -> Iterator[str]:
+    """The topic of costs takes what AWS's two services publish for this account, and billing_tick's queue has it."""
+    policies = of_type(state, "aws_sns_topic_policy")
+    for made in policies:
+        for statement in json.loads(made.values["policy"])["Statement"]:
+            ours = statement.get("Condition", {}).get("StringEquals", {}).get("aws:SourceAccount")
+            named = {"Service": ["budgets.amazonaws.com", "costalerts.amazonaws.com"]}
+            if not ours or statement["Principal"] != named or statement["Action"] != "sns:Publish":
+                yield f"{made.address} lets others publish"
+    queues = {
+        made.values["arn"] for made in of_type(state, "aws_sqs_queue") if made.values["name"].endswith("-billing")
+    }
+    if not any(made.values["endpoint"] in queues for made in of_type(state, "aws_sns_topic_subscription")):
+        yield "nobody takes what AWS tells of costs"
+
+
 def no_dead_letter_is_silent(state: State) -> Iterator[str]:
     """Whatever queue nobody takes from has an alarm that tells a person."""
     told = {
@@ -305,6 +321,7 @@ STATE = (
     what_faces_outward_writes_no_books,
     what_cannot_be_taken_is_kept,
     only_its_senders_write_to_a_queue,
+    only_aws_tells_of_costs,
     no_dead_letter_is_silent,
     silence_is_told_of_what_never_spoke,
     handlers_are_there,

@@ -93,6 +93,18 @@ FAULTS: list[Any] = [
         id="any rule of any account may write to a queue",
     ),
     pytest.param(
+        rules.only_aws_tells_of_costs,
+        ("topics.tf", '      Condition = { StringEquals = { "aws:SourceAccount" = local.account } }\n', ""),
+        "lets others publish",
+        id="budgets of any account may tell of costs",
+    ),
+    pytest.param(
+        rules.only_aws_tells_of_costs,
+        ("topics.tf", 'aws_sqs_queue.this["billing"].arn', 'aws_sqs_queue.this["alerts"].arn'),
+        "nobody takes what AWS tells of costs",
+        id="what AWS tells of costs goes to another queue",
+    ),
+    pytest.param(
         rules.no_dead_letter_is_silent,
         ("monitoring.tf", "    { dead-letter = aws_sqs_queue.letters.name },\n", ""),
         "aws_sqs_queue.letters keeps dead letters",

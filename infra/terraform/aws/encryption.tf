@@ -14,7 +14,7 @@ locals {
   key_policy = [
     {
       Sid       = "PilotlightMessages", Effect = "Allow", Action = ["kms:Decrypt", "kms:GenerateDataKey*"], Resource = "*"
-      Principal = { Service = ["cloudwatch.amazonaws.com", "events.amazonaws.com", "sns.amazonaws.com"] }
+      Principal = { Service = ["budgets.amazonaws.com", "cloudwatch.amazonaws.com", "costalerts.amazonaws.com", "events.amazonaws.com", "sns.amazonaws.com"] }
       Condition = { StringEquals = { "aws:SourceAccount" = local.account } }
     },
     {

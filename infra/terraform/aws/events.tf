@@ -28,6 +28,10 @@ locals {
       lifecycle = { queue = "interruptions", pattern = {
         source = ["aws.autoscaling"], detail-type = ["EC2 Instance-terminate Lifecycle Action"]
       } }
+      # Where it is told by SNS too, it is told once.
+      cost-anomaly = { queue = "billing", pattern = {
+        source = ["aws.ce"], detail-type = ["Anomaly Detected"]
+      } }
       launch-unsuccessful = { queue = "capacity-failures", pattern = {
         source = ["aws.autoscaling"], detail-type = ["EC2 Instance Launch Unsuccessful"]
       } }

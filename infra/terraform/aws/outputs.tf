@@ -28,6 +28,11 @@ output "outbox" {
   value       = local.environment.PILOTLIGHT_OUTBOX
 }
 
+output "costs" {
+  description = "The topic for notices of AWS Budgets and Cost Anomaly Detection: name it in their notifications."
+  value       = aws_sns_topic.costs.arn
+}
+
 output "queues" {
   description = "Where events may be sent by hand: aws sqs send-message --queue-url URL --message-body ..."
   value       = { for name, queue in aws_sqs_queue.this : name => queue.url }

@@ -44,17 +44,21 @@ locals {
   senders = merge(
     {
       for queue in distinct([for rule in values(local.rules) : rule.queue]) : queue => {
-        arn     = aws_sqs_queue.this[queue].arn, url = aws_sqs_queue.this[queue].url, service = "events.amazonaws.com"
-        sources = [for name, rule in local.rules : aws_cloudwatch_event_rule.this[name].arn if rule.queue == queue]
+        arn     = aws_sqs_queue.this[queue].arn, url = aws_sqs_queue.this[queue].url
+        service = queue == "billing" ? ["events.amazonaws.com", "sns.amazonaws.com"] : ["events.amazonaws.com"]
+        sources = concat(
+          [for name, rule in local.rules : aws_cloudwatch_event_rule.this[name].arn if rule.queue == queue],
+          [for topic in [aws_sns_topic.costs] : topic.arn if queue == "billing"],
+        )
       }
     },
     {
       alerts = {
-        arn     = aws_sqs_queue.this["alerts"].arn, url = aws_sqs_queue.this["alerts"].url, service = "sns.amazonaws.com"
+        arn     = aws_sqs_queue.this["alerts"].arn, url = aws_sqs_queue.this["alerts"].url, service = ["sns.amazonaws.com"]
         sources = [aws_sns_topic.this["alerts"].arn]
       }
       dead-letter = {
-        arn     = aws_sqs_queue.letters.arn, url = aws_sqs_queue.letters.url, service = "sns.amazonaws.com"
+        arn     = aws_sqs_queue.letters.arn, url = aws_sqs_queue.letters.url, service = ["sns.amazonaws.com"]
         sources = [aws_sns_topic.this["dead-letter"].arn]
       }
     },

@@ -30,6 +30,11 @@ output "outbox" {
   value       = module.pilotlight.outbox
 }
 
+output "costs" {
+  description = "The topic for notices of AWS Budgets and Cost Anomaly Detection: name it in their notifications."
+  value       = module.pilotlight.costs
+}
+
 output "queues" {
   description = "Where events may be sent by hand: aws sqs send-message --queue-url URL --message-body ..."
   value       = module.pilotlight.queues
