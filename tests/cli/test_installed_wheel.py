@@ -109,6 +109,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "audit verify": ("", Said()),
     "audit export": ("audit.jsonl", Said()),
     "notice-agent": ("--cloud gcp --metadata http://127.0.0.1:1 --dry-run", Said(1, "no metadata server")),
+    "monitor": ("--recorded {held}/examples/cluster/gpu_looks.json --once", Said()),
     "spot": ("", Said(2, "the policy has no spot pool")),
     "alerts list": ("", Said()),
     "alerts redeliver": ("", Said()),

@@ -3,7 +3,7 @@
 import re
 from importlib import metadata
 
-COMES_WITH = {"botocore": "boto3"}
+COMES_WITH = {"botocore": "boto3", "grpc": "grpcio", "pynvml": "nvidia-ml-py"}
 """A package that the metadata does not name, and the one that brings it."""
 
 _REQUIRED = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")

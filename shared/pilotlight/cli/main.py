@@ -63,6 +63,7 @@ COMMANDS = {
     "deadline_command": ("deadline",),
     "spot_command": ("spot",),
     "notice_agent_command": ("notice-agent",),
+    "monitor_command": ("monitor",),
     "prices_command": ("prices",),
     "replay_command": ("replay", "week"),
     "tune_command": ("tune",),
@@ -75,7 +76,8 @@ COMMANDS = {
 
 PANELS = {
     "Before it acts": "init plan doctor check lint schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve reclaim placement manifests notice-agent",
+    "Running it": "serve world send reconcile connect pause resume approve reclaim placement manifests"
+    " notice-agent monitor",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
     "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline spot",

@@ -14,7 +14,7 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     """``namespace/name``."""
     device: str = ""
     part: bool = False
-    """The device is a slice (MIG) of one."""
+    """The device is a slice (MIG) of one, or shared already."""
     activity: Sequence[float]
     memory: Sequence[float]
 

@@ -81,7 +81,8 @@ def _key(labels: Mapping[str, str]) -> _Key | None:
         return None
     host = labels.get("Hostname") or labels.get("hostname", "")
     device = labels.get("UUID") or f"{host}/{labels.get('gpu', '')}"
-    part = labels.get("GPU_I_ID", "")
+    shared = labels.get("vgpu", "")
+    part = labels.get("GPU_I_ID", "") or (f"vgpu{shared}" if shared else "")
     return f"{space}/{pod}", f"{device}/{part}" if part else device
 
 
