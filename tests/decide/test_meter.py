@@ -314,3 +314,28 @@ def test_teams_idle_and_shared_are_what_the_nodes_cost(
     books.look(last + 2 * timedelta(hours=1))  # What was paid ahead is counted as its time comes.
     assert books.usd() == cost.quantize(Decimal("0.01"))
     assert all(line.usd >= 0 for line in books.lines)
+
+
+STOPS: dict[str, tuple[list[float], float, float, float, bool]] = {
+    "seen by a look in between": ([10, 10.5, 11.5, 12.5, 13], 11, 12.25, 1.75, False),
+    "told by its life's record": ([10, 10.5, 11.5, 12.5, 13], 11, 12.25, 1.75, True),
+    "between two looks": ([10, 10.5, 12.5, 13], 11, 12.25, 1.75, True),
+    "over midnight": ([10, 10.5, 11.5, 25, 26], 11, 24.5, 2.5, True),
+    "over midnight, and started before it": ([10, 10.5, 11.5, 25, 26], 11, 23.5, 3.5, True),
+    "by a clock ahead of ours": ([10, 10.5, 11.5, 12.5, 13], 11, 12.501, 1.5, True),
+    "for two days": ([10, 10.5, 11.5, 59, 60], 11, 58.5, 2.5, True),
+}
+
+
+@pytest.mark.parametrize(("looks", "stops", "starts", "hours", "told_so"), STOPS.values(), ids=STOPS)
+def test_a_node_costs_nothing_while_it_stands_stopped(
+    looks: list[float], stops: float, starts: float, hours: float, told_so: bool
+) -> None:
+    """The same instance, stopped and started again: its two lives are counted, and not what is between them."""
+    books = Ledger()
+    for hour in looks:
+        there = hour <= stops or hour >= starts - 0.01
+        lit = [node("a", A100, created_at=at(10 if hour <= stops else starts))] if there else []
+        books.look(at(hour), lit, [life("a", A100, at(10), at(stops))] if told_so and hour > stops else [])
+    seen_to = 11.5 if not told_so else stops
+    assert books.usd() == Decimal(32) * Decimal(str(hours + seen_to - stops))

@@ -106,6 +106,8 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
     for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
         known = part.nodes.get(instance) or _begun(instance, before, look, start)
         if known is not None and known.since <= at:
+            if part.seen <= look.at:
+                known = _another_life(known, instance, look, at, cut_at)
             nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
     return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
 
@@ -141,6 +143,8 @@ def _timeless(node: MeteredNode) -> MeteredNode:
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
     """A node that this day does not know yet: as yesterday left it, at today's price; or as it is first seen."""
     known = before.get(instance) or look.over.get(instance) or look.lit.get(instance)
+    if known is not None and _lives_again(known, look.lit.get(instance)) and paid_until(known) <= start:
+        before, known = {}, look.lit[instance]
     if known is None or (known.gone_at is not None and paid_until(known) <= start):
         return None
     if instance in before:
@@ -148,6 +152,24 @@ def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: 
     else:  # Nobody held it at the look before: it was not there.
         known = msgspec.structs.replace(known, ready=False, holders=())
     return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
+
+
+def _lives_again(node: MeteredNode, seen: MeteredNode | None) -> bool:
+    """Whether an instance that stopped was started again: it is as young as that start. It costs nothing in between."""
+    return seen is not None and node.gone_at is not None and seen.since > node.gone_at
+
+
+def _another_life(
+    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime]
+) -> MeteredNode:
+    """A node that was stopped and started again by a look: counted to its stop, and from its start on anew."""
+    over, seen = look.over.get(instance), look.lit.get(instance)
+    was = node if over is None else msgspec.structs.replace(node, gone_at=over.gone_at)
+    if seen is None or not _lives_again(was, seen) or seen.since <= node.since or (seen.since > at and at < look.at):
+        return node
+    was, since = _until(was, at, cut_at), min(seen.since, at)  # Its cloud's clock may be ahead of ours.
+    begins = max(was.until, since)
+    return msgspec.structs.replace(was, since=since, until=begins, gone_at=None, ready=False, holders=(), parts=1)
 
 
 def _advance(
@@ -198,6 +220,8 @@ def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> Meter
 def _gone_at(node: MeteredNode, instance: str, look: Look, *, fresh: bool) -> datetime | None:
     """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not."""
     over = look.over.get(instance)
+    if over is not None and over.gone_at is not None and over.gone_at <= node.since:
+        over = None  # Of a life before this one.
     if over is not None or not fresh:
         return over.gone_at if over is not None else node.gone_at
     return None if instance in look.lit else node.gone_at or look.at
