@@ -1,7 +1,7 @@
 """Tells what waits once it is due: by a tick, or beside the next alert. Nothing of it needs a process that stays."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -43,6 +43,11 @@ AT_MOST_S: Seconds = 45.0
 """A flush begins no further message after this long, and the next one goes on."""
 MOST_TOGETHER = 500
 """Alerts told as one."""
+MOST_READ = 2 * MOST_TOGETHER
+"""Alerts of a channel that are due: a flush reads no more of them. The oldest of these go first."""
+
+_AFTER_SLASH = chr(ord("/") + 1)
+"""Names that begin with ``c/ops/`` come before ``c/ops0``."""
 
 _TICK = next(name for name, kind in TYPES.items() if kind is Tick)
 
@@ -52,7 +57,7 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
     now = desk.now()
     due: dict[str, list[Entry[Telling]]] = defaultdict(list)
     later = []
-    for entry in WAITING.scan(desk.state):
+    for entry in _worth_a_look(desk, now):
         when = entry.value.due
         if when is None or when <= now:
             due[entry.value.channel].append(entry)
@@ -68,6 +73,23 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
     waits = f"{len(later)} alert{'s' if len(later) > 1 else ''} wait" if later else "nothing waits"
     said = tuple(f"{name}: {word}" for name, word in words.items() if word)
     return Answer(decision="", did=said, why=waits, look_again_at=min(later, default=None))
+
+
+def _worth_a_look(desk: Desk, now: datetime) -> Iterator[Entry[Telling]]:
+    """What waits, channel by channel: of one that rests only the first, of others until enough is due for a flush. So a
+    flush costs what it tells, however much waits behind."""
+    after = ""
+    while (first := next(WAITING.scan(desk.state, after=after), None)) is not None:
+        of_channel, found = first.name.rpartition("/")[0], 0
+        if (until := resting(desk, first.value.channel)) is not None:
+            yield first._replace(value=msgspec.structs.replace(first.value, due=until))
+        else:
+            for entry in WAITING.scan(desk.state, f"{of_channel}/"):
+                yield entry
+                found += entry.value.due is None or entry.value.due <= now
+                if found == MOST_READ:
+                    break
+        after = f"{of_channel}{_AFTER_SLASH}"
 
 
 def anything_due(state: State, now: datetime) -> bool:
