@@ -67,7 +67,7 @@ def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
         return ""
     if found.kind == "hard-cap" or found.kind == "max-runtime" or found.kind == "deadline":
         return ""
-    if found.kind == "node-age" or found.kind == "back-to-spot":
+    if found.kind == "node-age" or found.kind == "back-to-spot" or found.kind == "sick-gpu":
         return ""
     if node.cloud and node.cloud != found.cloud:
         return f"it is {found.cloud}'s, and the node is {node.cloud}'s"

@@ -23,7 +23,9 @@ RENEW: Literal["node-age"] = "node-age"
 
 BACK: Literal["back-to-spot"] = "back-to-spot"
 """A move of our own to spot: a job with a deadline runs on demand, and would cost less there and be in time."""
-AT_LEISURE: tuple[Literal["node-age", "back-to-spot"], ...] = (RENEW, BACK)
+SICK: Literal["sick-gpu"] = "sick-gpu"
+"""A move of our own: the node's GPUs are not well, and the classes of its pods say that they move then."""
+AT_LEISURE: tuple[Literal["node-age", "back-to-spot", "sick-gpu"], ...] = (RENEW, BACK, SICK)
 """Nothing ends these: who has no ready room elsewhere goes on working."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
@@ -65,7 +67,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     instance: str
-    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot"]
+    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot", "sick-gpu"]
     cloud: str = ""
     received_at: datetime
     said_at: datetime | None = None

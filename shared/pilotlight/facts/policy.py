@@ -118,7 +118,8 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
     ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
     may stop its nodes in order; they are then held for in stretches of ``hold``. ``at_max_age`` "move": its pods may be
-    moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones.
+    moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones;
+    ``at_sick_gpu`` "move": such ones off a node whose GPUs are not well.
     ``max_spot_share``: spot is bought for at most this share of the GPUs that its pods ask for; None is no limit.
     ``reclaim``: what is idle may be put to rest; without it nothing of the class ever is.
     """
@@ -130,6 +131,7 @@ class ClassPolicy(_Keys, frozen=True, kw_only=True):
     max_runtime: Duration | None = None
     at_hard_cap: Literal["keep", "stop"] = "keep"
     at_max_age: Literal["keep", "move"] = "keep"
+    at_sick_gpu: Literal["keep", "move"] = "keep"
     hold: Duration = 4 * 3600
     gpu_models: tuple[str, ...] | Literal["any"] | None = None
     min_gpu_memory: GpuMemory = 0

@@ -84,6 +84,17 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
         return any(owner != "person" for owner in self.owners)
 
 
+class Ailment(msgspec.Struct, frozen=True, kw_only=True):
+    """What monitoring says of a node's GPUs since ``at``; ``over``: that it said then that they are well."""
+
+    why: str
+    at: datetime
+    over: bool = False
+
+
+AILMENT = Table("ailment", Format(Ailment), 24 * HOUR)
+"""``<cluster>/<node>/<fingerprint of its alert>``: Alertmanager repeats one that goes on, before this ends."""
+
 TAKEN = Table("taken", Format(Taken))
 """``<cluster>/<pool>``: what taking a pool over changed at its cloud; the cluster has the same in a ConfigMap."""
 

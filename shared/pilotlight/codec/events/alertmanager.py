@@ -1,10 +1,12 @@
 """Alertmanager's web hook: each alert of a group by itself, under the fingerprint that Alertmanager gave it."""
 
+import re
 from typing import Literal
 
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, shaped
+from pilotlight.facts.health import ALERTS, CODE_LABELS, NODE_LABELS, OF_PROGRAMS
 from pilotlight.facts.messages import Alert, Moment
 
 _SEVERITIES: dict[str, Literal["info", "warning", "critical"]] = {
@@ -26,6 +28,7 @@ class _Alert(msgspec.Struct, frozen=True, kw_only=True):
     generatorURL: str = ""
 
 
+_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LINKS = {"runbook": "runbook_url", "dashboard": "dashboard_url"}
 """Where to look further, by the annotation that says so."""
 
@@ -47,6 +50,16 @@ def read(event: Envelope) -> Alert:
         how=notes.get("runbook_url", ""),
         resolved=resolved,
         team=labels.get("team", ""),
+        subject=_sick_node(name, labels),
         at=(alert.endsAt if resolved else None) or alert.startsAt,
         links={name: url for name, url in found.items() if url},
     )
+
+
+def _sick_node(name: str, labels: dict[str, str]) -> str:
+    """The node whose GPUs an alert says are not well; empty of other alerts, and of XIDs that programs cause."""
+    codes = {labels.get(key, "") for key in CODE_LABELS}
+    if name not in ALERTS or codes & {str(code) for code in OF_PROGRAMS}:
+        return ""
+    found = next((labels[key] for key in NODE_LABELS if labels.get(key)), "")
+    return found if _NODE_NAME.fullmatch(found) else ""

@@ -79,16 +79,23 @@ def movable(nodes: Sequence[Node], pools: Iterable[PoolState], policy: Policy, n
         aged = sorted((node for node in here if node.name in old), key=lambda node: (node.created_at, node.name))
         if _moves(here, states.get(name)) or any(not node.gpu_pods for node in aged):
             continue
-        free = (n for n in aged if n.schedulable and not n.marked and all(_moves_on(p, policy) for p in n.gpu_pods))
+        free = (
+            n
+            for n in aged
+            if n.schedulable and not n.marked and all(moves_on(p, _consent(p, policy)) for p in n.gpu_pods)
+        )
         found += [(node, old[node.name]) for node in islice(free, 1)]
     return found
 
 
-def _moves_on(pod: BoundPod, policy: Policy) -> bool:
-    """Whether a pod loses nothing by a move: it saves when it is asked, or serves; a gang would go whole."""
-    name = pod.workload_class or "batch"
-    consents = policy.of_class(name).at_max_age == "move"  # type: ignore[arg-type]
-    return consents and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or name == "serving")
+def _consent(pod: BoundPod, policy: Policy) -> str:
+    return policy.of_class(pod.workload_class or "batch").at_max_age  # type: ignore[arg-type]
+
+
+def moves_on(pod: BoundPod, says: str) -> bool:
+    """Whether a pod's class says that it moves, and it loses nothing: it saves when asked, or serves; no gang's."""
+    serves = pod.workload_class == "serving"
+    return says == "move" and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
 
 
 def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:

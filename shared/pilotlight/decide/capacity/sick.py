@@ -1,6 +1,7 @@
 """Nodes whose GPUs are not well: no room for new pods, given back once no GPU pod is on them, and told.
 
-A pod is not moved: it runs as long as it can, or its own rules end it. What replaces the node is bought as any other.
+A pod runs as long as it can, or its own rules end it: only a class that says so (``at_sick_gpu``) has its pods moved.
+What replaces the node is bought as any other.
 """
 
 from collections import defaultdict
@@ -92,7 +93,7 @@ def _verdict(node: Node, offering: Offering, why: str, now: datetime) -> NodeVer
 
 
 def _told(node: Node, why: str) -> Finding:
-    then = f"{len(node.gpu_pods)} pod(s) run on it and are not moved; it goes once they are done"
+    then = f"{len(node.gpu_pods)} pod(s) run on it; it goes once they are done, or moved by their class's at_sick_gpu"
     message = f"{why}: it takes no new pods; {then if node.gpu_pods else 'it is given back'}"
     return Finding(subject=f"node {node.name}", code=SICK_GPU, message=message)
 

@@ -181,6 +181,7 @@ _WHEN = {
     "rebalance": "perhaps, soon",
     "node-age": "when its pods have moved",
     "back-to-spot": "when its pod has moved",
+    "sick-gpu": "when its pods have moved",
 }
 
 _ENDED = {

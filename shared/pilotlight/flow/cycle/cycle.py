@@ -67,7 +67,9 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
 
 def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
     """What there is to see, and what would be decided of it; nothing is changed."""
-    snapshot = _with_due(with_flights(deps, look(deps)))
+    snapshot = look(deps)
+    snapshot = _with_told(deps, snapshot) if releases else snapshot
+    snapshot = _with_due(with_flights(deps, snapshot))
     money = budget_holds.balances(deps, snapshot.now)
     aim = Aim(releases=releases)
     if releases and deps.queues is not None:
@@ -184,6 +186,7 @@ class Cycle:
         found = ledger.open_records(self.deps.state, self.deps.name)
         left = take_over(self.deps, found, self.held) if found else []
         snapshot = look(self.deps)
+        snapshot = _with_told(self.deps, snapshot) if self.aim.releases else snapshot
         if left:
             snapshot, left = settle_left(self.deps, snapshot, left)
         snapshot = with_flights(self.deps, snapshot)
@@ -316,6 +319,15 @@ def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
 def _any_due(view: ClusterView) -> bool:
     """Whether a pod on a node has a deadline."""
     return any(pod.shape is not None and pod.shape.due is not None for node in view.nodes for pod in node.gpu_pods)
+
+
+def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look with what monitoring says of nodes."""
+    if not snapshot.view.nodes:
+        return snapshot
+    from pilotlight.flow.look.told_sick import with_told
+
+    return with_told(deps, snapshot)
 
 
 def _with_due(snapshot: Snapshot) -> Snapshot:

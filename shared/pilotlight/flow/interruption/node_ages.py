@@ -5,6 +5,7 @@ anew.
 """
 
 from datetime import datetime, timedelta
+from typing import Literal
 
 import msgspec
 
@@ -13,7 +14,7 @@ from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.deadline import CORDON_S, unsaved
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import RENEW, Interruption
+from pilotlight.facts.interruption import RENEW, SICK, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Deps
@@ -34,18 +35,20 @@ def begin(deps: Deps) -> None:
     pools = deps.pools.describe()
     view, _ = without_standing(deps.cluster.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
-    for node, why in movable([n for n in view.nodes if not _tried(deps, n, now)], pools, policy, now):
+    for node, why in movable([n for n in view.nodes if not tried(deps, n, now)], pools, policy, now):
         held = node.pool in going or brakes.paused(deps.state, deps.name, node.pool)
         if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
-            _begin(deps, node, why, now)
+            open_move(deps, node, RENEW, why, now)
 
 
-def _tried(deps: Deps, node: Node, now: datetime) -> bool:
+def tried(deps: Deps, node: Node, now: datetime) -> bool:
+    """Whether it was tried to move a node's pods of late."""
     last = interruptions.filed(deps, node.instance or node.name) if node.gpu_pods else None
-    return last is not None and last.kind == RENEW and now - last.received_at < AGAIN
+    return last is not None and last.kind in (RENEW, SICK) and now - last.received_at < AGAIN
 
 
-def _begin(deps: Deps, node: Node, why: str, now: datetime) -> None:
+def open_move(deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu"], why: str, now: datetime) -> None:
+    """Begin to move a node's pods: the record from which ticks carry it on."""
     offering = next((one for one in deps.offerings if one.pool == node.pool), None)
     if offering is None:  # Without a price nothing is bought in its place.
         return
@@ -53,7 +56,7 @@ def _begin(deps: Deps, node: Node, why: str, now: datetime) -> None:
     found = Interruption(
         cluster=deps.name,
         instance=node.instance or node.name,
-        kind=RENEW,
+        kind=kind,
         received_at=now,
         begin=now,
         until=now + timedelta(seconds=CORDON_S),

@@ -17,7 +17,7 @@ from pilotlight.flow.look.snapshot import Snapshot
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
-    failed = _blocks_begun(deps) or _ages_begun(deps)
+    failed = _blocks_begun(deps) or _ages_begun(deps) or _sick_begun(deps)
     left = interruptions.left(deps)
     if not left:
         if failed is not None:
@@ -55,6 +55,19 @@ def _ages_begun(deps: Deps) -> PilotlightError | None:
     if not any(rules.at_max_age == "move" for rules in deps.policy.classes.values()):
         return None
     from pilotlight.flow.interruption.node_ages import begin
+
+    try:
+        begin(deps)
+    except (Retry, Denied) as error:
+        return error
+    return None
+
+
+def _sick_begun(deps: Deps) -> PilotlightError | None:
+    """Moves begun off nodes whose GPUs are not well, where classes say so; what kept one from being begun."""
+    if not any(rules.at_sick_gpu == "move" for rules in deps.policy.classes.values()):
+        return None
+    from pilotlight.flow.interruption.sick_moves import begin
 
     try:
         begin(deps)

@@ -1,0 +1,31 @@
+"""Pods are moved off a node whose GPUs are not well where all of their classes say so, as off one that is too old."""
+
+from pilotlight.decide.capacity.node_age import moves_on
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.interruption import SICK
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.interruption.node_ages import open_move, tried
+from pilotlight.flow.memory import brakes, marks
+
+
+def begin(deps: Deps) -> None:
+    """Begin one move in each pool that acts: off a node that a tick has closed, and where no other of it goes."""
+    closed = {mark.node: mark.owners["sick"].why for mark in marks.every(deps) if "sick" in mark.owners}
+    if not closed:
+        return
+    going, now = {kept.found.pool for kept in interruptions.left(deps)}, deps.now()
+    for node in sorted(deps.cluster.observe().nodes, key=lambda one: one.name):
+        if node.name not in closed or not node.gpu_pods or node.pool in going:
+            continue
+        rules = deps.policy.pools.get(node.pool)
+        ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
+        if not ours or brakes.paused(deps.state, deps.name, node.pool) or tried(deps, node, now):
+            continue
+        if all(moves_on(pod, _says(deps, pod)) for pod in node.gpu_pods):
+            open_move(deps, node, SICK, closed[node.name], now)
+            going.add(node.pool)
+
+
+def _says(deps: Deps, pod: BoundPod) -> str:
+    return deps.policy.of_class(pod.workload_class or "batch").at_sick_gpu  # type: ignore[arg-type]
