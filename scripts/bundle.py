@@ -65,6 +65,7 @@ OF_COMMANDS = (
     "decide/needs.py",
     "facts/glance.py",
     "facts/gpu_readings.py",
+    "flow/billing/reclaim_by_hand.py",
     "facts/live.py",
     "decide/money/own_cost.py",
     "decide/money/targets.py",

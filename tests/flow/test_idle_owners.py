@@ -101,6 +101,7 @@ def test_woken_it_has_its_pods_again_and_is_told_anew_before_it_rests_again() ->
     site = Site()
     site.pass_(60)
     site.world.wake(site.job)
+    site.job.busy_s = 300
     site.pass_(20)
     assert site.world.running
     assert site.record is None

@@ -38,8 +38,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CENT = Decimal("0.01")
 
 TOLD = {
-    "capacity-grow": 3,
-    "capacity-release": 3,
+    "capacity-grow": 5,
+    "capacity-release": 5,
+    "reclaim-idle": 1,
+    "reclaim-rested": 1,
     "budget-spot-only": 1,
     "interruption": 1,
     "interruption, over": 1,
@@ -49,7 +51,10 @@ TOLD = {
 }
 STEPS = (
     "pending", "bought", "runs", "idle", "released", "told",  # One pod comes and goes.
-    "pending", "bought", "runs", "warned",  # The budget at 80 %.
+    "pending", "bought", "runs",  # A long job, and beside it:
+    "pending", "bought", "runs", "noticed", "snoozed", "suspended", "released",  # An idle notebook,
+    "rests", "woken", "runs", "idle", "released",  # that is woken.
+    "warned",  # The budget at 80 %.
     "notice", "replaced", "released", "runs",  # The cloud takes the node.
     "spent", "pending", "refused",  # The budget at 100 %.
     "idle", "released", "metered", "told",
@@ -140,17 +145,17 @@ def test_every_step_comes_in_its_order(played: Played) -> None:
     assert [Decimal(s["usd"]) for s in steps] == sorted(Decimal(s["usd"]) for s in steps)
 
 
-def test_the_log_is_three_nodes_each_bought_and_given_back_once(played: Played) -> None:
+def test_the_log_is_five_nodes_each_bought_and_given_back_once(played: Played) -> None:
     """No node is bought twice, left behind, or taken by the cloud; none is bought after the budget is spent."""
     bought = [record["node"] for record in played.records("launch")]
-    assert bought == [record["node"] for record in played.records("terminate", reason="released")]
-    assert len(set(bought)) == len(bought) == 3
+    assert bought == sorted(record["node"] for record in played.records("terminate", reason="released"))
+    assert len(set(bought)) == len(bought) == 5
     assert not {"u-sweep"} & {record["job"] for record in played.records("start")}
 
 
 def test_the_replacement_is_asked_for_before_the_drain(played: Played) -> None:
     """Launch, eviction with the work saved, release, all within the notice; the pod finishes on the new node."""
-    _, doomed, replacement = played.records("launch")
+    _, doomed, *_, replacement = played.records("launch")
     [evicted] = played.records("stop", reason="evicted")
     [released] = played.records("terminate", node=doomed["node"])
     assert replacement["t"] < evicted["t"] <= released["t"] < replacement["t"] + 120
@@ -158,6 +163,18 @@ def test_the_replacement_is_asked_for_before_the_drain(played: Played) -> None:
     assert (first["placement"][0]["node"], again["placement"][0]["node"]) == (doomed["node"], replacement["node"])
     assert evicted["saved_s"] > 0.99 * (evicted["t"] - first["t"]) - 60
     assert played.records("stop", job="u-finetune", reason="done")
+
+
+def test_the_idle_notebook_rests_after_its_snooze_and_runs_again(played: Played) -> None:
+    """Its node is given back meanwhile, and each step is in the audit chain, where ``why`` finds it."""
+    [rested] = played.records("stop", reason="rested")
+    first, again = played.records("start", job="u-ada")
+    [gone] = played.records("terminate", node=first["placement"][0]["node"])
+    assert first["t"] + 60 + 300 + 120 <= rested["t"] < gone["t"] < again["t"]
+    assert played.records("stop", job="u-ada", reason="done")
+    records = [r for r in json.loads(played.run("why", "studio/ada", "--json")) if r["flow"] == "reclaim"]
+    assert [r["plan"]["pods"][0]["verdict"] for r in records] == ["woken", "rested", "snoozed", "noticed"]
+    assert json.loads(played.run("reclaim", "list", "--json"))["owners"] == []
 
 
 def test_exactly_the_expected_alerts_and_none_twice(played: Played) -> None:

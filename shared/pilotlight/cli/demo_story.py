@@ -14,10 +14,12 @@ from pilotlight.decide.money.month import cents as in_cents
 from pilotlight.errors import Failed
 from pilotlight.facts.budget import Rung, Spent
 from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
+from pilotlight.facts.reclaim import Reclaim
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import meter
+from pilotlight.flow.billing import meter, reclaim_by_hand
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.books import ladder
+from pilotlight.state_schema.reclaims import RECLAIM
 from pilotlight.units import Seconds, Usd, cents
 
 Found = TypeVar("Found")
@@ -31,11 +33,14 @@ QUIET_S: Seconds = 2.5
 
 MINUTE: Seconds = 60.0
 SMALL_RUN_S, LONG_RUN_S = 2 * MINUTE, 52 * MINUTE
+NOTEBOOK_RUN_S, BUSY_S, SNOOZE_S = 20 * MINUTE, MINUTE, 3 * MINUTE
 NOTICE_S: Seconds = 120.0
 
 EXPECTED = (
-    ("capacity-grow", 3),
-    ("capacity-release", 3),
+    ("capacity-grow", 5),
+    ("capacity-release", 5),
+    ("reclaim-idle", 1),
+    ("reclaim-rested", 1),
     ("budget-spot-only", 1),
     ("interruption", 1),
     ("interruption, over", 1),
@@ -101,7 +106,32 @@ class Story:
     def _long_job(self) -> None:
         self._pod("research", "finetune", LONG_RUN_S, saves_s=20.0)
         self._runs("research/finetune")
+        self._notebook()
         self._alert("warned", "budget-spot-only", 45 * MINUTE)
+
+    def _notebook(self) -> None:
+        """Beside it a notebook that nobody works with is noticed, snoozed, suspended, and woken."""
+        self._pod("studio", "ada", NOTEBOOK_RUN_S, busy_s=BUSY_S)
+        node = self._runs("studio/ada")
+        self._alert("noticed", "reclaim-idle", 10 * MINUTE)
+        (entry,) = RECLAIM.scan(self.stage.app.state, "local/")
+        until = reclaim_by_hand.snooze(self.stage.app.deps, entry, SNOOZE_S, "ada")
+        self._add("snoozed", f"ada keeps {entry.value.owner} until {until:%H:%M:%S}")
+        alert = self._alert("suspended", "reclaim-rested", SNOOZE_S + 4 * MINUTE)
+        if alert.at is None or alert.at < until:
+            raise Failed(f"{entry.value.owner} was put to rest before its snooze was over")
+        self._released(node, 4 * MINUTE)
+        self._expect("rests", self._rests, MINUTE, lambda one: f"{one.owner} had {one.count}: that is kept")
+        (entry,) = RECLAIM.scan(self.stage.app.state, "local/")
+        count = reclaim_by_hand.wake(self.stage.app.deps, entry, "ada")
+        self._add("woken", f"ada wakes {entry.value.owner} to {count}")
+        node = self._runs("studio/ada")
+        self._expect("idle", lambda: not self._on(node), NOTEBOOK_RUN_S, lambda _: f"nothing runs on {node}")
+        self._released(node, 4 * MINUTE)
+
+    def _rests(self) -> Reclaim | None:
+        found = (entry.value for entry in RECLAIM.scan(self.stage.app.state, "local/"))
+        return next((one for one in found if one.stage == "resting"), None)
 
     def _notice(self) -> None:
         """The cloud says that it takes the node: what it does, and that a replacement was asked for first."""
@@ -189,20 +219,27 @@ class Story:
         told = (alert.kind + (", over" if alert.resolved else "") for alert in self.stage.told)
         return [kind for kind in told if kind != "audit-anchor"]
 
-    def _pod(self, team: str, name: str, run_s: Seconds, *, saves_s: Seconds = 0.0) -> None:
+    def _pod(
+        self, team: str, name: str, run_s: Seconds, *, saves_s: Seconds = 0.0, busy_s: Seconds | None = None
+    ) -> None:
         """A pod that waits, its event, and the node that is bought."""
         launches = self.stage.world.report().launches
-        answer = self._post_pod(team, name, run_s, saves_s=saves_s)
+        answer = self._post_pod(team, name, run_s, saves_s=saves_s, busy_s=busy_s)
         why = answer["why"]
         self._expect("bought", lambda: self.stage.world.report().launches == launches + 1, MINUTE, lambda _: why)
 
-    def _post_pod(self, team: str, name: str, run_s: Seconds, *, saves_s: Seconds = 0.0) -> dict[str, Any]:
+    def _post_pod(
+        self, team: str, name: str, run_s: Seconds, *, saves_s: Seconds = 0.0, busy_s: Seconds | None = None
+    ) -> dict[str, Any]:
+        """With ``busy_s`` it is a notebook, whose GPU does something for so long."""
         now = self.stage.app.clock.now()
-        wants = shape(gpu=GpuRequest(count=1), workload_class="batch", team=team)
+        notebook = busy_s is not None
+        kept = {"workload_class": "notebook", "checkpoint_s": MINUTE} if notebook else {"workload_class": "batch"}
+        wants = shape(gpu=GpuRequest(count=1), team=team, **kept)
         pod = PodDemand(
             uid=f"u-{name}", namespace=team, name=name, shape=wants, created_at=now, checkpoint_takes_s=saves_s
         )
-        self.stage.world.create([pod], run_s)
+        self.stage.world.create([pod], run_s, busy_s)
         self._add("pending", f"{pod.full_name} waits for a GPU")
         event = PodPending(cluster="local", namespace=team, name=name, uid=pod.uid, at=now)
         return self.stage.post("pod_pending", event, f"demo-{name}")

@@ -1,14 +1,13 @@
 """``pilotlight reclaim``: owners whose GPUs do nothing, how far each has come, and what keeps or wakes one."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from pilotlight.cli.brake_commands import person
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.errors import BadInput, Conflict, Failed
+from pilotlight.errors import BadInput
 from pilotlight.facts.reclaim import Reclaim
 from pilotlight.settings import deployed
 from pilotlight.units import an_hour
@@ -68,32 +67,18 @@ def snooze(
 
     Example: [bold]pilotlight reclaim snooze ml/Notebook/ada --for 8h[/bold]
     """
-    from pilotlight.flow.billing.reclaim_record import file
-    from pilotlight.state_schema.reclaims import RECLAIM
+    from pilotlight.flow.billing import reclaim_by_hand
 
     try:
         for_s = parse_duration(for_)
     except ValueError as error:
         raise BadInput(f"--for {for_!r} {error}") from None
     wired, name = _wired(cluster)
-    entry, now = _entry(wired, name, owner), wired.state.now()
-    one = entry.value
-    if one.stage in ("going", "resting"):
-        raise Failed(f"{one.owner} rests already: wake it with `pilotlight reclaim wake {one.owner.key}`")
-    until = now + timedelta(seconds=for_s)
-    if not dry_run:
-        later = msgspec.structs.replace(one, snoozed_until=until, due_at=max(one.due_at, until), at=now)
-        try:
-            RECLAIM.put(wired.state, entry.name, later, if_version=entry.version)
-        except Conflict:
-            raise Failed(f"{one.owner} changed meanwhile: look at it again and repeat this") from None
-        by = person() or "a person"
-        file(wired.at(name).deps, "snoozed", later, f"left alone until {_moment(until)} by {by}", now, by)
-    _say(
-        {"owner": one.owner.key, "snoozed_until": until, "dry_run": dry_run},
-        as_json,
-        f"{one.owner} is left alone until {_moment(until)}",
-    )
+    entry = _entry(wired, name, owner)
+    until = reclaim_by_hand.snooze(wired.at(name).deps, entry, for_s, person() or "a person", dry_run=dry_run)
+    one = entry.value.owner
+    outcome = {"owner": one.key, "snoozed_until": until, "dry_run": dry_run}
+    _say(outcome, as_json, f"{one} is left alone until {_moment(until)}")
 
 
 def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_json: AsJson = False) -> None:
@@ -101,24 +86,13 @@ def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_js
 
     Example: [bold]pilotlight reclaim wake ml/Notebook/ada[/bold]
     """
-    from pilotlight.flow.billing.reclaim_record import file
-    from pilotlight.ports import RestingCluster
-    from pilotlight.state_schema.reclaims import RECLAIM
+    from pilotlight.flow.billing import reclaim_by_hand
 
     wired, name = _wired(cluster)
-    entry, now = _entry(wired, name, owner), wired.state.now()
-    one, deps = entry.value, wired.at(name).deps
-    if one.stage not in ("going", "resting"):
-        raise Failed(f"{one.owner} does not rest: it is {one.stage}, and nothing was done to it")
-    count = one.count
-    if not dry_run:
-        if not isinstance(deps.cluster, RestingCluster):
-            raise Failed(f"cluster {name} is read from files: wake {one.owner} where its API server can be asked")
-        count = deps.cluster.wake(one.owner)
-        by = person() or "a person"
-        file(deps, "woken", one, f"woken by {by}: it has {count}", now, by)
-        RECLAIM.delete(wired.state, entry.name)
-    _say({"owner": one.owner.key, "count": count, "dry_run": dry_run}, as_json, f"{one.owner} is woken to {count}")
+    entry = _entry(wired, name, owner)
+    count = reclaim_by_hand.wake(wired.at(name).deps, entry, person() or "a person", dry_run=dry_run)
+    one = entry.value.owner
+    _say({"owner": one.key, "count": count, "dry_run": dry_run}, as_json, f"{one} is woken to {count}")
 
 
 def _wired(cluster: str) -> "tuple[App, str]":

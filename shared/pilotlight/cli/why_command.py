@@ -198,6 +198,8 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
         yield f"  {line(step)}{price}"
     for held in record.plan.held:
         yield f"  would {held.call} {held.target}: {held.why}"
+    if record.flow == "reclaim":
+        return  # It buys nothing and releases nothing.
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"
 

@@ -40,7 +40,7 @@ class WorldJob:
 
     ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started. ``saves_s`` is when a
     checkpoint of ``saving_s`` of run time that it was asked for will be safe; ``asked_s`` is what such a one keeps.
-    ``busy_s`` is for how long its GPUs do something after each start; None is always.
+    ``busy_s`` is for how long its GPUs do something after each start; None is always, also of one that was woken.
     """
 
     __slots__ = (

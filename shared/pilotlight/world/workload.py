@@ -105,8 +105,9 @@ class Workload:
         self.resting[job.id] = job
 
     def wake(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
-        """New pods for one that rests."""
+        """New pods for one that rests: somebody works with it again."""
         del self.resting[job.id]
+        job.busy_s = None
         self.resume([job], now_s, now)
 
     def running_pod(self, which: Callable[[PodDemand], bool]) -> WorldJob | None:

@@ -60,7 +60,7 @@ def tell_advice(deps: Deps, one: Reclaim, why: str, decision: str) -> None:
 
 def tell_rest(deps: Deps, one: Reclaim, why: str, decision: str) -> None:
     """It rests, and how it is woken."""
-    did = "is suspended" if one.owner.kind == "Job" else "is scaled to zero"
+    did = {"Job": "is suspended", "Notebook": "is stopped"}.get(one.owner.kind, "is scaled to zero")
     alert = _alert(deps, one, "info", f"{one.owner} {did}", why, decision, "rested")
     following = f"its nodes go when nothing else runs there; woken, it has {one.count} again"
     deps.outbox.publish([by_fingerprint(_with(alert, following, WAKE.format(one.owner.key)))])
