@@ -90,6 +90,7 @@ PARTS = {
     ),
     "observe": Part("rbac/observe.yaml"),
     "act": Part("rbac/act.yaml", when='include "pilotlight.acts" .'),
+    "kueue": Part("rbac/kueue.yaml", when=".Values.kueue.enabled"),
     "nodes": Part(
         "admission/nodes.yaml",
         when='include "pilotlight.acts" .',

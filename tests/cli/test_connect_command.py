@@ -353,6 +353,17 @@ def test_accounts_that_the_cluster_knows_are_bound_and_limited(api: ApiServer) -
     assert limited == ("system:serviceaccount:pilotlight:pilotlight", ACTORS[3], ACTORS[1])
     assert not [line for line in writes(api) if line.endswith("/token")]
     assert "no token was made" in done.output
+    assert not _users(api, "pilotlight-queues-accounts")
+
+
+def test_who_answers_kueue_and_who_only_stops_its_queues(api: ApiServer) -> None:
+    """With --kueue who acts may answer checks and stop queues; who only counts money may stop queues, no more."""
+    run("--act", "--kueue", *ACTORS, *READERS)
+    assert _users(api, "pilotlight-kueue-accounts") == [ACTORS[1], ACTORS[3]]
+    assert _users(api, "pilotlight-queues-accounts") == [ACTORS[1], ACTORS[3], READERS[1]]
+    rules = {one["metadata"]["name"]: one["rules"] for one in _all(api, "clusterroles")}
+    assert [rule["resources"] for rule in rules["pilotlight-kueue"]] == [["workloads/status"]]
+    assert [rule["resources"] for rule in rules["pilotlight-queues"]] == [["clusterqueues", "localqueues"]]
 
 
 def test_who_acts_stays_limited_when_the_pools_change(api: ApiServer, tmp_path: Path) -> None:
@@ -377,7 +388,7 @@ def test_a_second_account_never_acts(api: ApiServer, tmp_path: Path) -> None:
 
 def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
     """Nothing is left of whom it let in."""
-    run("--act", *ACTORS, *READERS)
+    run("--act", "--kueue", *ACTORS, *READERS)
     run("--read-only", "--stdout")
     run("--remove")
     for kind in ("clusterrolebindings", "clusterroles", "serviceaccounts"):
@@ -391,6 +402,7 @@ def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
         pytest.param(("--reader", "system:anonymous"), "is no account", id="one of Kubernetes' own"),
         pytest.param(("--act", "--actor", "a@x", "--reader", "a@x"), "name it once", id="both at once"),
         pytest.param(("--read-only", "--act"), "never acts", id="a reader that acts"),
+        pytest.param(("--read-only", "--kueue"), "never acts", id="a reader that answers"),
         pytest.param(("--rotate", *READERS), "need none", id="a token for who needs none"),
     ],
 )

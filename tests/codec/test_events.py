@@ -144,10 +144,35 @@ EVENT = _sample("kubernetes/failed_scheduling.json")
 POD = _sample("kubernetes/pod_unschedulable.json")
 
 
+QUEUED = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Workload",
+    "namespace": "ml",
+    "name": "job-train",
+    "uid": "w",
+}
+
+
+def test_work_that_has_its_quota_is_looked_at() -> None:
+    """Kueue's Event of it, about its Workload, is the hint that a waiting pod's Event is."""
+    message = _of({**EVENT, "reason": "QuotaReserved", "involvedObject": QUEUED})
+    assert isinstance(message, PodPending)
+    assert (message.namespace, message.name, message.uid) == ("ml", "job-train", "w")
+
+
 @pytest.mark.parametrize(
     "body",
     [
         pytest.param({**EVENT, "reason": "FailedScaleUp"}, id="an Event of another reason"),
+        pytest.param({**EVENT, "reason": "Pending", "involvedObject": QUEUED}, id="another one of Kueue's"),
+        pytest.param(
+            {
+                **EVENT,
+                "reason": "QuotaReserved",
+                "involvedObject": {**QUEUED, "apiVersion": "scheduling.k8s.io/v1alpha1"},
+            },
+            id="Kubernetes' own Workload",
+        ),
         pytest.param({**EVENT, "involvedObject": {"kind": "Node", "name": "n1"}}, id="an Event about a node"),
         pytest.param({**POD, "status": {"phase": "Running"}}, id="a Pod that runs"),
         pytest.param({"apiVersion": "v1", "kind": "ConfigMap"}, id="another kind of object"),

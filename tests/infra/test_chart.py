@@ -30,6 +30,7 @@ ACTS: Json = {
     "mode": "act",
     "policy": "placement: taint\n" + FILES["policy.yaml"],
     "files": {"prices.yaml": FILES["prices.yaml"]},
+    "kueue": ON,
     "monitoring": {"serviceMonitor": ON, "rules": ON, "dashboards": ON},
 }
 WITH_ALL: Json = {
@@ -100,7 +101,7 @@ def _plain(each: Json) -> Json:
 
 def test_what_it_installs_is_what_the_manifests_say() -> None:
     """With the home's policy the chart's objects are those of infra/kubernetes, field by field; none is left out."""
-    files = ("rbac/observe", "rbac/act", "admission/nodes", "placement/watchman")
+    files = ("rbac/observe", "rbac/act", "rbac/kueue", "admission/nodes", "placement/watchman")
     paths = [HERE / f"{name}.yaml" for name in files] + sorted((HERE / "home").glob("*.yaml"))
     mine = [each for path in paths for each in objects(path)] + objects(HERE / "namespace.yaml")[1:]
     expected = {(each["kind"], each["metadata"]["name"]): _plain(each) for each in mine}
@@ -194,7 +195,7 @@ def test_rights_follow_the_mode() -> None:
     """Advice brings no right to change anything; a mode that acts, or one pool's, brings it with what limits it."""
     acting = ("ClusterRole", "pilotlight-act"), ("ValidatingAdmissionPolicy", "pilotlight-nodes")
     has = {(each["kind"], each["metadata"]["name"]) for each in made("advises")}
-    assert not {*acting, ("CronJob", "pilotlight-watchman")} & has
+    assert not {*acting, ("CronJob", "pilotlight-watchman"), ("ClusterRole", "pilotlight-kueue")} & has
     one = "version: 1\npools: {a: {instance_type: g4dn.xlarge, mode: act}, b: {instance_type: p3.2xlarge}}\n"
     [answer] = rendered({**ADVISES, "policy": one})
     assert {*acting} <= {(each["kind"], each["metadata"]["name"]) for each in objects_of(answer)}

@@ -52,7 +52,7 @@ output "connect" {
   description = "What lets the functions into each EKS cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for name, cluster in local.eks : name => join(" ", concat(
-      ["pilotlight connect --context ${name} --act --policy ${var.policy_file}"],
+      ["pilotlight connect --context ${name} --act${var.clusters[name].kueue ? " --kueue" : ""} --policy ${var.policy_file}"],
       [
         for function, route in local.routes :
         "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if route.role != "none"

@@ -47,7 +47,7 @@ output "connect" {
   description = "What lets the functions into each GKE cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for cluster in local.hosted ? module.plan.gke_clusters : [] : cluster => join(" ", concat(
-      ["pilotlight connect --context ${cluster} --act --policy ${var.policy_file}"],
+      ["pilotlight connect --context ${cluster} --act${var.clusters[cluster].kueue ? " --kueue" : ""} --policy ${var.policy_file}"],
       flatten([
         for function, made in module.function : [
           for name in [made.runtime, made.runtime_id] : "${module.plan.roles[function] == "act" ? "--actor" : "--reader"} ${name}"

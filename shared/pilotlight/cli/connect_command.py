@@ -27,6 +27,7 @@ def connect(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
+    kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
     actor: Annotated[
         list[str] | None, typer.Option(help="A user the cluster knows by itself (GKE: a function's e-mail) that acts.")
@@ -51,10 +52,10 @@ def connect(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     users = Users(tuple(actor or ()), tuple(reader or ()))
-    if remove and (act or rotate or stdout or read_only or any(users)):
+    if remove and (act or kueue or rotate or stdout or read_only or any(users)):
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
-    if read_only and (act or any(users)):
-        raise BadInput("--read-only makes an account that never acts: leave out --act, --actor and --reader")
+    if read_only and (act or kueue or any(users)):
+        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
     if users.actors and not act:
         raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
     if any(users) and rotate:
@@ -66,7 +67,7 @@ def connect(
         _remove(api, dry_run)
         return
     if not rotate:
-        _apply(api, _objects(api, settings, act, read_only, users), act, dry_run)
+        _apply(api, _objects(api, settings, RightsAsked(act, kueue, read_only), users), act, dry_run)
     if any(users):
         _say("no token was made: they show their own" if not dry_run else "nothing was changed")
         return
@@ -88,6 +89,14 @@ class Users(NamedTuple):
 
     actors: tuple[str, ...]
     readers: tuple[str, ...]
+
+
+class RightsAsked(NamedTuple):
+    """What is asked for beside looking."""
+
+    act: bool
+    kueue: bool
+    read_only: bool
 
 
 def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> None:
@@ -121,7 +130,7 @@ def _remove(api: "Api", dry_run: bool) -> None:
         _say("nothing was changed")
 
 
-def _objects(api: "Api", settings: Settings, act: bool, read_only: bool, users: Users) -> "list[Object]":
+def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) -> "list[Object]":
     """The manifests to apply; with ``act`` the policy that limits it, and all who act, to the pools too."""
     from pilotlight.adapters.cluster.kubernetes import accounts
     from pilotlight.adapters.cluster.kubernetes.admission import limit_to
@@ -129,9 +138,11 @@ def _objects(api: "Api", settings: Settings, act: bool, read_only: bool, users: 
     from pilotlight.decide.checkup.limits import listed
     from pilotlight.wiring import App
 
+    act = rights.act
     acting = users.actors or (accounts.acting(api) if act or users.readers else ())
-    bound = list(accounts.bindings(acting, users.readers)) if any(users) else []
-    names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if read_only else [])]
+    bound = list(accounts.bindings(acting, users.readers, kueue=rights.kueue)) if any(users) else []
+    names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if rights.read_only else [])]
+    names += ["rbac/kueue.yaml"] if rights.kueue else []
     if act:
         # What limits a right is there before the right is.
         names += ["admission/nodes.yaml", "rbac/act.yaml"]

@@ -20,7 +20,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class PodPending(_Message, frozen=True, kw_only=True):
-    """A GPU pod could not be scheduled. A hint: what is true is read from the cluster.
+    """A GPU pod could not be scheduled, or queued work got its quota. A hint: what is true is read from the cluster.
 
     ``identity`` tells one delivery's fact from another (object uid + resourceVersion where ids are random).
     """

@@ -19,6 +19,7 @@ variable "clusters" {
     civo      = optional(object({ region = string, cluster_id = string }))
     gke       = optional(object({ location = string, cluster = string, dns = optional(bool, true), project = optional(string) }))
     mode      = optional(string, "advise")
+    kueue     = optional(bool, false)
     reconcile = optional(string, "* * * * *")
     billing   = optional(string, "* * * * *")
   }))

@@ -1,5 +1,7 @@
 """core/v1 Events and Pods: FailedScheduling of either recorder, kubernetes-event-exporter, and Pods themselves.
 
+Kueue's QuotaReserved about a Workload asks for a look as well: its pods are to come.
+
 kube-scheduler writes by the events API (``eventTime``, ``series``), older components by the old recorder
 (``count``, ``lastTimestamp``). As events.k8s.io/v1 the object is ``regarding``. The exporter inlines the Event and
 adds ``clusterName``.
@@ -11,6 +13,8 @@ from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
 from pilotlight.facts.messages import Moment, Name, PodPending
 
 REASON = "FailedScheduling"
+RESERVED, KUEUE = "QuotaReserved", "kueue.x-k8s.io/"
+"""Kueue's recorder says so of its Workloads (pkg/scheduler of v0.20); Kubernetes has a kind of that name too."""
 
 
 class _Meta(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +25,7 @@ class _Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
+    apiVersion: str = ""
     kind: str = ""
     namespace: str = ""
     name: str = ""
@@ -73,10 +78,11 @@ class _Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_event(envelope: Envelope) -> PodPending | Ignored:
-    """A FailedScheduling Event about a Pod; every other Event asks for nothing."""
+    """A FailedScheduling Event about a Pod, or Kueue's about work that has its quota; every other asks for nothing."""
     event = shaped(envelope.data, _Event, envelope.path)
     about, key = (event.regarding, "regarding") if event.regarding else (event.involvedObject, "involvedObject")
-    if event.reason != REASON or about.kind != "Pod":
+    queued = event.reason == RESERVED and about.kind == "Workload" and about.apiVersion.startswith(KUEUE)
+    if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
     pod = shaped(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
     seen = event.series.lastObservedTime if event.series else None

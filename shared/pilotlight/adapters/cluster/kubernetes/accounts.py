@@ -14,14 +14,15 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.errors import BadInput
 
 ACTS, LOOKS = f"{ACCOUNT}-act-accounts", f"{ACCOUNT}-observe-accounts"
-"""The names of the bindings."""
+ADMITS, STOPS = f"{ACCOUNT}-kueue-accounts", f"{ACCOUNT}-queues-accounts"
+"""The names of the bindings; with Kueue of who answers its checks, and of who stops queues."""
 
 _GROUP = "rbac.authorization.k8s.io"
 _NAME = re.compile(r"[A-Za-z0-9@._:/+-]{1,253}")
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
-def bindings(actors: Iterable[str], readers: Iterable[str]) -> Iterator[Object]:
+def bindings(actors: Iterable[str], readers: Iterable[str], *, kueue: bool = False) -> Iterator[Object]:
     """What binds them. Raises ``BadInput`` for what names no account, or one of Kubernetes' own."""
     actors, readers = list(actors), list(readers)
     for name in (*actors, *readers):
@@ -34,6 +35,11 @@ def bindings(actors: Iterable[str], readers: Iterable[str]) -> Iterator[Object]:
     yield _binding(LOOKS, "observe", (*actors, *readers))
     if actors:
         yield _binding(ACTS, "act", actors)
+    if kueue:
+        # Who counts money stops queues, and does nothing else.
+        yield _binding(STOPS, "queues", (*actors, *readers))
+        if actors:
+            yield _binding(ADMITS, "kueue", actors)
 
 
 def acting(api: Api) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.accounts import ACTS, LOOKS
+from pilotlight.adapters.cluster.kubernetes.accounts import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS
 from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
 from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
@@ -29,8 +29,8 @@ T = TypeVar("T")
 SETTLE_S: Seconds = 10.0
 """An API server follows a changed policy within about a second; a parameter goes so long after who read it."""
 
-_ROLES = ("annotate", "kueue", "act", "observe")
-_BINDINGS = (ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
+_ROLES = ("annotate", "queues", "kueue", "act", "observe")
+_BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
 _WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
 """Who lifts our placement taints, and who gives pools back, in our silence."""
 _PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
