@@ -47,7 +47,11 @@ CODES: dict[type[PilotlightError], str] = {
 }
 
 
-JSON_SERVICES = {"AWSPriceListService": "pricing", "ServiceQuotasV20190624": "service-quotas"}
+JSON_SERVICES = {
+    "AWSInsightsIndexService": "ce",
+    "AWSPriceListService": "pricing",
+    "ServiceQuotasV20190624": "service-quotas",
+}
 """The services that are called by JSON, by what their calls are named by."""
 
 
@@ -70,8 +74,9 @@ class Aws:
 
     ``signers`` are the keys that signed the requests.
 
-    ``reserved_instances`` (None without the right), ``plans`` and their ``rates`` are its commitments, ``elsewhere``
-    what runs in no pool.
+    ``reserved_instances`` (None without the right), ``plans`` and their ``rates`` are its commitments,
+    ``unused`` what Cost Explorer says went unused of a plan by day (None without the right), ``elsewhere`` what runs in
+    no pool.
 
     Pools that the world has reserved run on a reservation each, in ``blocks`` until a moment; ``reservations`` are
     others, ``templates`` what launch templates say of them. ``listed`` is the Price List, None without the right to it;
@@ -103,6 +108,7 @@ class Aws:
         self.reserved_instances: list[dict[str, Any]] | None = []
         self.plans: list[dict[str, Any]] = []
         self.rates: dict[str, str] = {}
+        self.unused: dict[str, list[str]] | None = {}
         self.elsewhere: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
         self.blocks: dict[str, datetime] = {}
@@ -196,9 +202,31 @@ class Aws:
         assert asked == {"states": ["active"]}
         return {"savingsPlans": self.plans}
 
+    def _GetSavingsPlansUtilization(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Cost Explorer: of each day, what went unused; the first is of before the plan."""
+        (arn,) = asked["Filter"]["Dimensions"]["Values"]
+        assert (asked["Granularity"], asked["Filter"]["Dimensions"]["Key"]) == ("DAILY", "SAVINGS_PLAN_ARN")
+        if self.unused is None:
+            raise Refused(400, "AccessDeniedException", "not authorized to perform: ce:GetSavingsPlansUtilization")
+        start = datetime.fromisoformat(asked["TimePeriod"]["Start"])
+        days = [("0", "0"), *(("240", left) for left in self.unused.get(arn, ()))]
+        told = [
+            {
+                "TimePeriod": {
+                    "Start": f"{start + timedelta(days=n):%F}",
+                    "End": f"{start + timedelta(days=n + 1):%F}",
+                },
+                "Utilization": {"TotalCommitment": total, "UnusedCommitment": left},
+            }
+            for n, (total, left) in enumerate(days)
+        ]
+        return {"SavingsPlansUtilizationsByTime": told, "Total": {"Utilization": {}}}
+
     def _DescribeSavingsPlanRates(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert {rule["name"] for rule in asked["filters"]} == {"region", "productDescription", "tenancy"}
-        told = list(self.rates.items())[bool(asked.get("nextToken")) :]
+        wanted = {rule["name"]: rule["values"] for rule in asked["filters"]}
+        assert wanted.keys() - {"instanceType"} == {"region", "productDescription", "tenancy"}
+        rates = {kind: usd for kind, usd in self.rates.items() if kind in wanted.get("instanceType", [kind])}
+        told = list(rates.items())[bool(asked.get("nextToken")) :]
         rows = [{"rate": rate, "properties": [{"name": "instanceType", "value": kind}]} for kind, rate in told]
         more = {"nextToken": "more"} if len(told) > 1 and not asked.get("nextToken") else {}
         return {"savingsPlanId": asked["savingsPlanId"], "searchResults": rows[:1] if more else rows, **more}

@@ -60,6 +60,9 @@ def account(*names: str) -> Iterator[tuple[Aws, Pools]]:
         yield aws, opened
 
 
+ARN = "arn:aws:savingsplans::111122223333:savingsplan/sp-1"
+COMPUTE = plan("10", savingsPlanType="Compute", region="", ec2InstanceFamily="", savingsPlanArn=ARN)
+
 CASES: dict[str, tuple[dict[str, Any], list[tuple[str, int, int]]]] = {
     "four, of which others use one": (
         {"reserved_instances": [bought(4)], "elsewhere": running(KIND)}, [("ri-1", 3, 3)],
@@ -85,7 +88,12 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, int, int]]]] = {
     ),
     "a plan of another family": ({"plans": [plan("9", ec2InstanceFamily="p4d")]}, []),
     "a plan of another region": ({"plans": [plan("9", region="us-east-1")]}, []),
-    "a plan over more than EC2, which is not seen whole": ({"plans": [plan("9", savingsPlanType="Compute")]}, []),
+    "a plan over more than EC2, by the day that used most of it": (
+        {"plans": [COMPUTE], "unused": {ARN: ["48", "60", "240"]}}, [("sp-1", 2, 2)],
+    ),
+    "a plan over more than EC2 that a day used up": ({"plans": [COMPUTE], "unused": {ARN: ["240", "0"]}}, []),
+    "a plan over more than EC2 without a day's figures": ({"plans": [COMPUTE]}, []),
+    "a plan over more than EC2 without the right to Cost Explorer": ({"plans": [COMPUTE], "unused": None}, []),
     "neither right": ({"reserved_instances": None}, []),
 }  # fmt: skip
 
@@ -115,6 +123,17 @@ def test_pools_of_one_type_share_it() -> None:
         aws.reserved_instances = [bought(3)]
         pools.grow("b", 1, ZONE)
         assert [[(p.count, p.free) for p in state.paid] for state in pools.describe()] == [[(2, 2)], [(1, 0)]]
+
+
+def test_cost_explorer_is_asked_four_times_a_day() -> None:
+    """A question costs a cent, and its figures are of days."""
+    with account() as (aws, pools):
+        aws.rates, aws.plans, aws.unused = {KIND: "0.7"}, [COMPUTE], {ARN: ["240"]}
+        for after_s in (0, 3600, 7 * 3600):
+            aws.world.advance(aws.world.now_s + after_s)
+            assert told(pools) == [("sp-1", 14, 14)]
+        asked = [values["TimePeriod"] for name, values in aws.calls if name == "GetSavingsPlansUtilization"]
+        assert asked == [{"Start": "2026-06-23", "End": "2026-06-30"}] * 2
 
 
 def test_a_group_that_launches_into_reservations_only_has_no_commitments() -> None:

@@ -33,7 +33,7 @@ def called(files: Iterable[Path] = LOOKS) -> set[str]:
     session = Session()
     names = {
         service: set(session.get_service_model(service).operation_names)
-        for service in ("autoscaling", "ec2", "pricing", "sts", "service-quotas")
+        for service in ("autoscaling", "ec2", "ce", "pricing", "sts", "service-quotas")
     }
     words = {
         node.value

@@ -38,7 +38,7 @@ CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
 
-READS = ("Describe", "ListServiceQuotas")
+READS = ("Describe", "GetSavingsPlansUtilization", "ListServiceQuotas")
 
 Statement = Mapping[str, Any]
 

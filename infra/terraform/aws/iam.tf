@@ -25,7 +25,7 @@ locals {
   # docs/guides/eks.md says why each: reading knows no resources; what changes a group is held to the clusters' own.
   looks = [
     "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
-    "autoscaling:DescribeWarmPool",
+    "autoscaling:DescribeWarmPool", "ce:GetSavingsPlansUtilization",
     "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeReservedInstances", "ec2:DescribeSpotPriceHistory",
     "eks:DescribeCluster", "eks:DescribeNodegroup", "savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans",

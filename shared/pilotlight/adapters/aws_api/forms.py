@@ -12,6 +12,7 @@ VERSIONS: Mapping[str, str] = {
 _NAMES = {
     "athena": "ATHENA",
     "autoscaling": "AUTO_SCALING",
+    "ce": "COST_EXPLORER",
     "dynamodb": "DYNAMODB",
     "ec2": "EC2",
     "eks": "EKS",

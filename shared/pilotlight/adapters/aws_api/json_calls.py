@@ -26,6 +26,7 @@ KINDS = {"sqs": "application/x-amz-json-1.0"}
 KIND = "application/x-amz-json-1.1"
 TARGETS = {
     "athena": "AmazonAthena",
+    "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
     "servicequotas": "ServiceQuotasV20190624",
     "sqs": "AmazonSQS",

@@ -1,6 +1,7 @@
 """Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names."""
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pilotlight.adapters.aws_api.credentials import Credentials
@@ -11,6 +12,7 @@ from pilotlight.ports import CloudAccount, Pools, Shop
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
+    from pilotlight.adapters.pools.asg.commitments import Plans
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
 WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
@@ -36,10 +38,16 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
         return RestApi("eks", region, credentials, account.environ)
 
-    def plans() -> "RestApi":
+    @cache
+    def plans() -> "Plans":
+        from pilotlight.adapters.aws_api.json_calls import JsonApi
         from pilotlight.adapters.aws_api.rest import RestApi
+        from pilotlight.adapters.pools.asg.commitments import Plans
+        from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 
-        return RestApi("savingsplans", "us-east-1", credentials, account.environ)
+        explorer = JsonApi("ce", "us-east-1", credentials, account.environ)
+        api = RestApi("savingsplans", "us-east-1", credentials, account.environ)
+        return Plans(api, UnusedPlans(explorer, account.clock))
 
     return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks, plans)
 

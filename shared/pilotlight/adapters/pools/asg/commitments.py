@@ -1,26 +1,28 @@
 """What commitments cover of a type: Reserved Instances, and Savings Plans of its family in the region.
 
 AWS applies them to whatever runs on demand in the account, so what others run takes of them too: only what is left over
-is a pool's, and several pools of one type share it. Plans that cover more than EC2 ("Compute") are used up by what is
-not seen here; the policy says what of those is a pool's (``paid``). A role without these rights is told nothing.
+is a pool's, and several pools of one type share it. Of plans that cover more than EC2 ("Compute") what nothing used in
+the last week counts, for the first type by name that it pays for. A role without these rights is told nothing.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
 from pilotlight.errors import Denied
 from pilotlight.facts.paid import Paid
 
 LINUX = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
-PLAN = "EC2Instance"
+PLAN, COMPUTE = "EC2Instance", "Compute"
 
 
 class _Bought(msgspec.Struct, frozen=True):
@@ -61,6 +63,7 @@ class _Running(msgspec.Struct, frozen=True):
 
 class _Plan(msgspec.Struct, frozen=True):
     savingsPlanId: str
+    savingsPlanArn: str = ""
     savingsPlanType: str = ""
     region: str = ""
     ec2InstanceFamily: str = ""
@@ -92,18 +95,28 @@ class _Rates(msgspec.Struct, frozen=True):
     nextToken: str | None = None
 
 
+class Plans(NamedTuple):
+    """The account's Savings Plans, and what nothing used of them."""
+
+    api: RestApi
+    unused: UnusedPlans
+
+
 def covered(
-    ec2: QueryApi, plans: RestApi, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str]
+    ec2: QueryApi, plans: Plans, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str]
 ) -> dict[str, tuple[Paid, ...]]:
     """What is paid for of each of these pools, whose types ``kinds`` names; what is free is the first's by name."""
     types = sorted({kinds[pool] for pool in groups})
+    active = _active(plans.api)
+    anywhere = _of_compute(plans, active, ec2.region, types)
     running = _running(ec2, sorted({f"{one.partition('.')[0]}.*" for one in types}))
     found: dict[str, tuple[Paid, ...]] = {}
     for kind in types:
         alike = {pool: groups[pool] for pool in sorted(groups) if kinds[pool] == kind}
         own = frozenset(one.InstanceId for group in alike.values() for one in group.live)
         others = [one for one in running if one.instanceId not in own]
-        found |= _shared([*_reserved(ec2, kind, others), *_planned(plans, ec2.region, kind, others)], alike)
+        own_plans = _planned(plans.api, active, ec2.region, kind, others)
+        found |= _shared([*_reserved(ec2, kind, others), *own_plans, *anywhere.get(kind, ())], alike)
     return found
 
 
@@ -156,13 +169,40 @@ def _reserved(ec2: QueryApi, kind: str, others: Sequence[_Instance]) -> list[Pai
     return found
 
 
-def _planned(plans: RestApi, region: str, kind: str, others: Sequence[_Instance]) -> list[Paid]:
+def _active(plans: RestApi) -> Sequence[_Plan]:
+    try:
+        return plans.look_up("/DescribeSavingsPlans", _Plans, {"states": ["active"]}).savingsPlans
+    except Denied:
+        return ()
+
+
+def _of_compute(plans: Plans, active: Sequence[_Plan], region: str, types: Sequence[str]) -> dict[str, list[Paid]]:
+    """By type, how many nodes Compute plans pay for that nothing used: one dollar of a plan counts once."""
+    mine = [one for one in active if one.savingsPlanType == COMPUTE and one.savingsPlanArn]
+    unused = plans.unused.an_hour([one.savingsPlanArn for one in mine]) if mine else {}
+    found: dict[str, list[Paid]] = {}
+    for plan in mine:
+        left = unused[plan.savingsPlanArn]
+        for kind in types if left else ():
+            try:
+                rate = _rates(plans.api, plan, region, kind).get(kind)
+            except Denied:
+                return {}
+            if rate and (count := int(left / rate)):
+                left -= count * rate
+                paid = Paid(name=plan.savingsPlanId, count=count, free=count, ends=plan.end)
+                found.setdefault(kind, []).append(paid)
+    return found
+
+
+def _planned(
+    plans: RestApi, active: Sequence[_Plan], region: str, kind: str, others: Sequence[_Instance]
+) -> list[Paid]:
     """How many nodes of a type the Savings Plans of its family still pay for, by their own rates: never too many, since
     what others run is taken off each.
     """
     family = kind.partition(".")[0]
     try:
-        active = plans.look_up("/DescribeSavingsPlans", _Plans, {"states": ["active"]}).savingsPlans
         mine = [
             one for one in active if (one.savingsPlanType, one.region, one.ec2InstanceFamily) == (PLAN, region, family)
         ]
@@ -180,9 +220,10 @@ def _planned(plans: RestApi, region: str, kind: str, others: Sequence[_Instance]
     return found
 
 
-def _rates(plans: RestApi, plan: _Plan, region: str) -> Mapping[str, Decimal]:
-    """What an hour of each type takes of a plan, where it tells a rate: Linux, on a shared machine."""
+def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[str, Decimal]:
+    """What an hour of each type, or of one, takes of a plan, where it tells a rate: Linux, on a shared machine."""
     wanted = {"region": [region], "productDescription": ["Linux/UNIX"], "tenancy": ["shared"]}
+    wanted |= {"instanceType": [kind]} if kind else {}
     asked = {
         "savingsPlanId": plan.savingsPlanId,
         "filters": [{"name": name, "values": values} for name, values in wanted.items()],

@@ -30,6 +30,7 @@ from pilotlight.units import Seconds
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
+    from pilotlight.adapters.pools.asg.commitments import Plans
 
 WRITE_S: Seconds = CALL_S
 
@@ -61,7 +62,7 @@ class AsgPools:
         reserved: Mapping[str, str],
         quotas: "Callable[[], AccountQuotas]",
         eks: "Callable[[], RestApi]",
-        plans: "Callable[[], RestApi]",
+        plans: "Callable[[], Plans]",
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
         self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)

@@ -7,14 +7,17 @@ is free counts, and what they run on. Where nothing is reserved, what commitment
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.aws_api.rest import RestApi
 from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
 from pilotlight.facts.paid import Paid
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.pools.asg.commitments import Plans
 
 ONLY = "capacity-reservations-only"
 NEVER = "none"
@@ -71,7 +74,7 @@ def paid_by_pool(
     groups: Mapping[str, ScalingGroup],
     kinds: Mapping[str, str],
     seen: Mapping[str, Seen],
-    plans: Callable[[], RestApi],
+    plans: Callable[[], "Plans"],
 ) -> dict[str, tuple[Paid, ...]]:
     """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id,
     ``plans`` opens AWS's word of Savings Plans.
