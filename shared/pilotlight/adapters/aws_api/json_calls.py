@@ -1,19 +1,16 @@
 """One service of AWS in one region by its JSON interface: JSON goes out and comes back, the call's name in a header."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
-from pilotlight.adapters.aws_api.reading import read_again
+from pilotlight.adapters.aws_api.reading import Service, read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable
 from pilotlight.units import Seconds
 
@@ -34,32 +31,19 @@ TARGETS = {
 """What calls of a service are named by, where that is not the service."""
 
 
-class JsonApi:
-    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
-
-    def __init__(
-        self,
-        service: str,
-        region: str,
-        credentials: Credentials,
-        environ: Mapping[str, str],
-        *,
-        sleep: Callable[[Seconds], None] = time.sleep,
-    ) -> None:
-        self._service, self._region, self._credentials, self._sleep = service, region, credentials, sleep
-        self._url = address(service, region, environ)
-        self._site = Site(self._url)
+class JsonApi(Service):
+    """A service with a JSON interface."""
 
     def read(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
         """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
-        return read_again(lambda: self._call(action, shape, asked), PAUSES_S, self._sleep)
+        return read_again(lambda: self._call(action, shape, asked), PAUSES_S, self.sleep)
 
     def _call(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:
         body = msgspec.json.encode(asked)
         keys, target = self._credentials.keys(), f"{TARGETS.get(self._service, self._service)}.{action}"
         now = datetime.now(UTC)
         kind = KINDS.get(self._service, KIND)
-        headers = signed(self._url, body, keys, self._service, self._region, now, kind=kind, target=target)
+        headers = signed(self._url, body, keys, self._service, self.region, now, kind=kind, target=target)
         try:
             with Deadline(READ_S) as deadline:
                 answer = self._site.ask(deadline, "POST", "/", body, headers, repeatable=True)

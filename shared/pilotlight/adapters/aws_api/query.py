@@ -1,17 +1,15 @@
 """One service of AWS in one region by its query interface: a form goes out, XML comes back as typed values."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from pilotlight.adapters.aws_api.answers import problem, read_answer
-from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, form
-from pilotlight.adapters.aws_api.reading import read_again
+from pilotlight.adapters.aws_api.forms import form
+from pilotlight.adapters.aws_api.reading import Service, read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
@@ -24,21 +22,8 @@ PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
 """Between the tries of a read."""
 
 
-class QueryApi:
-    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
-
-    def __init__(
-        self,
-        service: str,
-        region: str,
-        credentials: Credentials,
-        environ: Mapping[str, str],
-        *,
-        sleep: Callable[[Seconds], None] = time.sleep,
-    ) -> None:
-        self._service, self.region, self._credentials, self._sleep = service, region, credentials, sleep
-        self._url = address(service, region, environ)
-        self._site = Site(self._url)
+class QueryApi(Service):
+    """A service with a query interface."""
 
     def read(self, action: str, shape: type[T], params: Mapping[str, str]) -> T:
         """Read. Tried again within bounds: reading changes nothing."""
@@ -47,7 +32,7 @@ class QueryApi:
             with Deadline(READ_S) as deadline:
                 return self._call(deadline, action, shape, params, None)
 
-        return read_again(once, PAUSES_S, self._sleep)
+        return read_again(once, PAUSES_S, self.sleep)
 
     def change(self, deadline: Deadline, action: str, shape: type[T], params: Mapping[str, str], gate: Gate) -> T:
         """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""

@@ -1,8 +1,12 @@
-"""A read of AWS, tried again within bounds: reading changes nothing."""
+"""One service of AWS in one region; a read of it is tried again within bounds: reading changes nothing."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.http import Site
 from pilotlight.errors import Retry, Throttled
 from pilotlight.units import Seconds
 
@@ -17,3 +21,20 @@ def read_again(once: Callable[[], T], pauses_s: Sequence[Seconds], sleep: Callab
         except Retry as error:
             sleep(max(pause_s, error.after_s) if isinstance(error, Throttled) else pause_s)
     return once()
+
+
+class Service:
+    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
+
+    def __init__(
+        self,
+        service: str,
+        region: str,
+        credentials: Credentials,
+        environ: Mapping[str, str],
+        *,
+        sleep: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._service, self.region, self._credentials, self.sleep = service, region, credentials, sleep
+        self._url = address(service, region, environ)
+        self._site = Site(self._url)

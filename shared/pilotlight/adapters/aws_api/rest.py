@@ -1,19 +1,16 @@
 """One service of AWS in one region by its REST interface: JSON to a path, and JSON back as typed values."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
-from pilotlight.adapters.aws_api.reading import read_again
+from pilotlight.adapters.aws_api.reading import Service, read_again
 from pilotlight.adapters.aws_api.signing import signed_rest
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
@@ -25,21 +22,8 @@ PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
 
 
-class RestApi:
-    """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
-
-    def __init__(
-        self,
-        service: str,
-        region: str,
-        credentials: Credentials,
-        environ: Mapping[str, str],
-        *,
-        sleep: Callable[[Seconds], None] = time.sleep,
-    ) -> None:
-        self._service, self._region, self._credentials, self.sleep = service, region, credentials, sleep
-        self._url = address(service, region, environ)
-        self._site = Site(self._url)
+class RestApi(Service):
+    """A service with a REST interface."""
 
     def read(self, path: str, shape: type[T]) -> T:
         """Read. Tried again within bounds: reading changes nothing. Raises what AWS refuses with, in our words."""
@@ -64,7 +48,7 @@ class RestApi:
         lost: type[Unavailable] = Unsure if gate else Unavailable
         keys = self._credentials.keys()
         url, now = f"{self._url}{path}", datetime.now(UTC)
-        headers = signed_rest(method, url, body, keys, self._service, self._region, now)
+        headers = signed_rest(method, url, body, keys, self._service, self.region, now)
         what = f"{method} {self._service} {path.partition('?')[0]}"
         try:
             answer = self._site.ask(deadline, method, path, body, headers, gate=gate, repeatable=gate is None)
