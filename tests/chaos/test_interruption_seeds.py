@@ -35,6 +35,7 @@ def test_forty_seeds_break_nothing() -> None:
         (75, "a pod that moves late finds its new node"),
         (272, "a pod that moves has one new node"),
         (479, "a gang waits"),
+        (92, "a gang's node is replaced in the zone of the rest"),
     ],
     ids=lambda value: str(value),
 )

@@ -1,4 +1,4 @@
-"""One node is taken from under its work, by seed; what is noted of it on the way."""
+"""A node is taken from under its work, or a zone's nodes at once, by seed; what is noted of it on the way."""
 
 from datetime import datetime
 from random import Random
@@ -8,13 +8,13 @@ import msgspec
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.chaos.interruption_scene import KINDS, job, notice_s, setting
+from pilotlight.chaos.interruption_scene import KINDS, job, notice_s, setting, zones_of
 from pilotlight.chaos.scene import CATALOG
 from pilotlight.chaos.setting import HEADERS
 from pilotlight.codec.events import encode
 from pilotlight.decide.deadline import CORDON_S, MARGIN_S
 from pilotlight.doorway import Function
-from pilotlight.errors import Unavailable
+from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
@@ -23,7 +23,7 @@ from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app
 from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.nodes import WorldNode
+from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import Change
 
@@ -35,6 +35,7 @@ Broken = Literal[
     "double_replacements",
     "relaunches_without_demand",
     "stranded_jobs",
+    "false_evictions",
     "internal_errors",
 ]
 COUNTED: tuple[Broken, ...] = get_args(Broken)
@@ -62,6 +63,7 @@ class _Cluster(WorldCluster):
         self._run = run
 
     def evict(self, namespace: str, pod: str, uid: str) -> None:
+        self._run.evicting(uid)
         super().evict(namespace, pod, uid)
         self._run.evicted(uid)
 
@@ -75,6 +77,8 @@ class _Pools(WorldPools):
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         self._run.asked += self._run.struck
+        if zone in self._run.down:
+            raise NoCapacity(f"nothing is left in {zone}")
         return super().grow(pool, to, zone, gate=gate, token=token)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
@@ -92,7 +96,9 @@ class InterruptionRun:
         self.struck = False
         self.asked = self.launches = 0
         self.demand = self.fits = False
-        self.victim: WorldNode | None = None
+        self.victims: list[WorldNode] = []
+        self.zones = zones_of(seed)
+        self.down: frozenset[str] = frozenset()
         self.reached: dict[str, Seconds] = {}
         self.kind: NoticeKind = self.rng.choice(KINDS)
         self.notice_s = notice_s(self.rng, self.kind)
@@ -114,30 +120,41 @@ class InterruptionRun:
         for n in range(self.rng.randint(1, 4)):
             pods = job(self.rng, n, self.world.clock.now(), self.world.fleet.machine("p").gpus)
             self.world.submit(pods, self.rng.choice((4000.0, 20_000.0, 40_000.0)))
+            if self.zones:  # Each job finds another zone short, so that nodes are in several.
+                self.down = frozenset([self.rng.choice(self.zones)])
+                self._pass(300, rescues=False)
+        self.down = frozenset()
         self._pass(self.rng.uniform(1500, 4000), rescues=False)
 
     def strike(self) -> None:
-        """The cloud takes a node, and says so."""
+        """The cloud takes a node, or all of its zone, and says so."""
         nodes = [n for n in self.world.nodes.values() if n.ready]
         if not nodes:
             return
-        self.victim = victim = self.rng.choice(nodes)
+        victim = self.rng.choice(nodes)
+        whole = bool(self.zones) and self.kind == "spot-interruption"
+        self.victims = [n for n in nodes if n.zone == victim.zone] if whole else [victim]
         if self.rng.random() < 0.2:
             for each in list(victim.jobs):
                 self.world.finish(each)
-        self._fail(victim)
-        self.demand, self.fits = bool(victim.jobs), self.world.fits_elsewhere(victim.id)
-        self.reached = {each.id: each.reached_s(self.world.now_s) for each in victim.jobs.values()}
+        if not whole:  # With several on their way, a call whose answer is lost may cost one node more for a while.
+            self._fail()
+        jobs = {each.id: each for node in self.victims for each in node.jobs.values()}
+        self.demand, self.fits = bool(jobs), any(self.world.fits_elsewhere(node.id) for node in self.victims)
+        self.reached = {each.id: each.reached_s(self.world.now_s) for each in jobs.values()}
         self.launches, self.struck = self.world.launches, True
-        self._say(f"{self.kind} of {victim.id}, {self.notice_s:.0f} s; on it {list(victim.jobs)}")
-        self._notices(victim)
+        self._say(f"{self.kind} of {self._name}, {self.notice_s:.0f} s; on it {list(jobs)}")
+        if whole:
+            self._zone_goes()
+        else:
+            self._notices(victim)
         self._pass(self.notice_s + QUIET_S)
 
     def judge(self) -> None:
         """What is left when all is quiet."""
         self._pass(CORDON_S if self.kind == "rebalance" else 0.0)
         came = self.world.launches - self.launches if self.struck else 0
-        if self.struck and came > 1:
+        if self.struck and came > len(self.victims):
             self._broke("double_replacements", f"{came} nodes came in the place of {self._name}")
         if self.struck and came and self.notice_s and not self.demand and not self.world.pending:
             self._broke("relaunches_without_demand", f"{came} nodes came though nothing ran on {self._name}")
@@ -146,6 +163,13 @@ class InterruptionRun:
                 self._broke("cordons_past_their_ttl", f"{node.id} takes no pods though all is quiet")
         for each in self.world.pending.values():
             self._broke("stranded_jobs", f"{each.id} waits though all is quiet")
+
+    def evicting(self, uid: str) -> None:
+        """A pod is to leave: some node of its job goes, or may go."""
+        found = (each for each in self.world.running.values() if any(pod.uid == uid for pod in each.demands))
+        for each in found:
+            if self.kind != "rebalance" and not any(placed.node.doomed_s for placed in each.placement):
+                self._broke("false_evictions", f"{uid} was evicted though nothing takes {self._where(each)}")
 
     def evicted(self, uid: str) -> None:
         """A pod was evicted: with notice enough a replacement must have been asked for."""
@@ -177,23 +201,47 @@ class InterruptionRun:
             self.world.interrupt(victim.id, 120.0)
             self._deliver(victim, "spot-interruption", self.world.clock.now(), None)
 
+    def _zone_goes(self) -> None:
+        """Notices of all of a zone's nodes, in any order, each late, and perhaps more than once; no more is had there.
+
+        Among them is one that is not true, of a node of another zone.
+        """
+        self.down = frozenset(node.zone for node in self.victims)
+        told = self.world.clock.now()
+        ends = {node.id: self.world.moment(self.world.interrupt(node.id, self.notice_s)) for node in self.victims}
+        late = [(self.rng.uniform(0, LATE_S), id) for id in ends for _ in range(self.rng.choice((1, 1, 2, 3)))]
+        others = [id for id, node in self.world.nodes.items() if node.zone not in self.down]
+        forged = self.rng.choice(others) if others else ""
+        late += [(self.rng.uniform(0, LATE_S), forged)] if forged else []
+        ends[forged] = next(iter(ends.values()))
+        begun_s = self.world.now_s
+        for after_s, id in sorted(late):
+            self._pass(max(0.0, begun_s + after_s - self.world.now_s))
+            self._send(self._notice(id, self.kind, told, ends[id]))
+
     def _deliver(self, victim: WorldNode, kind: NoticeKind, told: datetime, deadline: datetime | None) -> None:
-        notice = InterruptionNotice(
+        for _ in range(self.rng.choice((1, 1, 2, 3))):
+            self._pass(self.rng.uniform(0, LATE_S))
+            self._send(self._notice(victim.id, kind, told, deadline))
+
+    def _notice(self, instance: str, kind: NoticeKind, told: datetime, deadline: datetime | None) -> InterruptionNotice:
+        return InterruptionNotice(
             cluster=EMBEDDED_CLUSTER,
-            instance=victim.id,
+            instance=instance,
             kind=kind,
             cloud="world",
             at=told,
             deadline=deadline if kind in NOTICE_S else None,
         )
-        for _ in range(self.rng.choice((1, 1, 2, 3))):
-            self._pass(self.rng.uniform(0, LATE_S))
-            for _ in range(5):  # A 503 is delivered again.
-                if self._post("spot_interruption", notice) != 503:
-                    break
-                self._pass(1.0)
 
-    def _fail(self, victim: WorldNode) -> None:
+    def _send(self, notice: InterruptionNotice) -> None:
+        """A 503 is delivered again."""
+        for _ in range(5):
+            if self._post("spot_interruption", notice) != 503:
+                break
+            self._pass(1.0)
+
+    def _fail(self) -> None:
         """A call or two may fail once: not so that a victim without a second chance is judged by it."""
         if self.rng.random() < 0.4:
             names = self.rng.sample(_FAILING, self.rng.randint(1, 2))
@@ -239,9 +287,13 @@ class InterruptionRun:
         if self.kind in NOTICE_S and able and saved_s < reached_s:
             self._broke("lost_checkpoints", f"{job} kept {saved_s:.0f} s of the {reached_s:.0f} s it had run")
 
+    @staticmethod
+    def _where(job: WorldJob) -> str:
+        return ", ".join(sorted({placed.node.id for placed in job.placement}))
+
     @property
     def _name(self) -> str:
-        return self.victim.id if self.victim else "no node"
+        return ", ".join(node.id for node in self.victims) or "no node"
 
     def _say(self, line: str) -> None:
         self.lines.append(f"{self.world.now_s:9.1f} {line}")

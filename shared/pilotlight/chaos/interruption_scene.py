@@ -1,4 +1,4 @@
-"""What a seed decides of an run: what happens, the pool and its disruption budget, and pods that save or do not."""
+"""What a seed decides of a run: what happens, the pool, its zones and disruption budget, and pods that save or not."""
 
 from datetime import datetime
 from random import Random
@@ -17,6 +17,7 @@ KINDS: tuple[NoticeKind, ...] = (
     *("rebalance",) * 2,
 )  # fmt: skip
 """As often as each stands here."""
+ZONES = ("a", "b", "c")
 
 
 def notice_s(rng: Random, kind: NoticeKind) -> Seconds:
@@ -26,18 +27,25 @@ def notice_s(rng: Random, kind: NoticeKind) -> Seconds:
     return rng.choice((300.0, 1200.0)) if kind == "scheduled-change" else 120.0
 
 
+def zones_of(seed: int) -> tuple[str, ...]:
+    """Every third seed has a pool of three zones, of which one may be taken whole; its own draws change no other's."""
+    return ZONES if Random(f"{seed}/zones").random() < 1 / 3 else ()
+
+
 def setting(rng: Random, seed: int) -> tuple[Policy, World]:
     """One spot pool, with a disruption budget on its pods in most seeds."""
+    zones = zones_of(seed)
     name, relaunches = rng.choice(("one", "four", "eight")), rng.random() < 0.5
     rules = ClassPolicy(
         gpu_models="any", capacity_types=("spot",), idle_timeout=rng.choice((300.0, 600.0)), max_runtime=7200
     )
     policy = Policy(
         version=1,
-        pools={"p": PoolPolicy(instance_type=name, capacity_type="spot", max=20, relaunches=relaunches)},
+        pools={"p": PoolPolicy(instance_type=name, capacity_type="spot", max=20, relaunches=relaunches, zones=zones)},
         classes={"batch": rules, "training": rules},
     )
-    pool = WorldPool(name="p", instance_type=name, capacity_type="spot", relaunches=relaunches)
+    first = zones[0] if zones else ""
+    pool = WorldPool(name="p", instance_type=name, capacity_type="spot", relaunches=relaunches, zone=first)
     faults = Faults(reclaim=False, boot_s=rng.choice((60.0, 150.0, 300.0)), checkpoint_s=1e9, restore_s=30.0)
     world = World(CATALOG, (pool,), seed=seed, faults=faults)
     most = rng.choice((None, None, 0, 1, 2))

@@ -8,6 +8,7 @@ cordons_past_their_ttl     a node that still takes no pods when its cordon shoul
 double_replacements        more than one node launched in the place of one
 relaunches_without_demand  with notice, a node launched in the place of one on which nothing ran
 stranded_jobs              a job that is neither running nor finished when all is quiet
+false_evictions            a pod evicted though none of its job's nodes goes: a notice was not true
 internal_errors            an answer 500
 =========================  ===========================================================================================
 """
@@ -67,7 +68,7 @@ def _total(outcomes: Iterable[SeedOutcome], on_each: Callable[[], None]) -> Tota
 
 
 def run(seed: int) -> SeedOutcome:
-    """One seed: a pool with work on it, one node of which goes."""
+    """One seed: a pool with work on it, one node of which goes, or all of a zone."""
     run = InterruptionRun(seed)
     run.light()
     run.strike()

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
-from pilotlight.facts.labels import POOL
+from pilotlight.facts.labels import POOL, ZONE
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
 from pilotlight.flow.look.snapshot import Snapshot
 
@@ -21,7 +21,9 @@ def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Seq
     nodes = (*(n for n in snapshot.view.nodes if n.name != node.name), *kept)
     known = {demand.uid for demand in snapshot.view.pending}
     waiting = [demand_of(pod, node.pool, snapshot.now) for pod in node.gpu_pods if move and pod.uid not in known]
-    waiting = [_only(demand, onto) for demand in waiting] if onto else waiting
+    waiting = [_only(demand, POOL, onto) for demand in waiting] if onto else waiting
+    beside = _zones_beside(snapshot.view, node) if waiting else {}
+    waiting = [_only(one, ZONE, (beside[one.uid],)) if one.uid in beside else one for one in waiting]
     view = msgspec.structs.replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
     return replace(snapshot, view=view, moving=snapshot.moving.union(demand.uid for demand in waiting))
 
@@ -42,12 +44,24 @@ def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
     )
 
 
-def _only(demand: PodDemand, pools: Sequence[str]) -> PodDemand:
-    """A pod that may go to these pools alone. Whether it is in time there was reckoned before."""
-    here = Requirement(key=POOL, operator="In", values=tuple(pools))
+def _zones_beside(view: ClusterView, node: Node) -> dict[str, str]:
+    """By uid the zone in which the rest of a pod's gang stays: the node in its place is bought there."""
+    found: dict[str, str] = {}
+    for pod in node.gpu_pods if node.zone else ():
+        others = (n for n in view.nodes if n.name != node.name and any(p.gang == pod.gang for p in n.gpu_pods))
+        staying = {n.zone for n in others if n.schedulable} if pod.gang else set()
+        if len(staying) == 1 and "" not in staying:
+            found[pod.uid] = staying.pop()
+    return found
+
+
+def _only(demand: PodDemand, key: str, values: Sequence[str]) -> PodDemand:
+    """A pod that may go nowhere else. Whether its job is in time in those pools was reckoned before."""
+    here = Requirement(key=key, operator="In", values=tuple(values))
     fields = {name: getattr(demand.shape, name) for name in PodShape.__struct_fields__}
     terms = tuple((*term, here) for term in demand.shape.terms or ((),))
-    return msgspec.structs.replace(demand, shape=shape(**{**fields, "terms": terms, "due": None, "key": ""}))
+    due = demand.shape.due if key != POOL else None
+    return msgspec.structs.replace(demand, shape=shape(**{**fields, "terms": terms, "due": due, "key": ""}))
 
 
 def _elsewhere(pod: BoundPod, pool: str) -> PodShape:
