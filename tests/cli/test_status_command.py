@@ -24,16 +24,20 @@ from pilotlight.cli.glance import glance
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.glance import Glance
+from pilotlight.facts.interruption import Interruption
 from pilotlight.facts.memory import Backoff
-from pilotlight.facts.messages import Tick
+from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ApproveOver, Budget
+from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import State
 from pilotlight.report.glance_text import lines
 from pilotlight.settings import Settings
+from pilotlight.state_schema.alerts import PROOF
 from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.interruptions import INTERRUPTION
 from pilotlight.wiring import App
 
 QUICK = """
@@ -95,6 +99,34 @@ def test_a_cluster_at_work_needs_nobody() -> None:
         "2 holds",
     ):
         assert said in text
+
+
+def test_each_function_says_when_it_last_worked() -> None:
+    """By what it left behind; of those that only work when something comes nobody is asked for."""
+    on = Stage()
+    ticked(on)
+    before = {tick.function: tick.age_s for tick in seen(on).ticks}
+    assert before == {
+        "capacity_reconcile": 30.0,
+        "billing_tick": 30.0,
+        "pod_pending": None,
+        "spot_interruption": None,
+        "alert_fanout": None,
+    }
+    assert (seen(on).needs, "alert_fanout not yet" in shown(seen(on))) == ((), True)
+    on.event(on.submit("a", run_s=7200))
+    now = on.deps.state.now()
+    taken = Interruption(cluster="c", instance="i-1", kind="rebalance", received_at=now, begin=now, outcome="over")
+    INTERRUPTION.put(on.deps.state, "c/i-1", taken)
+    alert = Alert(cluster="c", kind="k", severity="info", fingerprint="f", what="w", why="y")
+    PROOF.put(on.deps.state, "c/ops/1", Telling(channel="ops", alert=alert, status="told", since=now, at=now))
+    on.wait(60)
+    ticked(on, ago_s=0)
+    assert [(tick.function, tick.age_s) for tick in seen(on).ticks][2:] == [
+        ("pod_pending", 60.0),
+        ("spot_interruption", 60.0),
+        ("alert_fanout", 60.0),
+    ]
 
 
 def test_what_needs_a_person_is_said_first_with_what_to_do() -> None:

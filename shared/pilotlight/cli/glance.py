@@ -22,10 +22,17 @@ from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing import METERED
 from pilotlight.state_schema.books import HOLD
 from pilotlight.state_schema.cluster import FENCE, PAUSE
+from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
+
+SCHEDULED = ("capacity_reconcile", "billing_tick")
+"""What a schedule calls every minute."""
+
+BUYS = "provision"
+"""The flow of pod_pending, as decisions name it."""
 
 
 def glance(site: "App") -> Glance:
@@ -49,7 +56,7 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
         mode=deps.mode,
         advice=deps.advice,
         paused=tuple(_pauses(deps.state, deps.name)),
-        ticks=tuple(_ticks(deps, now)),
+        ticks=tuple(_ticks(site, now)),
         unseen=unseen,
         nodes=tuple(
             LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
@@ -81,16 +88,23 @@ def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:
         yield PausedPools(pool=found.name.removeprefix(f"{cluster}/"), reason=pause.reason, by=pause.by, at=pause.at)
 
 
-def _ticks(deps: Deps, now: datetime) -> Iterator[Ticked]:
-    """The two that tick every minute; the others work when something comes."""
+def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
+    """The two that tick every minute; the others work when something comes, and leave behind what they did."""
+    deps, within = site.deps, f"{site.deps.name}/"
     looked, counted = FENCE.get(deps.state, deps.name), METERED.get(deps.state, deps.name)
+    bought = (record.at for record in reversed(ledger.filed_records(deps.state, deps.name)) if record.flow == BUYS)
+    rescued = (entry.value.received_at for table in (RESCUE, INTERRUPTION) for entry in table.scan(deps.state, within))
+    told = (entry.value.at for entry in PROOF.scan(site.alerts, within))
     last = {
         "capacity_reconcile": looked.value.at if looked else None,
         "billing_tick": counted.value.seen if counted else None,
+        "pod_pending": next(bought, None),
+        "spot_interruption": max(rescued, default=None),
+        "alert_fanout": max(told, default=None),
     }
     for function, at in last.items():
         age_s = max(0.0, (now - at).total_seconds()) if at else None
-        yield Ticked(function=function, at=at, age_s=age_s)
+        yield Ticked(function=function, at=at, age_s=age_s, scheduled=function in SCHEDULED)
 
 
 def _waiting(plan: Plan) -> Iterator[Waiting]:

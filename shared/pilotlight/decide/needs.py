@@ -27,7 +27,7 @@ def wants(seen: Glance) -> Iterator[Want]:
     """The same, with their commands."""
     if seen.unseen:
         yield _see(f"cluster and cloud cannot be looked at: {seen.unseen}", "doctor")
-    for tick in seen.ticks:
+    for tick in (tick for tick in seen.ticks if tick.scheduled):
         if tick.age_s is None:
             how = ": let a schedule call it once a minute, as pilotlight serve does"
             yield Want(f"{tick.function} has never ticked", how)

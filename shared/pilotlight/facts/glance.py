@@ -11,11 +11,15 @@ from pilotlight.units import Seconds, UsdPerHour
 
 
 class Ticked(msgspec.Struct, frozen=True, kw_only=True):
-    """When a function last worked on a tick (or on an event, where it buys), and how long ago; None: never."""
+    """When a function last worked on a tick (or on an event, where it buys), and how long ago; None: never.
+
+    One that is not ``scheduled`` works when something comes: then it is the last time that it decided, took or told.
+    """
 
     function: str
     at: datetime | None = None
     age_s: Seconds | None = None
+    scheduled: bool = True
 
 
 class PausedPools(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,8 @@ def _lit(seen: Glance) -> str:
 
 
 def _tick(tick: Ticked) -> str:
-    return f"{tick.function} {'never' if tick.age_s is None else human(tick.age_s) + ' ago'}"
+    never = "never" if tick.scheduled else "not yet"
+    return f"{tick.function} {never if tick.age_s is None else human(tick.age_s) + ' ago'}"
 
 
 def _counts(seen: Glance) -> str:
