@@ -73,6 +73,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "manifests prepull": ("--image registry.example/llm:1", Said()),
     "manifests hpa": ("web/chat", Said()),
     "manifests keda": ("web/chat --query queue_length", Said()),
+    "manifests sharing": ("--prometheus http://127.0.0.1:1 --price 3", Said(1, "is that a Prometheus?")),
     "lint": ("{held}/examples/cluster", Said()),
     "status": ("", Said(1)),
     "shadow report": ("--days 7", Said()),

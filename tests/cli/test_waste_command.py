@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from fleet import free_port, until
@@ -191,6 +192,26 @@ def test_weeks_add_up_and_are_drawn(prometheus: str, tmp_path: Path) -> None:
     assert "lab/notebook" in text
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert "https://" not in text
+
+
+def test_sharing_is_printed_with_its_objects_and_the_way_back(prometheus: str) -> None:
+    """Serving that is busy keeps its devices; a batch shares by MPS, with the container that asks, and goes back."""
+    line = ["manifests", "sharing", "--prometheus", prometheus, "--price", "2", "--device-gib", "40"]
+    line += ["--since", "719m", "--until", str(END), "--owner", "web/chat"]
+    kept, shared = (
+        json.loads(CliRunner().invoke(build(["manifests"]), [*line, "--json", each]).stdout)
+        for each in ("--serving", "--no-serving")
+    )
+    assert (kept["plans"][0]["way"], kept["objects"]) == ("none", [])
+    (plan,) = shared["plans"]
+    assert (plan["way"], plan["pods"], plan["devices"]) == ("mps", 6, 2)
+    assert Decimal(plan["saved_usd_per_hour"]) == 8
+    assert "patch statefulset chat" in plan["then"][-1]
+    text = CliRunner().invoke(build(["manifests"]), [*line, "--no-serving"]).stdout
+    (told,) = yaml.safe_load_all(text)
+    assert told == shared["objects"][0]
+    config = yaml.safe_load(told["data"]["web-chat"])
+    assert config["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 3}]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

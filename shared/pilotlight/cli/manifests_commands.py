@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from pilotlight.cli.placement_commands import affinity
+from pilotlight.cli.sharing_command import sharing
 from pilotlight.errors import BadInput
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Manifests that are made from your policy and prices.")
     group.callback()(_manifests)
     group.command("placement")(affinity)
+    group.command()(sharing)
     for command in (rules, quota, queues, nodepools, prepull, hpa, keda):
         group.command()(command)
     app.add_typer(group, name="manifests")

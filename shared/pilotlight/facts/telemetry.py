@@ -13,6 +13,7 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     """``namespace/name``."""
     device: str = ""
+    container: str = ""
     part: bool = False
     """The device is a slice (MIG) of one, or shared already."""
     activity: Sequence[float]

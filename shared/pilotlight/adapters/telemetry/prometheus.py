@@ -31,18 +31,19 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        metric, rows = "", _Rows()
+        metric, rows, containers = "", _Rows(), dict[_Key, str]()
         for name, scale in ACTIVITY:
-            rows = self._rows(name, start_s, end_s, step_s, scale, most=1.0)
+            rows = self._rows(name, start_s, end_s, step_s, scale, 1.0, containers)
             if rows:
                 metric = name
                 break
-        used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB) if rows else {}
+        used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
             GpuSeries(
                 pod=pod,
                 device=device,
+                container=containers.get((pod, device), ""),
                 part=device.startswith("GPU-") and "/" in device,
                 activity=activity,
                 memory=used.get((pod, device), nothing),
@@ -51,7 +52,16 @@ class PrometheusTelemetry:
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
 
-    def _rows(self, query: str, start_s: float, end_s: float, step_s: Seconds, scale: float, most: float) -> _Rows:
+    def _rows(
+        self,
+        query: str,
+        start_s: float,
+        end_s: float,
+        step_s: Seconds,
+        scale: float,
+        most: float,
+        containers: dict[_Key, str],
+    ) -> _Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
         count = int((end_s - start_s) / step_s) + 1
         span = f"{max(2, round(step_s * 1000)) - 1}ms"  # Before its version 3 both ends belong to a span.
@@ -66,6 +76,7 @@ class PrometheusTelemetry:
                 if key is None:
                     continue
                 row = rows.setdefault(key, [nan] * count)
+                containers[key] = labels.get("exported_container") or labels.get("container", "")
                 for at, text in values:
                     n, value = round((at - start_s) / step_s), _number(text) / scale
                     if 0 <= n < count and 0 <= value <= most and not row[n] >= value:

@@ -37,6 +37,7 @@ class Slice(NamedTuple):
     activity: float
     part: float
     """Of the device, by the larger of the two."""
+    container: str = ""
 
 
 class Waste(NamedTuple):
@@ -131,7 +132,7 @@ def _row(
 def _slice(one: GpuSeries, device_mib: float) -> Slice:
     peak, most = peaks(one)
     memory = ceil(ROOM * peak / device_mib * EIGHTHS) / EIGHTHS
-    return Slice(one.pod, peak, most, min(1.0, max(memory, ceil(most * SEVENTHS) / SEVENTHS)))
+    return Slice(one.pod, peak, most, min(1.0, max(memory, ceil(most * SEVENTHS) / SEVENTHS)), one.container)
 
 
 def peaks(one: GpuSeries) -> tuple[float, float]:

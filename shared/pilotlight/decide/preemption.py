@@ -1,0 +1,65 @@
+"""Whether work that waits should take the place of work that runs: advice with its reasons; nothing is preempted here.
+
+Article 003's rule, corrected: never for the same or a higher priority, and only where the one that waits is short
+beside what the other has left (under 0.3 of it). Beside the rule stand both costs: what waiting costs the one, and what
+the other loses that it did not save, with the time to start again, on all its GPUs.
+"""
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, human
+
+SHORT = 0.3
+"""Of the time that is left to the one that runs."""
+CENT = Decimal("0.01")
+
+
+class Work(NamedTuple):
+    """A job as it stands: ``left_s`` to run (all of it, for one that waits), ``unsaved_s`` lost if it stops now."""
+
+    name: str
+    priority: int
+    left_s: Seconds
+    gpus: int
+    usd_per_gpu_hour: UsdPerHour
+    unsaved_s: Seconds = 0.0
+    restart_s: Seconds = 0.0
+    never_preempts: bool = False
+    """Its PriorityClass has preemptionPolicy Never."""
+
+
+class Preemption(NamedTuple):
+    """The advice, its reason, and dollars both ways."""
+
+    preempt: bool
+    why: str
+    waiting_usd: Usd
+    preempting_usd: Usd
+
+
+def should_preempt(waiting: Work, running: Work, value_of_wait: UsdPerHour) -> Preemption:
+    """``value_of_wait``: dollars an hour of a job's waiting. Where nothing is to be had by it, it is not preempted."""
+    waits = _usd(value_of_wait, running.left_s)
+    lost_s = running.unsaved_s + running.restart_s
+    loses = _usd(running.usd_per_gpu_hour * running.gpus, lost_s) + _usd(value_of_wait, waiting.left_s + lost_s)
+    return Preemption(*_judged(waiting, running, waits, loses), waits, loses)
+
+
+def _judged(waiting: Work, running: Work, waits: Usd, loses: Usd) -> tuple[bool, str]:
+    if waiting.never_preempts:
+        return False, f"{waiting.name}'s priority class never preempts"
+    if waiting.priority <= running.priority:
+        return False, f"{running.name} has priority {running.priority}, {waiting.name} no more ({waiting.priority})"
+    if running.gpus < waiting.gpus:
+        return False, f"{running.name} holds {running.gpus} GPUs, {waiting.name} needs {waiting.gpus}"
+    times = f"{waiting.name} needs {human(waiting.left_s)}, {running.name} has {human(running.left_s)} left"
+    if waiting.left_s >= SHORT * running.left_s:
+        return False, f"{times}: not under {SHORT:g} of it"
+    if loses >= waits:
+        return False, f"{times}, but waiting costs ${waits} and preempting ${loses}"
+    return True, f"{times}; waiting costs ${waits}, preempting ${loses}"
+
+
+def _usd(per_hour: UsdPerHour, seconds: Seconds) -> Usd:
+    return (per_hour * Decimal(repr(seconds)) / Decimal(repr(HOUR))).quantize(CENT)

@@ -1,0 +1,74 @@
+"""How long jobs of a group run, and how well that was foretold: quantiles of what ended, with their measured error.
+
+A group is asked from its narrowest name to its widest: where it has too few ended runs the next wider one answers, at
+last all jobs. An answer is for one more run; given that it has lasted ``ran_s`` already, only longer ones count. Groups
+are plain names, the same in every process.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pilotlight.units import Seconds
+
+LEAST = 10
+"""Ended runs from which on a group answers for itself."""
+KEPT = 999
+QUANTILES = (0.5, 0.9)
+
+
+class Foretold(NamedTuple):
+    """Seconds from the start at each of ``QUANTILES``, by which group, of how many ended runs."""
+
+    lengths_s: tuple[Seconds, ...]
+    group: str
+    runs: int
+
+
+class Measured(NamedTuple):
+    """How good it was so far: the share of runs under each quantile, and the median factor by which P50 was off."""
+
+    runs: int
+    under: tuple[float, ...]
+    factor: float
+
+
+class RunLengths:
+    """What ended, by group. Not shared between threads."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, list[Seconds]] = {}
+        self._order: dict[str, list[Seconds]] = {}
+
+    def ended(self, groups: Sequence[str], length_s: Seconds) -> None:
+        """A run of these groups, narrowest first, has ended."""
+        for group in groups:
+            ordered, recent = self._ended.setdefault(group, []), self._order.setdefault(group, [])
+            insort(ordered, length_s)
+            recent.append(length_s)
+            if len(recent) > KEPT:
+                ordered.remove(recent.pop(0))
+
+    def foretold(self, groups: Sequence[str], ran_s: Seconds = 0.0) -> Foretold | None:
+        """How long one more run of these groups will last, from its start; None where nothing like it has ended."""
+        for group in groups:
+            known = self._ended.get(group, [])
+            longer = known[bisect_right(known, ran_s) :] if ran_s else known
+            if len(longer) >= LEAST:
+                return Foretold(tuple(_quantile(longer, q) for q in QUANTILES), group, len(longer))
+        return None
+
+
+def measured(foretold: Sequence[tuple[Foretold, Seconds]]) -> Measured:
+    """Each answer that was given held against how long the run then lasted."""
+    count = len(foretold)
+    under = tuple(
+        sum(ran <= told.lengths_s[n] for told, ran in foretold) / max(1, count) for n in range(len(QUANTILES))
+    )
+    factors = sorted(max(told.lengths_s[0], 1.0) / max(ran, 1.0) for told, ran in foretold)
+    off = sorted(max(factor, 1 / factor) for factor in factors)
+    return Measured(count, under, off[count // 2] if off else 0.0)
+
+
+def _quantile(values: Sequence[Seconds], share: float) -> Seconds:
+    return values[min(len(values) - 1, int(share * len(values)))]
