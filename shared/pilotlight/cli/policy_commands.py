@@ -8,10 +8,10 @@ import typer
 
 from pilotlight.errors import BadPolicy, Reject
 from pilotlight.settings import Settings, beside, deployed, read
-from pilotlight.units import HOUR
+from pilotlight.units import HOUR, human
 
 if TYPE_CHECKING:
-    from pilotlight.facts.policy import Policy
+    from pilotlight.facts.policy import Policy, Rule
 
 EXIT_BAD_INPUT = 2
 
@@ -50,6 +50,7 @@ def check(
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [f"{policy}: {note}" for note in _of_many_clusters(found, policy, deployed())]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
+        summary = "\n".join([summary, *map(_rule, found.rules)])
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
     except BadPolicy as error:
         problems = error.problems
@@ -68,6 +69,28 @@ def check(
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _rule(rule: "Rule") -> str:
+    """A rule as people say it."""
+    when = rule.when
+    said = [
+        f"{when.waiting or 1} pods wait" if when.waiting or when.waited is not None else "",
+        f"the first for {human(when.waited)}" if when.waited is not None else "",
+        f"pods hold under {when.utilisation_below:.0%} of the GPUs" if when.utilisation_below is not None else "",
+        f"pods hold over {when.utilisation_above:.0%} of the GPUs" if when.utilisation_above is not None else "",
+        f"the oldest node is {human(when.node_age)} old" if when.node_age is not None else "",
+        f"{when.budget.at:.0%} of budget {when.budget.name} is spent or held" if when.budget else "",
+        f"it is {when.time.start} to {when.time.end} {when.time.timezone}" if when.time else "",
+    ]
+    pools = ", ".join(rule.pools)
+    does = {
+        "grow": f"{rule.nodes} nodes without work stay ready in {pools}",
+        "keep": f"idle nodes of {pools} stay",
+        "release": f"idle nodes of {pools} go",
+        "move": f"nothing is bought in {pools} for {', '.join(rule.classes)}",
+    }[rule.do]
+    return f"rule {rule.name}: when {' and '.join(filter(None, said))}, {does}"
 
 
 def _unreadable(found: "Policy", where: str) -> list[str]:

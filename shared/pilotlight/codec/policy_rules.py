@@ -14,6 +14,8 @@ from pilotlight.facts.policy import (
     ClassPolicy,
     Policy,
     PoolPolicy,
+    Rule,
+    RuleWhen,
     Schedule,
 )
 from pilotlight.facts.queues import QueueRules
@@ -47,6 +49,8 @@ def contradictions(policy: Policy) -> list[Problem]:
     found += _caps("caps", policy.caps)
     for i, schedule in enumerate(policy.schedules):
         found += _schedule(f"schedules[{i}]", schedule, policy)
+    for i, rule in enumerate(policy.rules):
+        found += _rule(f"rules[{i}]", rule, policy, {earlier.name for earlier in policy.rules[:i]})
     for i, budget in enumerate(policy.budgets):
         found += _budget(f"budgets[{i}]", budget, policy, {earlier.name for earlier in policy.budgets[:i]})
     for queue, asks in policy.queues.items():
@@ -160,6 +164,31 @@ def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem
         yield f"{path}.capacity_types.serving", "serving never runs on spot: leave spot out"
     if schedule.caps is not None:
         yield from _caps(f"{path}.caps", schedule.caps)
+
+
+def _rule(path: str, rule: Rule, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
+    if not _BUDGET_NAME.fullmatch(rule.name) or rule.name in taken:
+        yield f"{path}.name", f"{rule.name!r} is no name of its own: letters, digits, dots, dashes, underscores"
+    if not rule.pools:
+        yield f"{path}.pools", "is empty: name the pools that it is about"
+    yield from _known(f"{path}.pools", dict.fromkeys(rule.pools, 0), policy.pools)
+    when = rule.when
+    if when == RuleWhen():
+        yield f"{path}.when", "names no condition: it would always hold"
+    if (rule.do == "move") and not rule.classes:
+        yield f"{path}.classes", "is empty: name the classes that are to run elsewhere"
+    if rule.do == "move" and "serving" in rule.classes:
+        yield f"{path}.classes", "serving is never moved by a rule: leave it out"
+    if when.budget is not None and when.budget.name not in {budget.name for budget in policy.budgets}:
+        yield f"{path}.when.budget.name", f"{when.budget.name!r} is no budget of this policy"
+    if when.time is not None:
+        if not known_zone(when.time.timezone):
+            yield f"{path}.when.time.timezone", f"{when.time.timezone!r} is no IANA time zone"
+        for key in ("start", "end"):
+            if not _CLOCK.fullmatch(clock := getattr(when.time, key)):
+                yield f"{path}.when.time.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
+        if when.time.start == when.time.end:
+            yield f"{path}.when.time.end", "equals start: the window would be empty"
 
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:

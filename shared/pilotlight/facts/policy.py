@@ -253,6 +253,62 @@ class Schedule(_Keys, frozen=True, kw_only=True):
     renew: tuple[str, ...] = ()
 
 
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class RuleTime(_Keys, frozen=True, kw_only=True):
+    """A window of the day, as a schedule's: over midnight where its end is not after its start."""
+
+    start: str
+    end: str
+    timezone: str = "UTC"
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
+        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
+    )  # fmt: skip
+
+
+class RuleBudget(_Keys, frozen=True, kw_only=True):
+    """A budget of the policy, and the share of it, settled and held, from which on the rule holds."""
+
+    name: str
+    at: Share
+
+
+class RuleWhen(_Keys, frozen=True, kw_only=True):
+    """When a rule holds: all that is written must, and at least one thing is. What is not known does not hold.
+
+    ``waiting``: so many pods wait for a GPU, of the rule's ``classes`` where it has some; ``waited``: the oldest of
+    them for so long. Of the ready nodes of the rule's pools: ``utilisation_below`` and ``utilisation_above`` of their
+    GPUs, and ``node_age``: the oldest is so old. ``budget`` is spent so far, and ``time`` is the time of day.
+    """
+
+    waiting: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    waited: Duration | None = None
+    utilisation_below: Share | None = None
+    utilisation_above: Share | None = None
+    node_age: Duration | None = None
+    budget: RuleBudget | None = None
+    time: RuleTime | None = None
+
+
+class Rule(_Keys, frozen=True, kw_only=True):
+    """What is done with pools while something holds.
+
+    ``grow``: so many ``nodes`` without work are kept ready in each. ``keep``: idle nodes stay. ``release``: idle nodes
+    go at once, beyond the pool's ``min``; where another rule keeps a pool it is kept. ``move``: for pods of ``classes``
+    nothing is bought there, so that they run elsewhere. Neither growth nor release comes within ``cooldown`` of the
+    pool's last purchase.
+    """
+
+    name: str
+    when: RuleWhen
+    do: Literal["grow", "keep", "release", "move"]
+    pools: tuple[str, ...]
+    classes: tuple[WorkloadClass, ...] = ()
+    nodes: Annotated[int, msgspec.Meta(ge=1)] = 1
+    cooldown: Duration = 600
+
+
 class BillScope(_Keys, frozen=True, kw_only=True):
     """Which lines of a bill are this cluster's: those of its ``accounts`` and ``services`` (none named: of all) with
     all of its ``tags``, where "{cluster}" stands for the cluster's name. Of lines in them that lack these tags
@@ -369,6 +425,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     caps: Caps = Caps()
     budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()
+    rules: tuple[Rule, ...] = ()
     queues: dict[str, QueueRules] = {}
     alerts: Alerts = Alerts()
     prices: Prices = Prices()

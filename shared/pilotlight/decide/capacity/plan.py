@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,6 +36,9 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.facts.workload import Finding, PodDemand
+
+if TYPE_CHECKING:
+    from pilotlight.decide.capacity.rules import Ruled
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 NOBODY_AHEAD: Mapping[str, NodesAhead] = {}
@@ -70,6 +74,11 @@ def plan_cluster(
     """
     policy = effective(policy, now) if policy.schedules else policy
     policy = _with_more_warm(policy, ahead) if ahead else policy
+    ruled: Ruled | None = None
+    if policy.rules:
+        from pilotlight.decide.capacity.rules import ruled_by
+
+        policy, ruled = ruled_by(policy, view, memory, money, now)
     shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
     offerings = _with_attach_limits(offerings, view.nodes)
     paid: dict[tuple[str, str], int] = {}
@@ -119,6 +128,8 @@ def plan_cluster(
         closed=closed(standing) if shut else (),
         neighbours=Neighbours(view.around, (p.shape for p in view.pending)) if _minding(view) else NOBODY,
     )
+    if ruled is not None:
+        run.elsewhere = ruled.elsewhere
     if any(o.survival is not None for o in offerings):
         run.lit_on_demand = frozenset(n.instance_type for n in standing if n.capacity_type == "on-demand")
     if policy.teams or any(rules.max_spot_share is not None for rules in policy.classes.values()):
@@ -135,6 +146,7 @@ def plan_cluster(
     memory = with_demand(memory, run.demands, counted_to, by_pool, now)
     relit = relighting(by_pool, pools)
     spares = spares_by_pool(relit, policy, memory, now) if any(map(learned, memory.hits.values())) else {}
+    spares = {name: own for name, own in spares.items() if name not in ruled.released} if ruled is not None else spares
     buys = run.buys()
     if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
         buys += spare_buys(run, by_pool, spares, policy, memory, ahead)
@@ -180,6 +192,8 @@ def plan_cluster(
         counted_to=counted_to,
         paid_idle=unused(by_pool, pools, policy, _bought(buys), now) if paid else (),
     )
+    if ruled is not None:
+        plan = ruled.named(plan)
     plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
     if run.homes is None and not memory.strays and not any(node.closed for node in view.nodes):
         return plan

@@ -68,6 +68,8 @@ class Provisioner:
         self.now = now
         self.steps = steps
         self.lit_on_demand: frozenset[str] = frozenset()
+        self.elsewhere: Mapping[tuple[str, str], str] = {}
+        """Why a rule of the policy buys nothing for a class in a pool, by (class, pool)."""
         """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed(neighbours)
@@ -87,7 +89,12 @@ class Provisioner:
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """What of some offerings a shape may be bought now."""
         known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
-        able = eligible(shape, offerings, *known)
+        if self.elsewhere:
+            from pilotlight.decide.capacity.rules import elsewhere
+
+            able = elsewhere(self.elsewhere, shape, offerings, lambda rest: eligible(shape, rest, *known))
+        else:
+            able = eligible(shape, offerings, *known)
         if (shares := self.headroom.spot_shares) is not None:
             from pilotlight.decide.capacity.spot_shares import within
 

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.facts.policy import Caps, Policy, QuietHours, Schedule
+from pilotlight.facts.policy import Caps, Policy, QuietHours, RuleTime, Schedule
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def in_window(schedule: Schedule | QuietHours, now: datetime) -> bool:
+def in_window(schedule: Schedule | QuietHours | RuleTime, now: datetime) -> bool:
     """Whether a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
 
     A window over midnight belongs to the day it begins on.

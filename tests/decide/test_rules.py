@@ -1,0 +1,168 @@
+"""The policy's rules: when each holds, what it changes, what it says; without one that holds all is as it was."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
+
+from pilotlight.codec.policy import read_policy
+from pilotlight.decide.capacity.rules import holds
+from pilotlight.errors import BadPolicy
+from pilotlight.facts.budget import Balance, Meter, Money
+from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Budget, PoolPolicy, Rule, RuleBudget, RuleTime, RuleWhen
+
+NIGHT = RuleTime(start="20:00", end="06:00")
+NOON = RuleTime(start="11:00", end="13:00")
+
+
+def rule(do: Any = "release", pools: Sequence[str] = ("t4",), **fields: Any) -> Rule:
+    """A rule about pool t4, or others."""
+    more = {name: fields.pop(name) for name in ("nodes", "classes", "cooldown") if name in fields}
+    return Rule(name="r", do=do, pools=tuple(pools), when=RuleWhen(**fields), **more)
+
+
+def money(total: str) -> Money:
+    """So much of $100 is spent or held."""
+    budget = Budget(name="research", usd=Decimal(100))
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    meter = Meter(budget=budget, measure="usd", limit=Decimal(100), start=start, end=start + timedelta(days=30))
+    return Money(balances=(Balance(meter=meter, total=Decimal(total)),))
+
+
+BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "waiting", "spent", "figures"),
+    [
+        (rule(waiting=3), (), 3, "0", "3 pods wait, the first for 0 s"),
+        (rule(waiting=3), (), 2, "0", None),
+        (rule(waited=60), (), 1, "0", None),
+        (rule(waiting=1, classes=("training",)), (), 3, "0", None),
+        (rule(utilisation_below=0.6), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods"),
+        (rule(utilisation_below=0.5), (BUSY, IDLE), 0, "0", None),
+        (rule(utilisation_above=0.4), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods"),
+        (rule(utilisation_above=0.5), (BUSY, IDLE), 0, "0", None),
+        (rule(utilisation_below=0.9), (), 0, "0", None),
+        (rule(utilisation_below=0.9, pools=("a100",)), (BUSY,), 0, "0", None),
+        (rule(node_age=3600), (BUSY,), 0, "0", "the oldest node is 60 min old"),
+        (rule(node_age=3601), (BUSY,), 0, "0", None),
+        (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "80", "80% of budget research is spent or held"),
+        (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "79", None),
+        (rule(budget=RuleBudget(name="other", at=0.1)), (), 0, "99", None),
+        (rule(time=NOON), (), 0, "0", "it is between 11:00 to 13:00 UTC"),
+        (rule(time=NIGHT), (), 0, "0", None),
+        (rule(time=NOON, waiting=1), (), 0, "0", None),
+        (rule(time=NOON, waiting=1), (), 1, "0", "1 pods wait, the first for 0 s, it is between 11:00 to 13:00 UTC"),
+    ],
+)
+def test_a_rule_holds_when_all_that_it_names_does(
+    asked: Rule, nodes: tuple[Node, ...], waiting: int, spent: str, figures: str | None
+) -> None:
+    """On each side of each bound; what is not known does not hold."""
+    view = ClusterView(nodes=nodes, pending=pods(waiting) if waiting else ())
+    assert holds(asked, view, money(spent), NOW) == figures
+
+
+def verdict(*rules: Rule, idle_s: float = 30, memory: Memory | None = None) -> tuple[str, str]:
+    """What becomes of one idle node of t4, and why."""
+    ruled = policy(rules=rules, pools={"t4": PoolPolicy(instance_type="T4x1", max=20, idle_timeout=300)})
+    made = plan((), rules=ruled, nodes=(node("n", idle_s=idle_s),), memory=memory or Memory())
+    [found] = made.nodes
+    return found.verdict, found.why
+
+
+def test_release_puts_out_what_is_idle_and_names_rule_and_figures() -> None:
+    """At once; without the rule the node has four and a half minutes left."""
+    assert verdict()[0] == "keep"
+    what, why = verdict(rule(utilisation_below=0.1))
+    assert what == "release"
+    assert why.endswith("; rule r: 0% of 1 GPUs are held by pods")
+
+
+def test_release_leaves_work_and_the_pools_least_alone() -> None:
+    """A node with a pod on it stays, and so does what min keeps lit."""
+    ruled = policy(rules=(rule(time=NOON),), pools={"t4": PoolPolicy(instance_type="T4x1", max=20, min=1)})
+    made = plan((), rules=ruled, nodes=(BUSY, node("n", idle_s=9000), node("m", idle_s=9000)))
+    assert [n.node for n in made.releases] in (["n", "m"], ["m", "n"])
+    alone = plan((), rules=ruled, nodes=(node("n", idle_s=9000),))
+    assert not alone.releases
+
+
+def test_a_kept_pool_is_kept_whatever_else_would_release_it() -> None:
+    """When two rules disagree nothing is taken away."""
+    what, why = verdict(rule(time=NOON), rule("keep", time=NOON), idle_s=90_000)
+    assert what == "keep"
+    assert why.endswith("; rule r: it is between 11:00 to 13:00 UTC")
+    assert verdict(idle_s=90_000)[0] == "release"
+
+
+def test_grow_keeps_nodes_ready_for_those_who_wait() -> None:
+    """Two without work, within the pool's most, and the purchase says why."""
+    ruled = policy(rules=(rule("grow", waiting=2, nodes=2),))
+    made = plan(pods(2), rules=ruled)
+    assert sum(buy.count for buy in made.buys if buy.pool == "t4") == 4
+    [warm] = [buy for buy in made.buys if not buy.demands]
+    assert warm.why.endswith("; rule r: 2 pods wait, the first for 0 s")
+
+
+def test_within_the_cooldown_a_pool_is_neither_grown_nor_released() -> None:
+    """Ten minutes from its last purchase, where the rule does not say otherwise."""
+    bought = Memory(last_buy={"t4": NOW - timedelta(minutes=9)})
+    assert verdict(rule(time=NOON), memory=bought)[0] == "keep"
+    assert verdict(rule(time=NOON, cooldown=60), memory=bought)[0] == "release"
+
+
+def test_move_buys_elsewhere_for_its_classes_alone() -> None:
+    """The cheap pool is left to others; the choice names the rule among what it rejected."""
+    moved = rule("move", time=NOON, classes=("notebook",))
+    made = plan((pod("dev", workload_class="notebook"),), rules=policy(rules=(moved,)))
+    assert [buy.pool for buy in made.buys] == ["v100x4"]
+    [group] = made.pods
+    assert ("rule r: it is between 11:00 to 13:00 UTC", "class") in [(r.why, r.code) for r in group.rejected]
+    others = plan((pod("train", workload_class="training"),), rules=policy(rules=(moved,)))
+    assert [buy.pool for buy in others.buys] == ["t4"]
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 4),
+    st.lists(st.tuples(st.sampled_from([T4, A100]), st.booleans(), st.integers(0, 20_000)), max_size=4),
+    st.sampled_from(["grow", "keep", "release", "move"]),
+)
+def test_without_a_rule_that_holds_the_plan_is_as_it_was(count: int, lit: list[Any], do: Any) -> None:
+    """Whatever the cluster: no rules, and rules that do not hold, come to the same plan."""
+    nodes = tuple(node(f"n{n}", of, used=int(used), idle_s=idle_s) for n, (of, used, idle_s) in enumerate(lit))
+    waits = pods(count) if count else ()
+    never = rule(do, ("t4", "a100"), time=NIGHT, classes=("batch", "notebook"))
+    before = plan(waits, rules=policy(), nodes=nodes)
+    assert plan(waits, rules=policy(rules=(never,)), nodes=nodes) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"pools": ["t9"]}, "rules[0].pools"),
+        ({"pools": []}, "rules[0].pools: is empty"),
+        ({"when": {}}, "rules[0].when: names no condition"),
+        ({"when": {"budget": {"name": "x", "at": 0.5}}}, "'x' is no budget of this policy"),
+        ({"when": {"time": {"start": "9", "end": "10:00"}}}, "rules[0].when.time.start: '9' is no time of day"),
+        ({"do": "move"}, "rules[0].classes: is empty"),
+        ({"do": "move", "classes": ["serving"]}, "serving is never moved by a rule"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_by_its_path(changed: dict[str, Any], says: str) -> None:
+    """Each problem in one line."""
+    good = {"name": "r", "do": "release", "pools": ["t4"], "when": {"waiting": 1}}
+    made = {"version": 1, "pools": {"t4": {"instance_type": "x"}}, "rules": [good | changed]}
+    with pytest.raises(BadPolicy) as refused:
+        read_policy(msgspec.json.encode(made), "p")
+    assert any(says in problem for problem in refused.value.problems)
