@@ -10,6 +10,7 @@ what it made. ``--only WORDS`` takes the shapes whose name has these words; ``--
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ from pilotlight.errors import PilotlightError
 PLACED = ("fits", "booting", "bought")
 UNTOLD = ("claim-unknown", "claim-selector")
 """Findings that say that it cannot be told whether a node would do."""
+CODE = re.compile(r"[a-z]+(-[a-z]+)*")
 ABREAST = 6
 """So many shapes are tried at a time: each has nodes of its own, and most of the time is the scheduler's."""
 ROUNDS = 3
@@ -110,6 +112,7 @@ def _try(shape: Shape, made: Bed) -> Result:
         waiting = _named(pod, made)
         waiting["spec"].setdefault("nodeSelector", {})[MARK] = made.name
         made.make(waiting)
+    made.looked_at(names)
     time.sleep(0.7)
     told: dict[str, str] = {}
     bought: list[str] = []
@@ -194,7 +197,8 @@ def _table(results: Sequence[Result], *, markdown: bool) -> None:
     for r in results:
         name, told = f"{r.family}: {r.name}", f"DISAGREES: {'; '.join(r.costs)}" if r.costs else r.refused
         if markdown:
-            codes = sorted({words.partition(":")[0] for words in r.refused.split("; ") if ": " in words})
+            said = (words.partition(": ") for words in r.refused.split("; "))
+            codes = sorted({code for code, colon, _ in said if colon and CODE.fullmatch(code)})
             print(f"| {name} | {r.pods} | {r.bought} | {r.bound} | {told if r.costs else ', '.join(codes)} |")
         else:
             print(f"{name:62} {r.pods:3} pods {r.bought:3} bought {r.bound:3} bound  {told[:110]}")

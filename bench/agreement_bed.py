@@ -98,7 +98,7 @@ class Bed:
             {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"taints": list(taints)}, "status": status}
         )
         if any(found["kind"] == "DaemonSet" for _, found in self.made):
-            time.sleep(1.5)
+            self._daemons_there(name)
         devices = {"status": {"capacity": full, "allocatable": full}}
         self.api.ask("PATCH", f"/api/v1/nodes/{name}/status", ANY, devices, MERGE_PATCH)
 
@@ -151,6 +151,25 @@ class Bed:
         """The node of each pod of the namespace, empty where it has none."""
         pods = self.api.get(f"/api/v1/namespaces/{self.space}/pods", ANY)["items"]
         return {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in pods}
+
+    def _daemons_there(self, node: str) -> None:
+        """Wait for the DaemonSets' pods on a new node; where none select it that cannot be seen."""
+        for _ in range(20):
+            time.sleep(0.3)
+            pods = self.api.get(f"/api/v1/namespaces/{self.space}/pods", ANY)["items"]
+            owned = [p for p in pods if p["metadata"].get("ownerReferences") and p["spec"].get("nodeName") == node]
+            if owned:
+                return
+
+    def looked_at(self, names: Sequence[str]) -> None:
+        """Wait until the scheduler has said something of each of these pods, or of all that are its own."""
+        for _ in range(40):
+            time.sleep(0.3)
+            pods = self.api.get(f"/api/v1/namespaces/{self.space}/pods", ANY)["items"]
+            waiting = [p for p in pods if p["metadata"]["name"] in names and not p["spec"].get("nodeName")]
+            ours = [p for p in waiting if p["spec"]["schedulerName"] == "default-scheduler"]
+            if all(any(c["type"] == "PodScheduled" for c in p["status"].get("conditions", ())) for p in ours):
+                return
 
     def claims_bound(self) -> None:
         """Wait until the claims that name their volume have it: the volume controller looks every 15 seconds."""

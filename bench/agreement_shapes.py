@@ -721,6 +721,7 @@ def standing() -> Iterator[Shape]:
 def every() -> list[Shape]:
     """All shapes."""
     from agreement_claims import claims
+    from agreement_mixed import mixed
 
-    families = (affinity, among, spreads, room, daemonsets, volumes, order, standing, claims)
+    families = (affinity, among, spreads, room, daemonsets, volumes, order, standing, mixed, claims)
     return [shape for family in families for shape in family()]

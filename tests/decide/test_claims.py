@@ -160,8 +160,12 @@ def test_pods_of_a_device_plugin_and_claims_do_not_share_a_node() -> None:
 
 def test_a_pool_whose_nodes_have_no_driver_is_told() -> None:
     """Where a ready node of a pool publishes nothing, no more of it are bought for claims: the driver is missing."""
-    (finding,) = plan(claiming(ask()), offerings=(T4,), nodes=(node("n2", T4),)).findings
-    assert "no driver publishes devices of the nodes of t4" in finding.message
+    taint = Taint(key="mine", effect="NoSchedule")
+    away = node("n1", V100X4, resource="claim:nvidia.com/gpu", kinds=(published(4),), taints=(taint,))
+    for nodes in ((node("n2", T4),), (node("n2", T4), away)):
+        (finding,) = plan(claiming(ask()), offerings=(T4,), nodes=nodes).findings
+        assert finding.code == "claim-devices"
+        assert "no driver publishes devices of the nodes of t4" in finding.message
 
 
 def test_what_a_node_published_is_known_at_zero() -> None:

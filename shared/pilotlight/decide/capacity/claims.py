@@ -137,7 +137,8 @@ def _chosen(
     one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node], offerings: Sequence[Offering]
 ) -> Need | None:
     """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
-    nobody can tell of those, else that of any: then it is not the devices that keep it off."""
+    nobody can tell of those, else that of any: then it is not the devices that keep it off. What only a node out of its
+    reach has does not count beside a place that it may use."""
     for node in sorted(nodes, key=lambda n: n.name):
         need = tried.get(f"node {node.name}", _Tried()).need
         able = node.ready and node.schedulable and _may_use(one, node)
@@ -149,7 +150,8 @@ def _chosen(
     found = next((each.need for each in usable if each.need), None)
     if found is not None or any(each.unknown or each.unread for each in usable):
         return found
-    return next((tried[name].need for name in (*(o.name for o in by_price), *sorted(tried)) if tried[name].need), None)
+    others = () if usable else sorted(tried)
+    return next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
 
 
 def _may_use(one: PodShape, where: Node | Offering) -> bool:
