@@ -18,6 +18,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.catalog import Catalog, ToldPrices
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.ports import AlertChannel, Clock, Cluster, GpuTelemetry, Outbox, Pools, Queues, State
 from pilotlight.settings import Settings, beside, default_file, deployed, read
@@ -184,6 +185,25 @@ class App:
 
     def _offered(self) -> tuple[Offering, ...]:
         """What the policy's pools can buy, at the catalogue's prices or those that the cloud told since."""
+        offered, findings = self._priced()
+        for finding in findings:
+            _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
+        return offered
+
+    def priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+        """What the policy's pools can buy, and what is wrong with their types and prices, without the cluster."""
+        from pilotlight.connections import prices_at
+        from pilotlight.errors import PilotlightError
+
+        with self._lock:
+            if prices_at(self.settings) is not None:
+                try:
+                    self._read_told()
+                except PilotlightError as no:  # A state that cannot be opened: the files' prices.
+                    _log.warning("prices as in the files", extra={"data": {"why": str(no)}})
+            return self._priced()
+
+    def _priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
         from pilotlight.connections import region_at
         from pilotlight.decide.capacity.offerings import offerings
 
@@ -193,13 +213,11 @@ class App:
 
             catalog = with_told(catalog, self._told, region)
         offered, findings = offerings(self.policy, catalog, region)
-        for finding in findings:
-            _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         if self._told is not None and self._told.zones:
             from pilotlight.decide.told_prices import with_zones
 
             offered = with_zones(offered, self._told.zones)
-        return offered
+        return offered, findings
 
     def _read_told(self) -> ToldPrices | None:
         """What the cloud said of prices, by the state; None where the state does not tell: what was known stays."""

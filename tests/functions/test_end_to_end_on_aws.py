@@ -256,6 +256,7 @@ def test_what_the_cloud_tells_of_prices_is_kept_in_the_state(stand: Stand) -> No
     assert (asked.count("GetProducts"), asked.count("DescribeSpotPriceHistory")) == (1, 1)
     later = App(stand.app.settings)
     (offering,) = later.at("prod").deps.offerings
+    assert App(stand.app.settings).priced() == ((offering,), ())
     assert (offering.usd_per_hour, offering.priced_at) != (stand.app.deps.offerings[0].usd_per_hour, None)
     assert offering.usd_per_hour == Decimal("0.71")
 

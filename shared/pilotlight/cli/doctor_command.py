@@ -59,12 +59,11 @@ def doctor(
 
 def examine(site: "App", *, ready: bool = False) -> Sequence[Check]:
     """All checks of one cluster. Raises what reaching it raises."""
-    from pilotlight.connections import region_at
-    from pilotlight.decide.capacity.offerings import offerings, stale_prices
+    from pilotlight.decide.capacity.offerings import stale_prices
     from pilotlight.decide.checkup.cluster import checkup
 
     now = datetime.now(UTC)
-    offered, unbuyable = offerings(site.policy, site.catalog, region_at(site.settings))
+    offered, unbuyable = site.priced()
     prices = (*unbuyable, *stale_prices(site.policy, offered, now))
     seen = look(site, now)
     clouds, told = at_the_cloud(site, offered)
