@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.adapters.aws_api.reading import Service, read_again
+from pilotlight.adapters.aws_api.reading import AwsService, read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken
@@ -31,7 +31,7 @@ TARGETS = {
 """What calls of a service are named by, where that is not the service."""
 
 
-class JsonApi(Service):
+class JsonApi(AwsService):
     """A service with a JSON interface."""
 
     def read(self, action: str, shape: type[T], asked: Mapping[str, Any]) -> T:

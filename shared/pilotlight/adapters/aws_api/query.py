@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.forms import form
-from pilotlight.adapters.aws_api.reading import Service, read_again
+from pilotlight.adapters.aws_api.reading import AwsService, read_again
 from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken
@@ -22,7 +22,7 @@ PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
 """Between the tries of a read."""
 
 
-class QueryApi(Service):
+class QueryApi(AwsService):
     """A service with a query interface."""
 
     def read(self, action: str, shape: type[T], params: Mapping[str, str]) -> T:

@@ -23,7 +23,7 @@ def read_again(once: Callable[[], T], pauses_s: Sequence[Seconds], sleep: Callab
     return once()
 
 
-class Service:
+class AwsService:
     """A service, called with these credentials. Opens nothing before the first call; safe for many threads."""
 
     def __init__(

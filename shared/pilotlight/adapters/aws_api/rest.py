@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.adapters.aws_api.reading import Service, read_again
+from pilotlight.adapters.aws_api.reading import AwsService, read_again
 from pilotlight.adapters.aws_api.signing import signed_rest
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken
@@ -22,7 +22,7 @@ PAUSES_S: tuple[Seconds, ...] = (0.5, 1.0)
 """Between the tries of a read."""
 
 
-class RestApi(Service):
+class RestApi(AwsService):
     """A service with a REST interface."""
 
     def read(self, path: str, shape: type[T]) -> T:
