@@ -4,9 +4,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -267,3 +270,59 @@ def test_rabbitmq_itself_is_read(rabbitmq: str) -> None:
         length(f"rabbitmq:http://{rabbitmq}/%2F/none", "guest:guest")
     with pytest.raises(Forbidden):
         length(source, "guest:wrong")
+
+
+WORKER = Path(__file__).resolve().parents[2] / "examples" / "worker"
+
+
+def _amqp(host: str) -> str:
+    """Where the server of this management API takes messages."""
+    told = json.loads(fetch(f"http://{host}/api/overview", 10, headers=GUEST).body)
+    (port,) = {one["port"] for one in told["listeners"] if one["protocol"] == "amqp"}
+    return f"amqp://guest:guest@127.0.0.1:{port}/%2F"
+
+
+def _spoken(port: int, text: str) -> str:
+    body, headers = json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
+    answer = fetch(f"http://127.0.0.1:{port}/speech", 60, method="POST", body=body, headers=headers)
+    return str(json.loads(answer.body)["answer"]) if answer.status == 200 else str(answer.status)
+
+
+@pytest.mark.skipif(
+    not all(find_spec(name) for name in ("pika", "fastapi", "uvicorn")),
+    reason="needs pip install -r examples/worker/requirements.txt",
+)
+def test_the_example_of_workers_answers_and_loses_nothing(rabbitmq: str, tmp_path: Path) -> None:
+    """The queue is read while requests wait, each is answered, and a worker that ends does so after its message."""
+    port, queue = free_port(), "example"
+    environ = {**os.environ, "AMQP_URL": _amqp(rabbitmq), "QUEUE": queue, "WORK_S": "0.5"}
+    front = [sys.executable, "-m", "uvicorn", "--app-dir", str(WORKER), "front:app", "--port", str(port)]
+    source = f"rabbitmq:http://{rabbitmq}/%2F/{queue}"
+    processes = []
+    with (tmp_path / "log").open("wb") as log, ThreadPoolExecutor(3) as people:
+        try:
+            processes.append(subprocess.Popen(front, env=environ, stdout=log, stderr=log))
+            until(lambda: processes[0].poll() is not None or _served(port))
+            answers = [people.submit(_spoken, port, text) for text in ("one", "two", "three")]
+            until(lambda: _counted(source) == 3)
+            processes.append(subprocess.Popen([sys.executable, str(WORKER / "worker.py")], env=environ, stderr=log))
+            assert [answer.result() for answer in answers] == ["ONE", "TWO", "THREE"]
+            last = people.submit(_spoken, port, "last")
+            until(lambda: _counted(source) == 1)
+            processes[1].terminate()
+            until(lambda: processes[1].poll() is not None or last.done())
+            if not last.done():  # It ended before it had taken the message, which another worker finds.
+                processes.append(subprocess.Popen([sys.executable, str(WORKER / "worker.py")], env=environ, stderr=log))
+            assert last.result() == "LAST"
+            until(lambda: _counted(source) == 0)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def _served(port: int) -> bool:
+    try:
+        return fetch(f"http://127.0.0.1:{port}/docs", 5).status == 200
+    except Broken:
+        return False
