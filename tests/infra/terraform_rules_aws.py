@@ -185,6 +185,28 @@ def only_aws_tells_of_costs(state: State) -> Iterator[str]:
         yield "nobody takes what AWS tells of costs"
 
 
+EXPORTS = {
+    ("dynamodb:GetItem", "dynamodb:Query"): "the state",
+    ("s3:PutObject", "s3:PutObjectRetention"): "arn:aws:s3:::acme-audit/pilotlight/*",
+    ("s3:ListBucket",): "arn:aws:s3:::acme-audit",
+}
+"""What whoever carries the audit chain out may do, and on what: never change, delete or unlock what is there."""
+
+
+def who_exports_the_audit_only_adds(state: State) -> Iterator[str]:
+    """The exporter reads decisions and adds objects under its own folder, with their lock; and nothing else."""
+    (made,) = (made for made in of_type(state, "aws_iam_policy") if made.values["name"].endswith("-audit-export"))
+    statements = json.loads(made.values["policy"])["Statement"]
+    found = {tuple(sorted(one["Action"])): one["Resource"] for one in statements if one["Sid"] != "UseKey"}
+    for actions, resource in found.items():
+        if actions not in EXPORTS:
+            yield f"{made.address} allows {', '.join(actions)}"
+        elif actions[0].startswith("s3:") and resource != EXPORTS[actions]:
+            yield f"{made.address} allows {actions[0]} on {resource}"
+    for actions in sorted(EXPORTS.keys() - found.keys()):
+        yield f"{made.address} may not {', '.join(actions)}"
+
+
 def no_dead_letter_is_silent(state: State) -> Iterator[str]:
     """Whatever queue nobody takes from has an alarm that tells a person."""
     told = {
@@ -322,6 +344,7 @@ STATE = (
     what_cannot_be_taken_is_kept,
     only_its_senders_write_to_a_queue,
     only_aws_tells_of_costs,
+    who_exports_the_audit_only_adds,
     no_dead_letter_is_silent,
     silence_is_told_of_what_never_spoke,
     handlers_are_there,

@@ -105,6 +105,12 @@ FAULTS: list[Any] = [
         id="what AWS tells of costs goes to another queue",
     ),
     pytest.param(
+        rules.who_exports_the_audit_only_adds,
+        ("audit.tf", '["s3:PutObjectRetention"]', '["s3:PutObjectRetention", "s3:DeleteObject"]'),
+        "allows s3:DeleteObject, s3:PutObject, s3:PutObjectRetention",
+        id="whoever carries the audit out may delete it there",
+    ),
+    pytest.param(
         rules.no_dead_letter_is_silent,
         ("monitoring.tf", "    { dead-letter = aws_sqs_queue.letters.name },\n", ""),
         "aws_sqs_queue.letters keeps dead letters",

@@ -43,6 +43,11 @@ output "pod_events" {
   value       = { queue = aws_sqs_queue.this["pod-events"].name, policy = aws_iam_policy.pod_events.arn }
 }
 
+output "audit_export" {
+  description = "The policy for whoever runs `pilotlight audit export`; null where no bucket is named in audit."
+  value       = one(aws_iam_policy.audit_export[*].arn)
+}
+
 output "roles" {
   description = "The role each function runs as."
   value       = { for function, role in aws_iam_role.function : function => role.arn }

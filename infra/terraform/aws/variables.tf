@@ -163,6 +163,21 @@ variable "budget" {
   }
 }
 
+variable "audit" {
+  description = "Where the audit chain is carried: {bucket, folder, locked}. Makes a policy for whoever runs `pilotlight audit export`; locked: with --lock-days, in a bucket with Object Lock. Left out: none."
+  type = object({
+    bucket = string
+    folder = optional(string, "pilotlight")
+    locked = optional(bool, true)
+  })
+  default = null
+
+  validation {
+    condition     = var.audit == null || can(regex("^[a-z0-9][a-z0-9.-]{2,62}$", var.audit.bucket))
+    error_message = "audit.bucket is a bucket's name alone, as our-audit."
+  }
+}
+
 variable "encryption" {
   description = "A key of your own in KMS, in the same region: {key = \"arn:aws:kms:REGION:ACCOUNT:key/ID\"}. It encrypts state, queues, topics, logs, policies and functions' environments; the output `key_policy` is what the key's policy must let in, and secrets are made with it. Left out: AWS's keys."
   type        = object({ key = string })

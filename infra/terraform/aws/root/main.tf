@@ -14,6 +14,7 @@ module "pilotlight" {
   network     = var.network
   bills       = var.bills
   budget      = var.budget
+  audit       = var.audit
   encryption  = var.encryption
 }
 

@@ -45,6 +45,11 @@ output "pod_events" {
   value       = module.pilotlight.pod_events
 }
 
+output "audit_export" {
+  description = "The policy for whoever runs `pilotlight audit export`; null where no bucket is named in audit."
+  value       = module.pilotlight.audit_export
+}
+
 output "roles" {
   description = "The role each function runs as."
   value       = module.pilotlight.roles

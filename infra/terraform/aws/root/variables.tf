@@ -77,6 +77,12 @@ variable "budget" {
   default     = null
 }
 
+variable "audit" {
+  description = "Where the audit chain is carried: {bucket, folder, locked}. Makes a policy for whoever runs `pilotlight audit export`; locked: with --lock-days, in a bucket with Object Lock. Left out: none."
+  type        = any
+  default     = null
+}
+
 variable "encryption" {
   description = "A key of your own in KMS, in the same region: {key = \"arn:aws:kms:REGION:ACCOUNT:key/ID\"}. It encrypts state, queues, topics, logs, policies and functions' environments; the output `key_policy` is what the key's policy must let in, and secrets are made with it. Left out: AWS's keys."
   type        = any

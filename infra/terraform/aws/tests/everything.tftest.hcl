@@ -20,6 +20,7 @@ variables {
   network     = { subnets = ["subnet-1"], security_groups = ["sg-1"] }
   budget      = { usd_per_month = 20 }
   bills       = "focus:s3://acme-bills/focus/*.parquet"
+  audit       = { bucket = "acme-audit" }
   encryption  = { key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab" }
 }
 
