@@ -106,15 +106,16 @@ locals {
     PILOTLIGHT_MODE     = "advise"
   }
   left_out = {
-    PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
-    PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
-    PILOTLIGHT_POOLS   = "each cluster's are in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_TOKEN   = "it is shown by the command line alone"
-    PILOTLIGHT_TOKENS  = "the cloud's authentication says who may post"
-    PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
-    PILOTLIGHT_WORLD   = "a deployment has a real cluster"
+    PILOTLIGHT_API       = "each cluster's is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_CATALOG   = "the bundle brings its own; the policy adds prices"
+    PILOTLIGHT_CLUSTER   = "each cluster's name is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_HOME      = "nothing is kept on the function's disk"
+    PILOTLIGHT_POOLS     = "each cluster's are in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_TELEMETRY = "a function reaches no Prometheus inside a cluster: a home does"
+    PILOTLIGHT_TOKEN     = "it is shown by the command line alone"
+    PILOTLIGHT_TOKENS    = "the cloud's authentication says who may post"
+    PILOTLIGHT_WAIT_S    = "ticks name one cluster each"
+    PILOTLIGHT_WORLD     = "a deployment has a real cluster"
   }
 }
 
