@@ -245,8 +245,9 @@ class App:
 
     @cached_property
     def _telemetry(self) -> GpuTelemetry | None:
-        """What GPUs did, where a class may be put to rest by it."""
-        if "telemetry" in self._seams or all(rules.reclaim is None for rules in self.policy.classes.values()):
+        """What GPUs did, where a class may be put to rest by it, or rules may ask."""
+        asked = any(rules.reclaim is not None for rules in self.policy.classes.values()) or self.policy.rules
+        if "telemetry" in self._seams or not asked:
             return self._seams.get("telemetry")
         if self.settings.telemetry:
             from pilotlight.connections import telemetry_at

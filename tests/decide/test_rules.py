@@ -13,11 +13,13 @@ from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.capacity.rules import holds
+from pilotlight.decide.use.pool_use import measured
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.budget import Balance, Meter, Money
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Budget, PoolPolicy, Rule, RuleBudget, RuleTime, RuleWhen
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
 
 NIGHT = RuleTime(start="20:00", end="06:00")
 NOON = RuleTime(start="11:00", end="13:00")
@@ -47,9 +49,9 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
         (rule(waiting=3), (), 2, "0", None),
         (rule(waited=60), (), 1, "0", None),
         (rule(waiting=1, classes=("training",)), (), 3, "0", None),
-        (rule(utilisation_below=0.6), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods"),
+        (rule(utilisation_below=0.6), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
         (rule(utilisation_below=0.5), (BUSY, IDLE), 0, "0", None),
-        (rule(utilisation_above=0.4), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods"),
+        (rule(utilisation_above=0.4), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
         (rule(utilisation_above=0.5), (BUSY, IDLE), 0, "0", None),
         (rule(utilisation_below=0.9), (), 0, "0", None),
         (rule(utilisation_below=0.9, pools=("a100",)), (BUSY,), 0, "0", None),
@@ -69,7 +71,25 @@ def test_a_rule_holds_when_all_that_it_names_does(
 ) -> None:
     """On each side of each bound; what is not known does not hold."""
     view = ClusterView(nodes=nodes, pending=pods(waiting) if waiting else ())
-    assert holds(asked, view, money(spent), NOW) == figures
+    assert holds(asked, view, money(spent), None, NOW) == figures
+
+
+@pytest.mark.parametrize(
+    ("activity", "figures"),
+    [
+        pytest.param([0.1] * 30, "5% of 2 GPUs are used by UTIL", id="measured"),
+        pytest.param([float("nan")] * 30, "50% of 2 GPUs are held by pods (telemetry: absent)", id="never measured"),
+        pytest.param([0.1] * 20 + [float("nan")] * 10, "50% of 2 GPUs are held by pods (telemetry: absent)", id="over"),
+        pytest.param([-3.0] * 30, "50% of 2 GPUs are held by pods (telemetry: absent)", id="negative"),
+    ],
+)
+def test_utilisation_is_as_measured_else_what_pods_hold(activity: list[float], figures: str) -> None:
+    """What was not measured, or cannot be, makes no figure up: the reason says that telemetry is absent."""
+    series = (GpuSeries(pod="ml/on-busy", activity=activity, memory=activity),)
+    read = Telemetry(start_s=0, step_s=60, metric="UTIL", series=series)
+    nodes = (BUSY, IDLE)
+    use = measured(read, nodes, NOW)
+    assert holds(rule(utilisation_below=0.6), ClusterView(nodes=nodes), money("0"), use, NOW) == figures
 
 
 def verdict(*rules: Rule, idle_s: float = 30, memory: Memory | None = None) -> tuple[str, str]:
@@ -85,7 +105,7 @@ def test_release_puts_out_what_is_idle_and_names_rule_and_figures() -> None:
     assert verdict()[0] == "keep"
     what, why = verdict(rule(utilisation_below=0.1))
     assert what == "release"
-    assert why.endswith("; rule r: 0% of 1 GPUs are held by pods")
+    assert why.endswith("; rule r: 0% of 1 GPUs are held by pods (telemetry: absent)")
 
 
 def test_release_leaves_work_and_the_pools_least_alone() -> None:

@@ -77,8 +77,8 @@ def _rule(rule: "Rule") -> str:
     said = [
         f"{when.waiting or 1} pods wait" if when.waiting or when.waited is not None else "",
         f"the first for {human(when.waited)}" if when.waited is not None else "",
-        f"pods hold under {when.utilisation_below:.0%} of the GPUs" if when.utilisation_below is not None else "",
-        f"pods hold over {when.utilisation_above:.0%} of the GPUs" if when.utilisation_above is not None else "",
+        f"under {when.utilisation_below:.0%} of the GPUs are used" if when.utilisation_below is not None else "",
+        f"over {when.utilisation_above:.0%} of the GPUs are used" if when.utilisation_above is not None else "",
         f"the oldest node is {human(when.node_age)} old" if when.node_age is not None else "",
         f"{when.budget.at:.0%} of budget {when.budget.name} is spent or held" if when.budget else "",
         f"it is {when.time.start} to {when.time.end} {when.time.timezone}" if when.time else "",

@@ -279,7 +279,8 @@ class RuleWhen(_Keys, frozen=True, kw_only=True):
 
     ``waiting``: so many pods wait for a GPU, of the rule's ``classes`` where it has some; ``waited``: the oldest of
     them for so long. Of the ready nodes of the rule's pools: ``utilisation_below`` and ``utilisation_above`` of their
-    GPUs, and ``node_age``: the oldest is so old. ``budget`` is spent so far, and ``time`` is the time of day.
+    GPUs (measured over half an hour, else the share that pods hold), and ``node_age``: the oldest is so old.
+    ``budget`` is spent so far, and ``time`` is the time of day.
     """
 
     waiting: Annotated[int, msgspec.Meta(ge=1)] | None = None

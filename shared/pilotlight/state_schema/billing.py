@@ -9,6 +9,7 @@ from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, Me
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.catalog import ToldPrices
 from pilotlight.facts.paid import UnusedMonth
+from pilotlight.facts.pool_use import PoolUse
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR as HOUR_S
@@ -67,3 +68,6 @@ PRICES = Table("prices", Format(ToldPrices), 60 * DAY_S)
 
 LADDER = Table("ladder", Format(Ladder))
 """``<cluster>``: the steps of budgets that are in force."""
+
+POOL_USE = Table("pool-use", Format(PoolUse), 600.0)
+"""``<cluster>``: what the GPUs of its pools did lately."""

@@ -39,6 +39,7 @@ from pilotlight.facts.workload import Finding, PodDemand
 
 if TYPE_CHECKING:
     from pilotlight.decide.capacity.rules import Ruled
+    from pilotlight.facts.pool_use import PoolUse
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 NOBODY_AHEAD: Mapping[str, NodesAhead] = {}
@@ -62,6 +63,7 @@ def plan_cluster(
     gives: Sequence[NodeVerdict] = (),
     quotas: Mapping[str, Quota] = NO_QUOTAS,
     ahead: Mapping[str, NodesAhead] = NOBODY_AHEAD,
+    use: "PoolUse | None" = None,
 ) -> Plan:
     """The whole plan. Pure: equal arguments give an equal plan, in whatever order pods, nodes and offerings come.
 
@@ -70,7 +72,8 @@ def plan_cluster(
     ``brakes`` hold what may not be done now. Nodes ``leaving`` may be gone at any moment: no room, and nothing is done
     to them. Pools ``unsettled`` are not grown, for the reason given. ``gives`` are nodes that go in any case.
     ``quotas`` of the cloud's account are by pool: what they leave no room for is not bought. ``ahead`` are nodes
-    without work, by pool, for workers that queues will ask for: they are kept and bought as warm ones are.
+    without work, by pool, for workers that queues will ask for: they are kept and bought as warm ones are. ``use`` is
+    what the pools' GPUs did, for rules; None where telemetry is absent.
     """
     policy = effective(policy, now) if policy.schedules else policy
     policy = _with_more_warm(policy, ahead) if ahead else policy
@@ -78,7 +81,7 @@ def plan_cluster(
     if policy.rules:
         from pilotlight.decide.capacity.rules import ruled_by
 
-        policy, ruled = ruled_by(policy, view, memory, money, now)
+        policy, ruled = ruled_by(policy, view, memory, money, use, now)
     shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
     offerings = _with_attach_limits(offerings, view.nodes)
     paid: dict[tuple[str, str], int] = {}

@@ -19,8 +19,9 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Rejected
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy, PoolPolicy, Rule
+from pilotlight.facts.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
-from pilotlight.units import Seconds, human
+from pilotlight.units import MILLI_PER_GPU, Seconds, human
 
 FOR_EVER: Seconds = 10 * 365 * 86_400.0
 """How long idle nodes of a pool stay that a rule keeps: as long as it holds."""
@@ -53,7 +54,9 @@ class Ruled:
         return replace(buy, why=f"{buy.why}; {by}") if by and not buy.demands else buy
 
 
-def ruled_by(policy: Policy, view: ClusterView, memory: Memory, money: Money, now: datetime) -> tuple[Policy, Ruled]:
+def ruled_by(
+    policy: Policy, view: ClusterView, memory: Memory, money: Money, use: PoolUse | None, now: datetime
+) -> tuple[Policy, Ruled]:
     """The policy as its rules make it now, and what they did."""
     grown: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -61,7 +64,7 @@ def ruled_by(policy: Policy, view: ClusterView, memory: Memory, money: Money, no
     away: dict[tuple[str, str], str] = {}
     pools = dict(policy.pools)
     for rule in policy.rules:
-        figures = holds(rule, view, money, now)
+        figures = holds(rule, view, money, use, now)
         if figures is None:
             continue
         by = f"rule {rule.name}: {figures}"
@@ -95,14 +98,14 @@ def _cooling(rule: Rule, memory: Memory, pool: str, now: datetime) -> bool:
     return bought is not None and now - bought < timedelta(seconds=rule.cooldown)
 
 
-def holds(rule: Rule, view: ClusterView, money: Money, now: datetime) -> str | None:
+def holds(rule: Rule, view: ClusterView, money: Money, use: PoolUse | None, now: datetime) -> str | None:
     """The figures by which a rule holds now; None where it does not."""
     when, figures = rule.when, list[str | None]()
     if when.waiting is not None or when.waited is not None:
         figures.append(_waiting(rule, view, now))
     if when.utilisation_below is not None or when.utilisation_above is not None or when.node_age is not None:
         nodes = [node for node in view.nodes if node.pool in rule.pools and node.ready]
-        figures += [_utilisation(rule, nodes), _age(rule, nodes, now)]
+        figures += [_utilisation(rule, nodes, use), _age(rule, nodes, now)]
     if when.budget is not None:
         figures.append(_spent(when.budget.name, when.budget.at, money, now))
     if when.time is not None:
@@ -123,18 +126,23 @@ def _waiting(rule: Rule, view: ClusterView, now: datetime) -> str | None:
     return f"{len(pods)} pods wait, the first for {human(max(0, oldest))}"
 
 
-def _utilisation(rule: Rule, nodes: Sequence[Node]) -> str | None:
-    """By the GPUs that pods hold, the rule where telemetry is absent: empty text where nothing is asked."""
+def _utilisation(rule: Rule, nodes: Sequence[Node], use: PoolUse | None) -> str | None:
+    """As it was measured, else by the GPUs that pods hold a part of: empty text where nothing is asked."""
     below, above = rule.when.utilisation_below, rule.when.utilisation_above
     if below is None and above is None:
         return ""
     whole = sum(node.gpus for node in nodes)
     if not whole:
         return None
-    used = sum(node.used_milli for node in nodes) / 1000 / whole
+    known = use is not None and all(node.pool in use.pools for node in nodes)
+    if use is not None and known:
+        used = sum(use.pools[node.pool] * node.gpus for node in nodes) / whole
+    else:
+        used = sum(free < MILLI_PER_GPU for node in nodes for free in node.devices) / whole
     if (below is not None and used >= below) or (above is not None and used <= above):
         return None
-    return f"{used:.0%} of {whole} GPUs are held by pods"
+    by = f"used by {use.metric}" if use is not None and known else "held by pods (telemetry: absent)"
+    return f"{used:.0%} of {whole} GPUs are {by}"
 
 
 def _age(rule: Rule, nodes: Sequence[Node], now: datetime) -> str | None:

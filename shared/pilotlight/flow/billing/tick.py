@@ -73,6 +73,10 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         from pilotlight.flow.billing.queue_stops import stop_queues
 
         did += stop_queues(deps)
+    if deps.policy.rules:
+        from pilotlight.flow.billing import pool_use
+
+        did += pool_use.measure(deps, now) if pool_use.asked(deps.policy.rules) else ()
     if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
         from pilotlight.flow.billing import reclaim
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,6 +35,9 @@ from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, QuotaPools
+
+if TYPE_CHECKING:
+    from pilotlight.facts.pool_use import PoolUse
 
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
@@ -296,6 +300,7 @@ def _decide(
         gives=aim.gives,
         quotas=quotas,
         ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
+        use=_use(deps) if deps.policy.rules else None,
     )
     plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
@@ -305,6 +310,14 @@ def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]
     from pilotlight.decide.queue_demand import nodes_ahead
 
     return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
+
+
+def _use(deps: Deps) -> "PoolUse | None":
+    """What the pools' GPUs did lately; None where telemetry is absent."""
+    from pilotlight.state_schema.billing import POOL_USE
+
+    entry = POOL_USE.get(deps.state, deps.name)
+    return entry.value if entry is not None else None
 
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
