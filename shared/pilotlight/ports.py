@@ -18,7 +18,7 @@ from pilotlight.facts.workload import CheckAnswer
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.reclaim import Owner, OwnerState
+    from pilotlight.facts.reclaim import OwnerState, PodOwner
     from pilotlight.facts.telemetry import Telemetry
 
 
@@ -122,18 +122,18 @@ class RestingCluster(Cluster, Protocol):
         """Who makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
         ...
 
-    def owner_now(self, owner: "Owner") -> "OwnerState | None":
+    def owner_now(self, owner: "PodOwner") -> "OwnerState | None":
         """An owner as it is; None where it is gone."""
         ...
 
-    def rest(self, owner: "Owner", count: int) -> None:
+    def rest(self, owner: "PodOwner", count: int) -> None:
         """Put to rest an owner that asks for ``count`` pods, and keep that count on it. One that rests is no error.
 
         Raises ``Conflict`` where it asks for another count, ``BadRequest`` where it is gone.
         """
         ...
 
-    def wake(self, owner: "Owner") -> int:
+    def wake(self, owner: "PodOwner") -> int:
         """Give an owner the count that it had when we put it to rest; what it asks for then. Repeating it is harmless.
 
         Raises ``BadRequest`` where it is gone, or rests and was never put to rest by us.

@@ -12,7 +12,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.reclaim import Owner, Reclaim, Stage
+from pilotlight.facts.reclaim import PodOwner, Reclaim, Stage
 from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.state_schema.reclaims import RECLAIM
 
@@ -28,11 +28,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteState:
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
     kept = SqliteState(tmp_path / "state.db", SystemClock())
     for kind, stage in (("Notebook", "noticed"), ("Job", "resting")):
-        _put(kept, Owner(kind=kind, namespace="ml", name="ada"), stage)  # type: ignore[arg-type]
+        _put(kept, PodOwner(kind=kind, namespace="ml", name="ada"), stage)  # type: ignore[arg-type]
     return kept
 
 
-def _put(state: SqliteState, owner: Owner, stage: Stage) -> None:
+def _put(state: SqliteState, owner: PodOwner, stage: Stage) -> None:
     now = state.now()
     one = Reclaim(
         owner=owner,

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pilotlight.decide.use.reclaim import idle, reclaim, working
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import IdlePod, Owner, OwnerState, Reclaim, ReclaimStep
+from pilotlight.facts.reclaim import OwnerState, PodOwner, Reclaim, ReclaimStep, SilentPod
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 RULES = {"notebook": ReclaimPolicy(idle=1800, grace=600, who="all")}
-OWNER = Owner(kind="Notebook", namespace="ml", name="ada")
+OWNER = PodOwner(kind="Notebook", namespace="ml", name="ada")
 STEP_S, SAMPLES = 60.0, 121
 
 
@@ -61,7 +61,7 @@ def telemetry(*activity: Sequence[float], end: datetime = NOW, devices: Sequence
 SILENT = [0.0] * SAMPLES
 
 
-def found(read: Telemetry, **traits: Any) -> list[IdlePod]:
+def found(read: Telemetry, **traits: Any) -> list[SilentPod]:
     """The idle pods of one node at $2 an hour."""
     return idle(read, [node(**traits)], RULES, {"n1": Decimal(2)}, NOW)
 
@@ -119,7 +119,7 @@ def state(count: int = 1, **traits: Any) -> OwnerState:
     return OwnerState(owner=OWNER, count=count, **traits)
 
 
-def pod(silent_s: float = 7200) -> IdlePod:
+def pod(silent_s: float = 7200) -> SilentPod:
     """Its idle pod."""
     [made] = found(telemetry(SILENT))
     return msgspec.structs.replace(made, silent_s=silent_s)

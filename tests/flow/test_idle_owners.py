@@ -17,7 +17,7 @@ from pilotlight.errors import BadRequest, Conflict, Unavailable
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, ReclaimPolicy
-from pilotlight.facts.reclaim import Owner, OwnerKind, Reclaim
+from pilotlight.facts.reclaim import OwnerKind, PodOwner, Reclaim
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.flow.billing.reclaim import watch
 from pilotlight.flow.billing.tick import billing
@@ -263,7 +263,7 @@ class Cluster:
             }
         )
 
-    def chain(self, kind: OwnerKind) -> Owner:
+    def chain(self, kind: OwnerKind) -> PodOwner:
         """A pod with all that stands behind it."""
         self.make(kind, "ada")
         if kind == "Deployment":
@@ -272,7 +272,7 @@ class Cluster:
             self.make("StatefulSet", "ada", ("Notebook", "ada"))
         made_by = {"Deployment": ("ReplicaSet", "ada-rs"), "Notebook": ("StatefulSet", "ada")}.get(kind, (kind, "ada"))
         self.make("Pod", "ada-0", made_by, uid="u-1")
-        return Owner(kind=kind, namespace="ml", name="ada")
+        return PodOwner(kind=kind, namespace="ml", name="ada")
 
     def stored(self, kind: str) -> dict[str, Any]:
         """The owner as the server has it."""
@@ -310,7 +310,7 @@ def test_each_kind_rests_and_is_woken_to_the_count_it_had(cluster: Cluster, kind
 def test_the_owners_annotations_are_read(cluster: Cluster) -> None:
     """Whether it opted in, and until when it is snoozed."""
     cluster.make("Job", "ada", annotations={RECLAIM: "true", SNOOZE_UNTIL: "2026-11-20T18:00:00Z"})
-    found = owners.now(cluster.api, Owner(kind="Job", namespace="ml", name="ada"))
+    found = owners.now(cluster.api, PodOwner(kind="Job", namespace="ml", name="ada"))
     assert found is not None
     assert found.opted
     assert f"{found.snoozed_until:%H:%M}" == "18:00"
@@ -348,4 +348,4 @@ def test_what_we_never_put_to_rest_is_not_woken(cluster: Cluster) -> None:
     resource = cluster.server.store.resource("deployments")
     cluster.server.store.patch(resource, ("ml", "ada"), {"spec": {"replicas": 0}})
     with pytest.raises(BadRequest, match="was not put to rest by Pilotlight"):
-        owners.wake(cluster.api, Owner(kind="Deployment", namespace="ml", name="ada"), Stage().deps.now())
+        owners.wake(cluster.api, PodOwner(kind="Deployment", namespace="ml", name="ada"), Stage().deps.now())

@@ -7,7 +7,7 @@ from pilotlight.state_schema.registry import TABLES
 
 FAMILIES = """ack advice ailment anomaly approved audit audit-links belief bill bill-read burst cap charged chat
 decision event fence flush heard hold hour hour-mark idle inflight instances instances-gone interruption ladder lease
-life look-again mark memory meter metered metering noticed open paid-idle pause prices prices-read proof queue
+life look-again mark memory meter metered metering noticed open paid-idle pause pool-use prices prices-read proof queue
 reclaim reclaim-look rescue rest runs shadow silent step taken tick told waiting"""
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight import errors
 from pilotlight.errors import Denied, Failed, PilotlightError, Reject, Retry, Throttled
-from pilotlight.facts.reclaim import Owner
+from pilotlight.facts.reclaim import PodOwner
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, Usd
 
@@ -95,7 +95,7 @@ class OfPod(_Wire, frozen=True, kw_only=True):
 class OfOwner(_Wire, frozen=True, kw_only=True):
     """A call about one owner of pods."""
 
-    owner: Owner
+    owner: PodOwner
 
 
 class Rest(OfOwner, frozen=True, kw_only=True):

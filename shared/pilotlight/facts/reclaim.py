@@ -14,7 +14,7 @@ being put to rest, which may have been done or not. ``resting``: it was.
 """
 
 
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
+class PodOwner(msgspec.Struct, frozen=True, kw_only=True):
     """Who makes pods: a Notebook is Kubeflow's."""
 
     kind: OwnerKind
@@ -38,14 +38,14 @@ class OwnerState(msgspec.Struct, frozen=True, kw_only=True):
     ``before`` is the count that it had when we put it to rest, where we did. ``opted`` is its annotation.
     """
 
-    owner: Owner
+    owner: PodOwner
     count: int
     before: int | None = None
     opted: bool | None = None
     snoozed_until: datetime | None = None
 
 
-class IdlePod(msgspec.Struct, frozen=True, kw_only=True):
+class SilentPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words."""
 
     namespace: str
@@ -72,7 +72,7 @@ class Reclaim(msgspec.Struct, frozen=True, kw_only=True):
     ``noticed_at`` is when whoever it is of was told.
     """
 
-    owner: Owner
+    owner: PodOwner
     stage: Stage
     at: datetime
     noticed_at: datetime

@@ -7,7 +7,7 @@ from datetime import datetime
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.facts.reclaim import Owner, OwnerState
+from pilotlight.facts.reclaim import OwnerState, PodOwner
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
@@ -93,15 +93,15 @@ class WorldCluster:
         with self._world.call("owner_of"):
             return owners.of_pod(self._world, uid)
 
-    def owner_now(self, owner: Owner) -> OwnerState | None:
+    def owner_now(self, owner: PodOwner) -> OwnerState | None:
         with self._world.call("owner_now"):
             return owners.now(self._world, owner)
 
-    def rest(self, owner: Owner, count: int) -> None:
+    def rest(self, owner: PodOwner, count: int) -> None:
         with self._world.call("rest"):
             owners.rest(self._world, owner, count)
 
-    def wake(self, owner: Owner) -> int:
+    def wake(self, owner: PodOwner) -> int:
         with self._world.call("wake"):
             return owners.wake(self._world, owner)
 

@@ -5,7 +5,7 @@ from itertools import chain
 from math import nan
 
 from pilotlight.errors import BadRequest, Conflict
-from pilotlight.facts.reclaim import Owner, OwnerKind, OwnerState
+from pilotlight.facts.reclaim import OwnerKind, OwnerState, PodOwner
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import Binding, WorldJob
@@ -20,13 +20,13 @@ def of_pod(world: World, uid: str) -> OwnerState | None:
     return next((_state(world, job) for job in _jobs(world) if any(d.uid == uid for d in job.demands)), None)
 
 
-def now(world: World, owner: Owner) -> OwnerState | None:
+def now(world: World, owner: PodOwner) -> OwnerState | None:
     """An owner as it is; None where its job is gone, or has ended."""
     job = _job(world, owner)
     return _state(world, job) if job else None
 
 
-def rest(world: World, owner: Owner, count: int) -> None:
+def rest(world: World, owner: PodOwner, count: int) -> None:
     """Put a job to rest. One that rests is no error; raises ``Conflict`` where it has another count of pods."""
     job = _there(world, owner)
     if job.id in world.resting:
@@ -36,7 +36,7 @@ def rest(world: World, owner: Owner, count: int) -> None:
     world.rest(job)
 
 
-def wake(world: World, owner: Owner) -> int:
+def wake(world: World, owner: PodOwner) -> int:
     """Wake a job; its pods then. Repeating it is harmless."""
     job = _there(world, owner)
     if job.id in world.resting:
@@ -77,17 +77,17 @@ def _jobs(world: World) -> Iterator[WorldJob]:
     return chain(world.running.values(), world.pending.values(), world.resting.values())
 
 
-def _owner(job: WorldJob) -> Owner:
+def _owner(job: WorldJob) -> PodOwner:
     first = job.original[0]
     kind = KINDS.get(first.shape.workload_class, "Job")
-    return Owner(kind=kind, namespace=first.namespace, name=first.name)
+    return PodOwner(kind=kind, namespace=first.namespace, name=first.name)
 
 
-def _job(world: World, owner: Owner) -> WorldJob | None:
+def _job(world: World, owner: PodOwner) -> WorldJob | None:
     return next((job for job in _jobs(world) if _owner(job) == owner), None)
 
 
-def _there(world: World, owner: Owner) -> WorldJob:
+def _there(world: World, owner: PodOwner) -> WorldJob:
     job = _job(world, owner)
     if job is None:
         raise BadRequest(f"{owner} is not there")

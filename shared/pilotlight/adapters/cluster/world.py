@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
-from pilotlight.facts.reclaim import Owner, OwnerState
+from pilotlight.facts.reclaim import OwnerState, PodOwner
 from pilotlight.units import Seconds
 
 _view = msgspec.json.Decoder(ClusterView)
@@ -59,11 +59,11 @@ class ServedCluster:
     def owner_of(self, namespace: str, pod: str, uid: str) -> OwnerState | None:
         return _owner.decode(self._client.call("cluster/owner_of", OfPod(namespace=namespace, pod=pod, uid=uid)))
 
-    def owner_now(self, owner: Owner) -> OwnerState | None:
+    def owner_now(self, owner: PodOwner) -> OwnerState | None:
         return _owner.decode(self._client.call("cluster/owner_now", OfOwner(owner=owner)))
 
-    def rest(self, owner: Owner, count: int) -> None:
+    def rest(self, owner: PodOwner, count: int) -> None:
         self._client.call("cluster/rest", Rest(owner=owner, count=count))
 
-    def wake(self, owner: Owner) -> int:
+    def wake(self, owner: PodOwner) -> int:
         return _count.decode(self._client.call("cluster/wake", OfOwner(owner=owner)))

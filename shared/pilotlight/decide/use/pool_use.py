@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from math import isnan
 
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.pool_use import PoolUse
@@ -28,7 +29,7 @@ def measured(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> Pool
         for pod in node.gpu_pods:
             did = series.get(f"{pod.namespace}/{pod.name}", [])
             devices = pod.gpu.count if pod.gpu is not None and pod.gpu.milli >= MILLI_PER_GPU else 1
-            if len(did) != devices or any(mean != mean for mean in did):
+            if len(did) != devices or any(isnan(mean) for mean in did):
                 unknown.add(node.pool)
             used[node.pool] += sum(did)
     pools = {name: min(1.0, used[name] / gpus) for name, gpus in whole.items() if gpus and name not in unknown}

@@ -15,7 +15,7 @@ import msgspec
 from pilotlight.decide.use.idle_pods import MOST_BACK, seen, silence
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import IdlePod, OwnerState, Reclaim, ReclaimStep
+from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 
@@ -24,12 +24,12 @@ STALE_S: Seconds = 300
 AHEAD_S: Seconds = 60
 """Clocks may differ by so much: a grid that ends later than that is none of this clock's."""
 
-Rules = Mapping[str, ReclaimPolicy]
+ReclaimRules = Mapping[str, ReclaimPolicy]
 
 
 def idle(
-    telemetry: Telemetry, nodes: Iterable[Node], rules: Rules, prices: Mapping[str, UsdPerHour], now: datetime
-) -> list[IdlePod]:
+    telemetry: Telemetry, nodes: Iterable[Node], rules: ReclaimRules, prices: Mapping[str, UsdPerHour], now: datetime
+) -> list[SilentPod]:
     """Every pod of a class with a rule that is idle. ``prices``: dollars an hour by node; unknown ones are missing."""
     if not _fresh(telemetry, now):
         return []
@@ -42,11 +42,11 @@ def idle(
             rule = rules.get(pod.workload_class)
             held = series.get(f"{pod.namespace}/{pod.name}", [])
             if rule is not None and (silent_s := _silent_s(pod, held, telemetry.step_s, rule, now)) is not None:
-                found.append(_idle_pod(node, pod, silent_s, telemetry, prices.get(node.name)))
+                found.append(_silent_pod(node, pod, silent_s, telemetry, prices.get(node.name)))
     return found
 
 
-def working(telemetry: Telemetry, rules: Rules, nodes: Iterable[Node], now: datetime) -> set[str]:
+def working(telemetry: Telemetry, rules: ReclaimRules, nodes: Iterable[Node], now: datetime) -> set[str]:
     """Pods ("namespace/name") of a class with a rule that were seen at work within its time."""
     if not _fresh(telemetry, now):
         return set()
@@ -95,11 +95,13 @@ def _silent_s(
     return silent_s
 
 
-def _idle_pod(node: Node, pod: BoundPod, silent_s: Seconds, telemetry: Telemetry, price: UsdPerHour | None) -> IdlePod:
+def _silent_pod(
+    node: Node, pod: BoundPod, silent_s: Seconds, telemetry: Telemetry, price: UsdPerHour | None
+) -> SilentPod:
     assert pod.gpu is not None
     whole = max(1, node.gpus) * MILLI_PER_GPU
     usd = None if price is None or not node.gpus else price * min(pod.gpu.total_milli, whole) / whole
-    return IdlePod(
+    return SilentPod(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
@@ -114,18 +116,18 @@ def _idle_pod(node: Node, pod: BoundPod, silent_s: Seconds, telemetry: Telemetry
 
 
 def reclaim(
-    pods: Iterable[tuple[IdlePod, OwnerState]],
+    pods: Iterable[tuple[SilentPod, OwnerState]],
     known: Mapping[str, Reclaim],
     states: Mapping[str, OwnerState | None],
-    rules: Rules,
+    rules: ReclaimRules,
     acted_on: Container[str],
     working: Container[str],
     now: datetime,
 ) -> list[ReclaimStep]:
-    """One step at most for each owner. ``known``: the records, by ``Owner.key``; ``states``: of those owners, None
+    """One step at most for each owner. ``known``: the records, by ``PodOwner.key``; ``states``: of those owners, None
     where one is gone. ``working``: pods ("namespace/name") whose telemetry says that they are not idle.
     """
-    idle_of: dict[str, list[tuple[IdlePod, OwnerState]]] = defaultdict(list)
+    idle_of: dict[str, list[tuple[SilentPod, OwnerState]]] = defaultdict(list)
     for pod, state in pods:
         idle_of[state.owner.key].append((pod, state))
     steps = [
@@ -137,7 +139,7 @@ def reclaim(
 
 
 def _of_new(
-    found: Sequence[tuple[IdlePod, OwnerState]], rules: Rules, acted_on: Container[str], now: datetime
+    found: Sequence[tuple[SilentPod, OwnerState]], rules: ReclaimRules, acted_on: Container[str], now: datetime
 ) -> ReclaimStep | None:
     pod, state = found[0]
     rule = rules.get(pod.workload_class)
@@ -165,8 +167,8 @@ def _of_new(
 def _of_known(
     was: Reclaim,
     state: OwnerState | None,
-    found: Sequence[tuple[IdlePod, OwnerState]],
-    rules: Rules,
+    found: Sequence[tuple[SilentPod, OwnerState]],
+    rules: ReclaimRules,
     acted_on: Container[str],
     working: Container[str],
     now: datetime,
@@ -202,7 +204,7 @@ def _of_known(
 
 
 def _noticed_late(
-    was: Reclaim, found: Sequence[tuple[IdlePod, OwnerState]], rule: ReclaimPolicy, now: datetime
+    was: Reclaim, found: Sequence[tuple[SilentPod, OwnerState]], rule: ReclaimPolicy, now: datetime
 ) -> ReclaimStep:
     """Its pool is acted on now: the notice and the grace begin."""
     due_at = now + timedelta(seconds=rule.grace)
@@ -227,7 +229,7 @@ def _allowed(state: OwnerState, rule: ReclaimPolicy) -> bool:
     return state.opted is True or (rule.who == "all" and state.opted is None)
 
 
-def _all_idle(found: Sequence[tuple[IdlePod, OwnerState]]) -> bool:
+def _all_idle(found: Sequence[tuple[SilentPod, OwnerState]]) -> bool:
     """Whether every pod that the owner asks for is among them."""
     state = found[0][1]
     return state.count > 0 and len(found) >= state.count
@@ -239,12 +241,12 @@ def _snoozed(state: OwnerState, was: Reclaim | None, now: datetime) -> datetime 
     return max(said, default=None)
 
 
-def _evidence(found: Sequence[tuple[IdlePod, OwnerState]]) -> str:
+def _evidence(found: Sequence[tuple[SilentPod, OwnerState]]) -> str:
     first = found[0][0].evidence
     return first if len(found) == 1 else f"{len(found)} pods, each like {found[0][0].full_name}: {first}"
 
 
-def _dollars(found: Sequence[tuple[IdlePod, OwnerState]]) -> UsdPerHour | None:
+def _dollars(found: Sequence[tuple[SilentPod, OwnerState]]) -> UsdPerHour | None:
     total = UsdPerHour(0)
     for pod, _ in found:
         if pod.usd_per_hour is None:

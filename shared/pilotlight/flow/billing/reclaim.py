@@ -10,11 +10,11 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.use.reclaim import Rules, idle, reclaim, working
+from pilotlight.decide.use.reclaim import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import IdlePod, OwnerState, Reclaim, ReclaimStep
+from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod
 from pilotlight.flow.billing import reclaim_record as told
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
@@ -61,7 +61,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     return tuple(line for step in steps if (line := _take(deps, cluster, step, entries, now)))
 
 
-def _due(deps: Deps, rules: Rules) -> bool:
+def _due(deps: Deps, rules: ReclaimRules) -> bool:
     """Whether it is time to look; one look at a time."""
     every_s = min(LOOK_S, *(rule.idle / 5 for rule in rules.values()))
     try:
@@ -71,7 +71,7 @@ def _due(deps: Deps, rules: Rules) -> bool:
     return True
 
 
-def _with_owners(cluster: RestingCluster, pods: list[IdlePod]) -> list[tuple[IdlePod, OwnerState]]:
+def _with_owners(cluster: RestingCluster, pods: list[SilentPod]) -> list[tuple[SilentPod, OwnerState]]:
     found = []
     for pod in pods[:MOST_ASKED]:
         try:

@@ -24,7 +24,7 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.checkup import Token
-    from pilotlight.facts.reclaim import Owner, OwnerState
+    from pilotlight.facts.reclaim import OwnerState, PodOwner
 
 STOPPING_S: Seconds = 35
 """A drain waits so long for the pods it evicted to stop: Kubernetes' own grace of 30 s, and well within a lease."""
@@ -135,17 +135,17 @@ class KubernetesCluster:
 
         return owners.of_pod(self._api, namespace, pod, uid)
 
-    def owner_now(self, owner: "Owner") -> "OwnerState | None":
+    def owner_now(self, owner: "PodOwner") -> "OwnerState | None":
         from pilotlight.adapters.cluster.kubernetes import owners
 
         return owners.now(self._api, owner)
 
-    def rest(self, owner: "Owner", count: int) -> None:
+    def rest(self, owner: "PodOwner", count: int) -> None:
         from pilotlight.adapters.cluster.kubernetes import owners
 
         owners.rest(self._api, owner, count, self._clock.now())
 
-    def wake(self, owner: "Owner") -> int:
+    def wake(self, owner: "PodOwner") -> int:
         from pilotlight.adapters.cluster.kubernetes import owners
 
         return owners.wake(self._api, owner, self._clock.now())

@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
-from pilotlight.facts.reclaim import Owner, OwnerKind, OwnerState
+from pilotlight.facts.reclaim import OwnerKind, OwnerState, PodOwner
 
 STOPPED = "kubeflow-resource-stopped"
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -74,10 +74,10 @@ def of_pod(api: Api, namespace: str, pod: str, uid: str) -> OwnerState | None:
         return None
     if kind not in get_args(OwnerKind) or KUEUE_QUEUE in found.metadata.labels:
         return None
-    return _state(Owner(kind=kind, namespace=namespace, name=found.metadata.name), found)  # type: ignore[arg-type]
+    return _state(PodOwner(kind=kind, namespace=namespace, name=found.metadata.name), found)  # type: ignore[arg-type]
 
 
-def now(api: Api, owner: Owner) -> OwnerState | None:
+def now(api: Api, owner: PodOwner) -> OwnerState | None:
     """An owner as it is; None where it is gone."""
     try:
         return _state(owner, _read(api, owner))
@@ -85,7 +85,7 @@ def now(api: Api, owner: Owner) -> OwnerState | None:
         return None
 
 
-def rest(api: Api, owner: Owner, count: int, at: datetime) -> None:
+def rest(api: Api, owner: PodOwner, count: int, at: datetime) -> None:
     """Put it to rest, where it asks for ``count`` pods, and keep that count on it. Raises ``Conflict``, ``Missing``."""
     for _ in range(TRIES):
         found = _read(api, owner)
@@ -99,7 +99,7 @@ def rest(api: Api, owner: Owner, count: int, at: datetime) -> None:
     raise Conflict(f"{owner} is changed by others all the time: tried {TRIES} times")
 
 
-def wake(api: Api, owner: Owner, at: datetime) -> int:
+def wake(api: Api, owner: PodOwner, at: datetime) -> int:
     """Give it back the count that it had; what it asks for then. Raises ``Missing``, ``Conflict``, ``BadRequest``."""
     for _ in range(TRIES):
         found = _read(api, owner)
@@ -113,7 +113,7 @@ def wake(api: Api, owner: Owner, at: datetime) -> int:
     raise Conflict(f"{owner} is changed by others all the time: tried {TRIES} times")
 
 
-def _written(api: Api, owner: Owner, found: _Found, count: int, notes: dict[str, str | None], at: datetime) -> bool:
+def _written(api: Api, owner: PodOwner, found: _Found, count: int, notes: dict[str, str | None], at: datetime) -> bool:
     """Write over the version that was read; whether nobody was faster."""
     spec: dict[str, Any] = {}
     match owner.kind:
@@ -137,11 +137,11 @@ def _path(kind: str, namespace: str, name: str) -> str:
     return PATHS[kind].format(quote(namespace), quote(name))
 
 
-def _read(api: Api, owner: Owner) -> _Found:
+def _read(api: Api, owner: PodOwner) -> _Found:
     return api.get(_path(owner.kind, owner.namespace, owner.name), _decoder)
 
 
-def _count(owner: Owner, found: _Found) -> int:
+def _count(owner: PodOwner, found: _Found) -> int:
     match owner.kind:
         case "Job":
             return 0 if found.spec.suspend else (1 if found.spec.parallelism is None else found.spec.parallelism)
@@ -156,7 +156,7 @@ def _before(found: _Found) -> int | None:
     return int(said) if said.isdecimal() and 0 < len(said) < 6 else None
 
 
-def _state(owner: Owner, found: _Found) -> OwnerState:
+def _state(owner: PodOwner, found: _Found) -> OwnerState:
     notes = found.metadata.annotations
     return OwnerState(
         owner=owner,
