@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from answering import answering
 from aws_wire_format import signature_holds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pilotlight.adapters import prometheus_api
 from pilotlight.adapters.prometheus_api import PrometheusApi
@@ -48,6 +50,58 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         told["url"] = f"http://{host}{ROOT}"
         yield told
         prometheus_api._google.cache_clear()
+
+
+STEP = 60
+TEXTS = st.sampled_from(
+    ["0", "3", "97.5", "100", "-1", "101", "NaN", "+Inf", "-Inf", "9223372036854775794", "x", "", "-0"]
+)
+SERIES = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", ""]),
+        st.sampled_from(["GPU-1", "GPU-2"]),
+        st.lists(st.tuples(st.integers(-1, 5), TEXTS), max_size=6),
+    ),
+    max_size=4,
+)
+
+
+@pytest.fixture(scope="module")
+def raw() -> Iterator[dict[str, Any]]:
+    """A Prometheus that answers utilisation with the series that are set, and has no other."""
+    told: dict[str, Any] = {"series": []}
+
+    def answer(path: str, *_: Any) -> tuple[int, Any]:
+        result = told["series"] if "GPU_UTIL" in path else []
+        return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+    with answering(answer) as host:
+        told["api"] = PrometheusApi(f"http://{host}", {})
+        yield told
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(sent=SERIES)
+def test_no_series_makes_a_figure_up(raw: dict[str, Any], sent: list[tuple[str, str, list[tuple[int, str]]]]) -> None:
+    """Missing, stale, doubled, reset, negative or absurd: what is measured was sent for that pod and moment."""
+    raw["series"] = [
+        {"metric": {"namespace": "n", "pod": pod, "UUID": device}, "values": [[n * STEP, text] for n, text in values]}
+        for pod, device, values in sent
+    ]
+    found = PrometheusTelemetry(raw["api"]).read(0, 4 * STEP, STEP)
+    told: dict[tuple[str, str, int], set[float]] = {}
+    for pod, device, values in sent:
+        for n, text in values:
+            if pod and 0 <= n <= 4 and text in ("0", "-0", "3", "97.5", "100"):
+                told.setdefault((f"n/{pod}", device, n), set()).add(abs(float(text)) / 100)
+    read = {
+        (one.pod, one.device, n): value
+        for one in found.series
+        for n, value in enumerate(one.activity)
+        if value == value
+    }
+    assert read == {key: max(values) for key, values in told.items()}
+    assert (found.metric == "") == (not told)
 
 
 def signed(told: Mapping[str, Any], secret: str = SECRET) -> Any:
