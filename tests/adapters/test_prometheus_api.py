@@ -80,7 +80,7 @@ def raw() -> Iterator[dict[str, Any]]:
         yield told
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(sent=SERIES)
 def test_no_series_makes_a_figure_up(raw: dict[str, Any], sent: list[tuple[str, str, list[tuple[int, str]]]]) -> None:
     """Missing, stale, doubled, reset, negative or absurd: what is measured was sent for that pod and moment."""

@@ -66,8 +66,9 @@ class PrometheusApi:
         url, headers = self.request(what, asked)
         try:
             with Deadline(within_s) as deadline:
-                sent = {**headers, "Connection": "close"}
-                answer = self._site.ask(deadline, "GET", target_of(url), headers=sent, largest=LARGEST)
+                answer = self._site.ask(
+                    deadline, "GET", target_of(url), headers=headers, repeatable=True, largest=LARGEST
+                )
         except Broken as error:
             raise Unavailable(f"{self._url}/api/v1/{what}: {error}; is that a Prometheus?") from None
         if answer.status in (401, 403):
