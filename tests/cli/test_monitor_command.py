@@ -25,7 +25,7 @@ from pilotlight.cli.main import build
 from pilotlight.cli.monitor_command import Looks, server
 from pilotlight.codec.pod_resources import decode_holders
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.gpu_readings import Holder
+from pilotlight.facts.gpu_readings import DeviceHolder
 
 RECORDED = Path(__file__).resolve().parents[2] / "examples" / "cluster" / "gpu_looks.json"
 
@@ -49,9 +49,9 @@ ANSWER = (
     + pod("lab", "cut", "main", "nvidia.com/mig-1g.10gb", "MIG-7")
 )
 HOLDERS = {
-    "GPU-1": (Holder(namespace="web", pod="chat-0", container="vllm"),),
-    "GPU-2": (Holder(namespace="web", pod="chat-0", container="vllm"),),
-    "MIG-7": (Holder(namespace="lab", pod="cut", container="main"),),
+    "GPU-1": (DeviceHolder(namespace="web", pod="chat-0", container="vllm"),),
+    "GPU-2": (DeviceHolder(namespace="web", pod="chat-0", container="vllm"),),
+    "MIG-7": (DeviceHolder(namespace="lab", pod="cut", container="main"),),
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pilotlight.codec.pod_resources import decode_holders
 from pilotlight.errors import Unavailable
-from pilotlight.facts.gpu_readings import Holder
+from pilotlight.facts.gpu_readings import DeviceHolder
 from pilotlight.units import Seconds
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -13,7 +13,7 @@ WITHIN_S: Seconds = 5.0
 LARGEST = 16 * 1024 * 1024
 
 
-def holders(socket: str = SOCKET) -> Mapping[str, tuple[Holder, ...]]:
+def holders(socket: str = SOCKET) -> Mapping[str, tuple[DeviceHolder, ...]]:
     """Containers by the id of the device that they hold. Raises ``Unavailable``."""
     import grpc
 

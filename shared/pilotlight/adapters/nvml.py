@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.gpu_readings import Holder, Reading
+from pilotlight.facts.gpu_readings import DeviceHolder, Reading
 
 MIB = 1024 * 1024
 TEMPERATURE_GPU = 0
@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True):
     """What was answered at one look, and the containers that held each device id."""
 
     devices: tuple[Device, ...]
-    held: Mapping[str, tuple[Holder, ...]] = {}
+    held: Mapping[str, tuple[DeviceHolder, ...]] = {}
 
 
 class RecordedNvml:

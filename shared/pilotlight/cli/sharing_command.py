@@ -14,7 +14,7 @@ from pilotlight.errors import BadInput, Failed
 if TYPE_CHECKING:
     from pilotlight.codec.manifests.sharing import Target
     from pilotlight.decide.use.waste import Slice
-    from pilotlight.decide.use.ways import Advice
+    from pilotlight.decide.use.ways import SharingAdvice
 
 STEP_S = 60.0
 MIB_PER_GIB = 1024
@@ -74,7 +74,7 @@ def sharing(
         typer.echo("\n".join(_lines(plans, objects)))
 
 
-def _plan(advice: "Advice", price: Decimal) -> dict[str, Any]:
+def _plan(advice: "SharingAdvice", price: Decimal) -> dict[str, Any]:
     from pilotlight.codec.manifests.sharing import back, forth
 
     targets = list(dict.fromkeys((_target(one), after) for one, after in advice.resources))
@@ -97,7 +97,7 @@ def _plan(advice: "Advice", price: Decimal) -> dict[str, Any]:
     }
 
 
-def _objects(found: "Sequence[Advice]", namespace: str) -> list[dict[str, Any]]:
+def _objects(found: "Sequence[SharingAdvice]", namespace: str) -> list[dict[str, Any]]:
     """One ConfigMap for all that are cut, and one for all that have shares: an operator reads one of each."""
     from pilotlight.codec.manifests.sharing import device_plugin, mig_manager
 
@@ -111,7 +111,7 @@ def _name(kind: str) -> str:
     return "pilotlight-slices" if kind == "mig" else "pilotlight-shares"
 
 
-def _configs(advice: "Advice") -> list[str]:
+def _configs(advice: "SharingAdvice") -> list[str]:
     """The names of an owner's configs: one for each way in which its devices are cut."""
     name = re.sub(r"[^a-z0-9]+", "-", advice.owner.lower()).strip("-")
     return [f"{name}-{n}" for n in range(len(advice.layouts))] or [name]

@@ -11,7 +11,7 @@ from pilotlight.codec.policy_values import parse_duration
 from pilotlight.decide.made_by import made_by
 from pilotlight.decide.use.fragmentation import Fragments, fragments
 from pilotlight.decide.use.waste import waste
-from pilotlight.decide.use.weeks import Books, books, total, weeks
+from pilotlight.decide.use.weeks import MeteredWeeks, books, total, weeks
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.report.waste_table import Found, figures, show
@@ -114,7 +114,7 @@ def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:
     return fragments(*told) if told is not None else None
 
 
-def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Books:
+def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> MeteredWeeks:
     """The meter's dollars of the same UTC days. Raises ``BadInput`` where the span has other bounds."""
     if start % DAY_S or (end + telemetry.step_s) % DAY_S:
         raise BadInput("--metered counts whole UTC days: give --until the last step before a midnight, and --since so")

@@ -7,15 +7,15 @@ numbers; whatever else there is, of later versions too, is passed over.
 from collections.abc import Iterator, Mapping
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.gpu_readings import Holder
+from pilotlight.facts.gpu_readings import DeviceHolder
 
 VENDOR = "nvidia.com/"
 MOST_SHIFT = 63
 
 
-def decode_holders(message: bytes) -> Mapping[str, tuple[Holder, ...]]:
+def decode_holders(message: bytes) -> Mapping[str, tuple[DeviceHolder, ...]]:
     """Containers by the id of NVIDIA's device that they hold. Raises ``BadInput`` for what is no such message."""
-    found: dict[str, tuple[Holder, ...]] = {}
+    found: dict[str, tuple[DeviceHolder, ...]] = {}
     for number, pod in _fields(message):
         if number != 1:
             continue
@@ -23,7 +23,7 @@ def decode_holders(message: bytes) -> Mapping[str, tuple[Holder, ...]]:
         for at, container in _fields(pod):
             if at != 3:
                 continue
-            holder = Holder(namespace=namespace, pod=name, container=_text(container, 1))
+            holder = DeviceHolder(namespace=namespace, pod=name, container=_text(container, 1))
             for device in _devices(container):
                 found[device] = (*found.get(device, ()), holder)
     return found

@@ -25,7 +25,7 @@ class Foretold(NamedTuple):
     runs: int
 
 
-class Measured(NamedTuple):
+class MeasuredError(NamedTuple):
     """How good it was so far: the share of runs under each quantile, and the median factor by which P50 was off."""
 
     runs: int
@@ -59,7 +59,7 @@ class RunLengths:
         return None
 
 
-def measured(foretold: Sequence[tuple[Foretold, Seconds]]) -> Measured:
+def measured(foretold: Sequence[tuple[Foretold, Seconds]]) -> MeasuredError:
     """Each answer that was given held against how long the run then lasted."""
     count = len(foretold)
     under = tuple(
@@ -67,7 +67,7 @@ def measured(foretold: Sequence[tuple[Foretold, Seconds]]) -> Measured:
     )
     factors = sorted(max(told.lengths_s[0], 1.0) / max(ran, 1.0) for told, ran in foretold)
     off = sorted(max(factor, 1 / factor) for factor in factors)
-    return Measured(count, under, off[count // 2] if off else 0.0)
+    return MeasuredError(count, under, off[count // 2] if off else 0.0)
 
 
 def _quantile(values: Sequence[Seconds], share: float) -> Seconds:

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceHolder(msgspec.Struct, frozen=True, kw_only=True):
     """A container that holds a device."""
 
     namespace: str

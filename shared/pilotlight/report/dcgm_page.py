@@ -7,7 +7,7 @@ with ``vgpu``, and each has the figures of the whole device. What a device does 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pilotlight.facts.gpu_readings import Holder, Reading
+from pilotlight.facts.gpu_readings import DeviceHolder, Reading
 
 FAMILIES = {
     "DCGM_FI_DEV_GPU_UTIL": ("util", "GPU utilization (in %)."),
@@ -20,7 +20,7 @@ FAMILIES = {
 NAMES = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname")
 HELD = ("container", "namespace", "pod", "vgpu")
 
-Holders = Mapping[str, tuple[Holder, ...]]
+Holders = Mapping[str, tuple[DeviceHolder, ...]]
 
 
 def page(readings: Iterable[Reading], held: Holders, host: str, accepts: str) -> tuple[bytes, str]:

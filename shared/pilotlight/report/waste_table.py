@@ -10,7 +10,7 @@ from rich.console import Console
 from pilotlight.decide.use.fragmentation import Fragments
 from pilotlight.decide.use.idle_pods import IdlePod
 from pilotlight.decide.use.waste import Waste
-from pilotlight.decide.use.weeks import CENT, Books, Hours, total
+from pilotlight.decide.use.weeks import CENT, Hours, MeteredWeeks, total
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.report.sheet import Column, Sheet
 from pilotlight.units import human
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     price: Decimal
     weeks: Mapping[date, Hours]
     fragments: Fragments | None
-    books: Books | None
+    books: MeteredWeeks | None
 
 
 def usd_of(row: Waste, part: str) -> Decimal:

@@ -15,11 +15,11 @@ from pilotlight.decide.use.sharing import MEMORY, MOST_PODS
 from pilotlight.decide.use.waste import Slice, Waste
 from pilotlight.facts.mig import Model, Profile
 
-Kind = Literal["mig", "mps", "time-slicing", "none"]
-KINDS: tuple[Kind, ...] = ("mig", "mps", "time-slicing")
+SharingWay = Literal["mig", "mps", "time-slicing", "none"]
+KINDS: tuple[SharingWay, ...] = ("mig", "mps", "time-slicing")
 CALM = 0.5
 """Of a device: clients of MPS that do less at once hardly meet."""
-RISKS: dict[Kind, str] = {
+RISKS: dict[SharingWay, str] = {
     "mig": "nodes are drained to be cut; a pod that outgrows its slice runs out of memory, alone",
     "mps": "a fault of one client ends all clients of the device; each may take an equal part of its memory",
     "time-slicing": "no isolation: memory is shared by trust, and no turn is promised",
@@ -27,10 +27,10 @@ RISKS: dict[Kind, str] = {
 }
 
 
-class Advice(NamedTuple):
+class SharingAdvice(NamedTuple):
     """How an owner's pods would share, on how many devices, and what is left to know."""
 
-    kind: Kind
+    kind: SharingWay
     owner: str
     pods: int
     devices: int
@@ -44,7 +44,7 @@ class Advice(NamedTuple):
     risk: str
 
 
-def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool, only: str = "") -> Advice:
+def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool, only: str = "") -> SharingAdvice:
     """The safest way that saves a device; ``only`` names the one way that may be taken."""
     tried = {
         "mig": lambda: _cut(row, model),
@@ -56,10 +56,10 @@ def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: boo
         if found is not None and found.devices < found.pods:
             return found
     why = "no layout of slices, and no shares, would save a device and keep what its class needs"
-    return Advice("none", row.owner, len(row.slices), len(row.slices), (), (), 1, why, RISKS["none"])
+    return SharingAdvice("none", row.owner, len(row.slices), len(row.slices), (), (), 1, why, RISKS["none"])
 
 
-def _cut(row: Waste, model: Model | None) -> Advice | None:
+def _cut(row: Waste, model: Model | None) -> SharingAdvice | None:
     """Devices cut into the slices that pods need, largest first, each on the first device where it still lies."""
     if model is None:
         return None
@@ -74,7 +74,7 @@ def _cut(row: Waste, model: Model | None) -> Advice | None:
             room.append(fitting[pod])
     whole = len(needs) - len(fitting)
     layouts = Counter(tuple(sorted(p.name for p in device)) for device in devices)
-    return Advice(
+    return SharingAdvice(
         "mig",
         row.owner,
         len(needs),
@@ -87,7 +87,7 @@ def _cut(row: Waste, model: Model | None) -> Advice | None:
     )
 
 
-def _shares(row: Waste, kind: Kind, capacity_mib: float, serving: bool) -> Advice | None:
+def _shares(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) -> SharingAdvice | None:
     """Equal shares, so many that any of the pods may meet on a device."""
     if not row.slices:
         return None
@@ -98,7 +98,7 @@ def _shares(row: Waste, kind: Kind, capacity_mib: float, serving: bool) -> Advic
     if fit < 2:
         return None
     pods = len(row.slices)
-    return Advice(
+    return SharingAdvice(
         kind,
         row.owner,
         pods,

@@ -30,7 +30,7 @@ class Hours(NamedTuple):
         return self.silent + self.working + self.room
 
 
-class Books(NamedTuple):
+class MeteredWeeks(NamedTuple):
     """What nodes cost, to the cent: teams' part by what their GPUs did, and the meter's own idle and shared lines."""
 
     silent: Decimal
@@ -72,7 +72,7 @@ def total(by_week: dict[date, Hours]) -> Hours:
     return Hours(*(sum(part) for part in zip(*by_week.values(), strict=True))) if by_week else Hours()
 
 
-def books(hours: Hours, metered_hours: float, teams: Decimal, idle: Decimal, shared: Decimal) -> Books:
+def books(hours: Hours, metered_hours: float, teams: Decimal, idle: Decimal, shared: Decimal) -> MeteredWeeks:
     """The meter's dollars of the same days, the teams' by what their GPUs did; the parts add up to it to the cent."""
     unseen = max(0.0, metered_hours - hours.held)
     all_hours = hours.held + unseen
@@ -80,7 +80,7 @@ def books(hours: Hours, metered_hours: float, teams: Decimal, idle: Decimal, sha
     silent, working, room = ((teams * share).quantize(CENT) for share in shares)
     if not unseen and all_hours:
         room = teams - silent - working
-    return Books(silent, working, room, teams - silent - working - room, idle, shared)
+    return MeteredWeeks(silent, working, room, teams - silent - working - room, idle, shared)
 
 
 def _silent(activity: Sequence[float], step_s: Seconds) -> Iterator[bool]:
