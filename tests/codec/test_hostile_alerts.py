@@ -46,6 +46,7 @@ PIECES = (
     "<t:1:R>",
     "<:e:1>",
     ":tada:",
+    ":tada::tada:",
     "[y](http://x.de)",
     "[y](<http://x.de>)",
     "![y](x)",

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import aws_catalogs
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.capacity.offerings import offerings
@@ -37,27 +36,6 @@ def test_a_type_that_is_only_reserved_has_a_pool_of_that_and_no_price_on_demand(
     found, findings = offerings(read_policy(POLICY, "policy"), CATALOG)
     assert [(one.pool, one.usd_per_hour) for one in found] == [("block", Decimal(0))]
     assert ["p5e.48xlarge/on-demand" in one.message for one in findings] == [True]
-
-
-REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1", "ap-southeast-2")
-
-
-@pytest.mark.parametrize("region", REGIONS)
-def test_every_region_has_a_file_of_its_own(region: str) -> None:
-    """The same machines, each price and each disk's with its source and day, and none at $0."""
-    file = FILE.with_name(f"aws-{region}.yaml")
-    catalog = read_catalog(file.read_bytes(), file.name)
-    assert (catalog.region, catalog.instance_types.keys()) == (region, CATALOG.instance_types.keys())
-    prices = [price for kind in catalog.instance_types.values() for price in kind.prices.values()]
-    assert len(prices) >= 10
-    assert all(price.usd_per_hour > 0 and price.source for price in prices)
-    assert [catalog.disks[name].usd_per_gib_month > Decimal("0.05") for name in ("gp3", "gp2")] == [True, True]
-
-
-def test_the_files_are_as_their_figures_make_them() -> None:
-    """``python scripts/aws_catalogs.py`` would change none."""
-    for name, text in aws_catalogs.catalogs().items():
-        assert FILE.with_name(name).read_text(encoding="utf-8") == text
 
 
 ELSEWHERE = b"""

@@ -7,7 +7,7 @@ _MORE_SIGNS = str.maketrans(
     {"<": "‹", ">": "›", "@": "＠", "#": "＃", "[": "［", "]": "］", "|": "¦", "\\": "＼", "!": "ǃ"}
 )
 _UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-_EMOJI = re.compile(r":(?=[^\s:]+:)")
+_EMOJI = re.compile(r":(?=\S*:)")
 _QUOTE = re.compile(r"^(\s*)>", re.M)
 _LIST = re.compile(r"^(\s*)([-+]|\d+[.)])(?=\s)", re.M)
 _SCHEME = re.compile(r":(?=//)")
