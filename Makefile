@@ -123,6 +123,13 @@ build/checkov/.installed:
 	build/checkov/bin/python -m pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
 
+# In a venv of its own, for it is none of ours: what the example of workers behind a queue needs.
+build/worker/.installed: examples/worker/requirements.txt
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed" >&2; exit 2; }
+	$(PYTHON) -m venv build/worker
+	build/worker/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 # In a venv of its own, for its size: Helm 4 as a library, which the tests of the chart render, lint and install with, and the
 # schemas of GitHub's workflows, of CycloneDX and of OpenTelemetry.
 build/helm/.installed:

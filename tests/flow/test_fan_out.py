@@ -173,6 +173,30 @@ def test_a_deliverer_that_stood_still_until_its_claim_lapsed_tells_nothing(clock
     assert wall.told == [ALERT]
 
 
+def test_what_is_shown_late_in_a_claim_is_claimed_anew_first(clock: VirtualClock) -> None:
+    """Who stood still after it had shown the alert has a minute to write that down before others may show it."""
+    state, wall = MemoryState(clock), Wall()
+    other = desk_of(clock, {"a": wall}, state=state)
+
+    class StandsStill(Wall):
+        def deliver(self, alert: Alert) -> str:
+            """Show it, and stand still, while another flushes."""
+            receipt = wall.deliver(alert)
+            later(clock, 55)
+            flush(other)
+            return receipt
+
+    slow = desk_of(clock, {"a": StandsStill()}, state=state)
+    now = slow.now()
+    fresh = Telling(channel="a", alert=ALERT, status="claimed", since=now, at=now)
+    ours = claim(slow, waiting_name("a", ALERT), fresh)
+    later(clock, CLAIM_S - 30)
+    assert deliver(slow, "a", [ours]) == "told"
+    later(clock, CLAIM_S)
+    flush(other)
+    assert wall.told == [ALERT]
+
+
 def test_without_the_store_nothing_is_told_and_nothing_is_lost(clock: VirtualClock) -> None:
     """A store that does not answer makes the delivery come back: an untold alert is not marked told."""
 

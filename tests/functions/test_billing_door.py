@@ -55,7 +55,7 @@ def test_googles_budget_notification_is_told_once_a_threshold() -> None:
     first, *again = [[a["why"] for a in post(deployed, sample)["answers"]] for _ in range(3)]
     name = "the cloud's budget gpu-monthly"
     assert first == [f"{name} has passed 80 %", f"{name} is forecast to pass 100 %"]
-    assert again == [["people were told of this threshold already"] * 2] * 2
+    assert again == [["people were told of it already"] * 2] * 2
     assert [message.topic for message in sent.sent] == ["alerts", "alerts"]
 
 

@@ -16,6 +16,7 @@ ELSEWHERE = {
     "HOME": "the person's own",
     "MONITORING_EMULATOR_HOST": "a stand-in of Cloud Monitoring's, which has no emulator",
     "QUERY_STRING": "a request's own",
+    "REQUEST_METHOD": "a request's own",
     "AWS_WEB_IDENTITY_TOKEN_FILE": "set by EKS in a pod whose account has a role",
 }
 """Read, and nobody sets them for Pilotlight."""

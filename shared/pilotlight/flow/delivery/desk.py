@@ -35,6 +35,8 @@ from pilotlight.units import HOUR, Seconds
 
 CLAIM_S: Seconds = 120
 """Longer than a channel may take with one attempt."""
+LEFT_S: Seconds = 85.0
+"""Nothing is shown with less of a claim left: a call's deadline, and a minute to write down that it was shown."""
 LOOK_AGAIN_S: Seconds = 30.0
 """That something is over waits so long for the telling that it began."""
 MOST_ATTEMPTS = 12
@@ -182,7 +184,7 @@ def wait(desk: Desk, claim: Claim, due: datetime, why: str, *, held: bool = Fals
 
 def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
     """Show one alert, or several as one; a word on what became of them. A claim that has lapsed is another's by now."""
-    claims = [claim for claim in claims if claim.value.due is None or desk.now() < claim.value.due]
+    claims = [ours for claim in claims if (ours := _still_ours(desk, claim)) is not None]
     if not claims:
         return "left to whoever claims it next: this worker stood still"
     alerts = [claim.value.alert for claim in claims]
@@ -202,6 +204,19 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
     with suppress(Retry):
         REST.delete(desk.state, channel)
     return "told" if len(claims) == 1 else f"told {len(claims)} as one"
+
+
+def _still_ours(desk: Desk, held: Claim) -> Claim | None:
+    """A claim that lasts long enough to show the alert and write that down: one that soon ends is made anew."""
+    due, now = held.value.due, desk.now()
+    if due is None or now < due - timedelta(seconds=LEFT_S):
+        return held
+    if now >= due:
+        return None
+    try:
+        return claim(desk, held.name, held.value, held.version)
+    except Conflict:
+        return None
 
 
 def _show(desk: Desk, channel: str, alert: Alert) -> str:
