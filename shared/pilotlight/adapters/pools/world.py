@@ -10,7 +10,7 @@ from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.ports import OPEN, Gate
 
 _one = msgspec.json.Decoder(PoolState)
-_seen = msgspec.json.Decoder(InstanceState)
+_seen: msgspec.json.Decoder[InstanceState | None] = msgspec.json.Decoder(InstanceState | None)
 _all = msgspec.json.Decoder(tuple[PoolState, ...])
 
 
