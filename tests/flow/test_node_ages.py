@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from stage import Stage
 
+from pilotlight.errors import Unavailable
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, Schedule
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.interruption import block_ends, node_ages
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.interruption.rescues import carry_on, go_on
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -121,3 +123,18 @@ def test_a_clouds_notice_counts_more_than_age() -> None:
     )  # fmt: skip
     interrupt(stage.deps, notice)
     assert any(what.startswith("scheduled-change of n1") for what in stage.said)
+
+
+def test_what_keeps_one_kind_from_being_begun_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a paid block's end cannot be looked at, moves off old nodes begin all the same; the error is raised."""
+
+    def unread(_: object) -> None:
+        raise Unavailable("no answer")
+
+    begun: list[str] = []
+    monkeypatch.setattr(block_ends, "begin", unread)
+    monkeypatch.setattr(node_ages, "begin", lambda deps: begun.append(deps.name))
+    stage = Aged(pods=0, pool={"capacity_type": "reserved"})
+    with pytest.raises(Unavailable, match="no answer"):
+        carry_on(stage.deps)
+    assert begun == ["c"]

@@ -1,6 +1,6 @@
 """Carries interruptions on: at each look what is due of every one is done, written, and told once it is over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -17,7 +17,7 @@ from pilotlight.flow.look.snapshot import Snapshot
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
-    failed = _blocks_begun(deps) or _ages_begun(deps) or _sick_begun(deps)
+    failed = _begun(deps)
     left = interruptions.left(deps)
     if not left:
         if failed is not None:
@@ -37,43 +37,33 @@ def carry_on(deps: Deps) -> list[Answer]:
     return answers
 
 
-def _blocks_begun(deps: Deps) -> PilotlightError | None:
-    """Rescues begun where a block of capacity ends soon; what kept one from being begun."""
-    if not any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
-        return None
-    from pilotlight.flow.interruption.block_ends import begin
-
-    try:
-        begin(deps)
-    except (Retry, Denied) as error:
-        return error
-    return None
+def _begun(deps: Deps) -> PilotlightError | None:
+    """What is due is begun, each kind whatever becomes of the others; the first error that kept one from it."""
+    failed: PilotlightError | None = None
+    for begin in _beginnings(deps):
+        try:
+            begin(deps)
+        except (Retry, Denied) as error:
+            failed = failed or error
+    return failed
 
 
-def _ages_begun(deps: Deps) -> PilotlightError | None:
-    """Replacements begun of nodes that are too old and whose pods may be moved; what kept one from being begun."""
-    if not any(rules.at_max_age == "move" for rules in deps.policy.classes.values()):
-        return None
-    from pilotlight.flow.interruption.node_ages import begin
+def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
+    """What the policy may have to be begun: rescues where a block of capacity ends soon, and moves off nodes that are
+    too old or whose GPUs are not well. Each is imported where its case arises."""
+    classes = deps.policy.classes.values()
+    if any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
+        from pilotlight.flow.interruption import block_ends
 
-    try:
-        begin(deps)
-    except (Retry, Denied) as error:
-        return error
-    return None
+        yield block_ends.begin
+    if any(rules.at_max_age == "move" for rules in classes):
+        from pilotlight.flow.interruption import node_ages
 
+        yield node_ages.begin
+    if any(rules.at_sick_gpu == "move" for rules in classes):
+        from pilotlight.flow.interruption import sick_moves
 
-def _sick_begun(deps: Deps) -> PilotlightError | None:
-    """Moves begun off nodes whose GPUs are not well, where classes say so; what kept one from being begun."""
-    if not any(rules.at_sick_gpu == "move" for rules in deps.policy.classes.values()):
-        return None
-    from pilotlight.flow.interruption.sick_moves import begin
-
-    try:
-        begin(deps)
-    except (Retry, Denied) as error:
-        return error
-    return None
+        yield sick_moves.begin
 
 
 def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
