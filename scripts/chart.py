@@ -91,6 +91,7 @@ PARTS = {
     "observe": Part("rbac/observe.yaml"),
     "act": Part("rbac/act.yaml", when='include "pilotlight.acts" .'),
     "kueue": Part("rbac/kueue.yaml", when=".Values.kueue.enabled"),
+    "reclaim": Part("rbac/reclaim.yaml", when=".Values.reclaim.enabled"),
     "nodes": Part(
         "admission/nodes.yaml",
         when='include "pilotlight.acts" .',

@@ -13,7 +13,7 @@ from stage import Stage
 from pilotlight.adapters.cluster.kubernetes import owners
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.errors import BadRequest, Conflict, Unavailable
+from pilotlight.errors import BadRequest, Conflict, Forbidden, Unavailable
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, ReclaimPolicy
@@ -221,6 +221,19 @@ def test_a_worker_that_died_before_it_rested_begins_again() -> None:
     assert any("could not be put to rest" in line for line in site.did)
 
 
+def test_a_refusal_is_told_once_a_day_and_tried_again() -> None:
+    """The cluster does not let us: people hear what to apply, and the first look with the right puts it to rest."""
+    site = Site()
+    site.pass_(32)
+    for _ in range(3):
+        site.fail("rest", Forbidden("KEDA may scale it"))
+    site.pass_(35)
+    assert site.told == ["reclaim-idle", "reclaim-refused", "reclaim-rested"]
+    [refused] = [alert for alert in site.alerts if alert.kind == "reclaim-refused"]
+    assert (refused.why, refused.how) == ("KEDA may scale it", "kubectl apply -f infra/kubernetes/rbac/reclaim.yaml")
+    assert site.world.resting
+
+
 def test_only_one_of_two_looks_at_once_does_something() -> None:
     """The second finds the first's mark."""
     site = Site()
@@ -247,6 +260,7 @@ class Cluster:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         server.store.serve("notebooks")
+        server.store.serve("keda")
         self.api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
 
     def make(self, kind: str, name: str, maker: tuple[str, str] | None = None, **meta: Any) -> None:
@@ -349,3 +363,115 @@ def test_what_we_never_put_to_rest_is_not_woken(cluster: Cluster) -> None:
     cluster.server.store.patch(resource, ("ml", "ada"), {"spec": {"replicas": 0}})
     with pytest.raises(BadRequest, match="was not put to rest by Pilotlight"):
         owners.wake(cluster.api, PodOwner(kind="Deployment", namespace="ml", name="ada"), Stage().deps.now())
+
+
+PAUSED = "autoscaling.keda.sh/paused-replicas"
+
+
+def _scaled(cluster: Cluster, notes: dict[str, str] | None = None, **target: Any) -> None:
+    """A ScaledObject behind the owner, and one of another workload."""
+    for name, to in (("ada-scaler", {"name": "ada", **target}), ("other", {"name": "other"})):
+        cluster.server.add(
+            {
+                "apiVersion": "keda.sh/v1alpha1",
+                "kind": "ScaledObject",
+                "metadata": {"name": name, "namespace": "ml", "annotations": dict(notes or {})},
+                "spec": {"scaleTargetRef": to, "minReplicaCount": 1},
+            }
+        )
+
+
+def _keda(cluster: Cluster, kind: str) -> int:
+    """What KEDA's controller does of each ScaledObject in turn, by its documentation; the owner's replicas then."""
+    plural, store = PLURALS[kind], cluster.server.store
+    for scaled in store.list(store.resource("scaledobjects"), "ml", "", ""):
+        if scaled["spec"]["scaleTargetRef"]["name"] != "ada":
+            continue
+        held = (scaled["metadata"].get("annotations") or {}).get(PAUSED)
+        has = cluster.stored(kind)["spec"]["replicas"]
+        wanted = int(held) if held is not None else max(has, scaled["spec"]["minReplicaCount"])
+        store.patch(store.resource(plural), ("ml", "ada"), {"spec": {"replicas": wanted}})
+    found: int = cluster.stored(kind)["spec"]["replicas"]
+    return found
+
+
+def _notes(cluster: Cluster, name: str = "ada-scaler") -> dict[str, str]:
+    found: dict[str, str] = cluster.server.store.get("scaledobjects", name, "ml")["metadata"].get("annotations") or {}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "before"),
+    [
+        pytest.param("Deployment", {}, {}, id="a Deployment, by its name alone"),
+        pytest.param("Deployment", {}, {PAUSED: "2"}, id="one that somebody held at two"),
+        pytest.param("StatefulSet", {"kind": "StatefulSet", "apiVersion": "apps/v1"}, {}, id="a StatefulSet"),
+    ],
+)
+def test_what_keda_scales_stays_at_rest_and_is_keda_s_again(
+    cluster: Cluster, kind: OwnerKind, target: dict[str, str], before: dict[str, str]
+) -> None:
+    """It is paused at zero meanwhile; waking puts back what was there, and a ScaledObject of others is left alone."""
+    owner, at, count = cluster.chain(kind), Stage().deps.now(), SPECS[kind][2]
+    _scaled(cluster, before, **target)
+    for _ in range(2):
+        owners.rest(cluster.api, owner, count, at)
+        assert _keda(cluster, kind) == 0
+    assert _notes(cluster)[PAUSED] == "0"
+    assert _notes(cluster, "other") == before
+    assert owners.wake(cluster.api, owner, at) == count
+    assert _notes(cluster) == before
+    assert owners.wake(cluster.api, owner, at) == count
+    assert _keda(cluster, kind) == int(before.get(PAUSED, count))
+
+
+def test_keda_that_is_faster_than_we_are_loses_no_count(cluster: Cluster) -> None:
+    """It scales to zero between the pause and our own write: the count lay on the owner before."""
+    owner, at = cluster.chain("Deployment"), Stage().deps.now()
+    _scaled(cluster)
+    cluster.server.before("GET .*deployments", lambda: _keda(cluster, "Deployment"), times=2)
+    owners.rest(cluster.api, owner, 3, at)
+    resting = owners.now(cluster.api, owner)
+    assert resting is not None
+    assert (resting.count, resting.before) == (0, 3)
+    assert owners.wake(cluster.api, owner, at) == 3
+
+
+def test_a_count_that_changed_meanwhile_leaves_keda_as_it_was(cluster: Cluster) -> None:
+    """Before the pause it is left, and after it the pause is taken back."""
+    owner, at = cluster.chain("Deployment"), Stage().deps.now()
+    _scaled(cluster)
+    deployments = cluster.server.store.resource("deployments")
+
+    def grown() -> None:
+        if PAUSED in _notes(cluster):
+            cluster.server.store.patch(deployments, ("ml", "ada"), {"spec": {"replicas": 5}})
+
+    cluster.server.before("GET .*deployments", grown, times=2)
+    with pytest.raises(Conflict, match="asks for 5 pods now, not 3"):
+        owners.rest(cluster.api, owner, 3, at)
+    assert _notes(cluster) == {}
+
+
+def test_a_pause_that_somebody_changed_after_ours_is_theirs(cluster: Cluster) -> None:
+    """Waking leaves their number, and takes out only our mark."""
+    owner, at = cluster.chain("Deployment"), Stage().deps.now()
+    _scaled(cluster)
+    owners.rest(cluster.api, owner, 3, at)
+    scaled = cluster.server.store.resource("scaledobjects")
+    cluster.server.store.patch(scaled, ("ml", "ada-scaler"), {"metadata": {"annotations": {PAUSED: "4"}}})
+    owners.wake(cluster.api, owner, at)
+    assert _notes(cluster) == {PAUSED: "4"}
+
+
+def test_without_the_right_what_keda_may_scale_is_left_and_said(cluster: Cluster) -> None:
+    """Where there is KEDA nothing is written; where there is none the right is not needed."""
+    owner, at = cluster.chain("Deployment"), Stage().deps.now()
+    cluster.server.allow = lambda access: access.group != "keda.sh"
+    with pytest.raises(Forbidden, match=r"KEDA may scale Deployment ml/ada: apply infra/kubernetes/rbac/reclaim\.yaml"):
+        owners.rest(cluster.api, owner, 3, at)
+    assert not cluster.server.lines("PATCH")
+    cluster.server.store.resources.pop(("keda.sh/v1alpha1", "scaledobjects"))
+    cluster.server.fail(403, on="GET .*scaledobjects", times=2)
+    owners.rest(cluster.api, owner, 3, at)
+    assert cluster.stored("Deployment")["spec"]["replicas"] == 0

@@ -70,6 +70,8 @@ SNOOZE_UNTIL = "pilotlight.dev/snooze-until"
 """On the same: it is left alone until then, RFC 3339."""
 COUNT_BEFORE = "pilotlight.dev/count-before"
 """On the same, by us: the count that it had when it was put to rest."""
+PAUSED_BEFORE = "pilotlight.dev/paused-before"
+"""On a ScaledObject of KEDA, by us: the ``paused-replicas`` that it had before its target was put to rest, or empty."""
 CORDONED, RELEASED, KEPT = "Cordoned", "Released", "Kept"
 """The reasons of Events on nodes. That one is kept which should have gone is a Warning."""
 WARNINGS = frozenset({NO_GPU_NODE, KEPT, GPU_IDLE})

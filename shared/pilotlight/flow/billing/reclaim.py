@@ -136,6 +136,8 @@ def _rest(deps: Deps, cluster: RestingCluster, step: ReclaimStep, name: str, ver
         cluster.rest(one.owner, one.count)
     except (Retry, Denied) as error:
         _log.warning("not put to rest", extra={"data": {"owner": one.owner.key, "why": str(error)}})
+        if isinstance(error, Denied):
+            told.tell_refused(deps, one, str(error))
         return f"{one.owner} could not be put to rest: {error}"
     told.tell_rest(deps, one, step.why, told.file(deps, "rested", one, step.why, now))
     RECLAIM.put(deps.state, name, msgspec.structs.replace(one, stage="resting", at=now), if_version=version)

@@ -11,10 +11,11 @@ from pilotlight.facts.decisions import Plan, PodGroup, Record, Verdict
 from pilotlight.facts.labels import GPU_IDLE, SNOOZE_UNTIL
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.reclaim import Reclaim
+from pilotlight.flow.alerts.once import tell_once
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
-from pilotlight.units import an_hour
+from pilotlight.units import HOUR, an_hour
 
 SNOOZE = "pilotlight reclaim snooze {} --for 8h"
 WAKE = "pilotlight reclaim wake {}"
@@ -64,6 +65,13 @@ def tell_rest(deps: Deps, one: Reclaim, why: str, decision: str) -> None:
     alert = _alert(deps, one, "info", f"{one.owner} {did}", why, decision, "rested")
     following = f"its nodes go when nothing else runs there; woken, it has {one.count} again"
     deps.outbox.publish([by_fingerprint(_with(alert, following, WAKE.format(one.owner.key)))])
+
+
+def tell_refused(deps: Deps, one: Reclaim, why: str) -> None:
+    """It was told and does not rest, for the cluster refuses: once a day, until somebody gives the right."""
+    alert = _alert(deps, one, "warning", f"{one.owner} could not be put to rest", why, "", "refused")
+    following = "it is tried again at every look; its GPUs cost what they did"
+    tell_once(deps, _with(alert, following, "kubectl apply -f infra/kubernetes/rbac/reclaim.yaml"), 24 * HOUR)
 
 
 def tell_over(deps: Deps, one: Reclaim, why: str, decision: str) -> None:

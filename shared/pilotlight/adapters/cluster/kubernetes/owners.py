@@ -1,8 +1,10 @@
 """Who makes pods, put to rest and woken: the Deployment, StatefulSet, Job or Kubeflow Notebook behind them.
 
 One that is itself made by something else is left alone, but for a Notebook's StatefulSet and a CronJob's Job, and so is
-a Job that Kueue suspends: two would write the same field. A Notebook rests while it has the annotation
-``kubeflow-resource-stopped`` (Kubeflow's notebook controller, culling). Each write is over the version that was read.
+a Job that Kueue suspends: two would write the same field. An HPA stands still while its target has no replicas (its
+controller, unless ``minReplicas`` is 0); what KEDA scales is paused in its ScaledObject. A Notebook rests while it has
+the annotation ``kubeflow-resource-stopped`` (Kubeflow's notebook controller, culling). Each write is over the version
+that was read.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight.adapters.cluster.kubernetes import keda
 from pilotlight.adapters.cluster.kubernetes.reads import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
@@ -86,21 +89,41 @@ def now(api: Api, owner: PodOwner) -> OwnerState | None:
 
 
 def rest(api: Api, owner: PodOwner, count: int, at: datetime) -> None:
-    """Put it to rest, where it asks for ``count`` pods, and keep that count on it. Raises ``Conflict``, ``Missing``."""
+    """Put it to rest, where it asks for ``count`` pods, and keep that count on it. Raises ``Conflict``, ``Missing``.
+
+    What KEDA scales is paused there first, or KEDA would undo it; the count is on it before, for KEDA may be faster.
+    """
+    if not keda.scales(api, owner):
+        _brought(api, owner, count, 0, at)
+    elif _brought(api, owner, count, count, at):
+        keda.pause(api, owner)
+        try:
+            _brought(api, owner, count, 0, at)
+        except Conflict:
+            keda.resume(api, owner)
+            raise
+
+
+def _brought(api: Api, owner: PodOwner, count: int, to: int, at: datetime) -> bool:
+    """Bring it from ``count`` to another, and keep ``count`` on it; whether it had any."""
     for _ in range(TRIES):
         found = _read(api, owner)
         has = _count(owner, found)
         if not has:
-            return
+            return False
         if has != count:
             raise Conflict(f"{owner} asks for {has} pods now, not {count}: it is left as it is")
-        if _written(api, owner, found, 0, {COUNT_BEFORE: str(count)}, at):
-            return
+        if _written(api, owner, found, to, {COUNT_BEFORE: str(count)}, at):
+            return True
     raise Conflict(f"{owner} is changed by others all the time: tried {TRIES} times")
 
 
 def wake(api: Api, owner: PodOwner, at: datetime) -> int:
-    """Give it back the count that it had; what it asks for then. Raises ``Missing``, ``Conflict``, ``BadRequest``."""
+    """Give it back the count that it had; what it asks for then. Raises ``Missing``, ``Conflict``, ``BadRequest``.
+
+    KEDA goes on first: whoever dies in between leaves an owner that KEDA scales, or one that can be woken again.
+    """
+    keda.resume(api, owner)
     for _ in range(TRIES):
         found = _read(api, owner)
         if has := _count(owner, found):
