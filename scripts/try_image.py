@@ -1,10 +1,10 @@
 """The Dockerfile's steps without a registry: run one by one on a root of Debian packages, under bubblewrap.
 
-``python scripts/try_image.py [FOLDER]`` (``make image-steps``). mmdebstrap makes the root that stands for the base
-image: bookworm, as there, with Debian's own Python 3.11. A step may write to PLACES and to /tmp; then what the last
-stage copies is started as the image starts it: its user, its command, a root that nothing can be written to, and its
-health check. What cannot be tried so is the base image's own Python and the layers. Needs mmdebstrap, bwrap, Debian's
-mirror and PyPI; FOLDER (build/image) keeps the root for the next time.
+``python scripts/try_image.py [FOLDER]`` (``make image-steps``); with ``--root`` it makes the root alone. mmdebstrap
+makes the root that stands for the base image: bookworm, as there, with Debian's own Python 3.11. A step may write to
+PLACES and to /tmp; then what the last stage copies is started as the image starts it: its user, its command, a root
+that nothing can be written to, and its health check. What cannot be tried so is the base image's own Python and the
+layers. Needs mmdebstrap, bwrap, Debian's mirror and PyPI; FOLDER (build/image) keeps the root for the next time.
 """
 
 import json
@@ -63,8 +63,11 @@ def main() -> None:
         if not shutil.which(tool):
             print(f"error: {tool} is not in PATH: apt-get install mmdebstrap bubblewrap", file=sys.stderr)
             sys.exit(2)
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "image").resolve()
+    words = [word for word in sys.argv[1:] if word != "--root"]
+    folder = Path(words[0] if words else ROOT / "build" / "image").resolve()
     debian(folder / "root")
+    if "--root" in sys.argv:
+        return
     build(folder)
     said = serve(folder)
     made = folder / "home" / "pilotlight" / "venv"

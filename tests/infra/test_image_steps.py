@@ -1,18 +1,9 @@
-"""The Dockerfile's steps as `make image-steps` takes them, and what they made where they were taken."""
+"""The Dockerfile's steps as `make image-steps` takes them, which fails where the image does not serve."""
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
-from manifests import ROOT
 from test_release import script
-
-IMAGE = ROOT / "build" / "image"
-needs_image = pytest.mark.skipif(
-    not (IMAGE / "home" / "pilotlight" / "venv" / "bin").exists() or not shutil.which("bwrap"),
-    reason="needs `make image-steps` once (apt-get install mmdebstrap bubblewrap)",
-)
 
 
 def test_every_instruction_of_the_dockerfile_is_tried() -> None:
@@ -43,11 +34,3 @@ def test_what_is_said_of_names_is_put_in_their_place() -> None:
     """ARG and ENV may name what was said before them."""
     given = {"EPOCH": "7"}
     assert dict(script("try_image").assigned("A=${EPOCH} PATH=/venv:$PATH", given)) == {"A": "7", "PATH": "/venv:"}
-
-
-@needs_image
-def test_the_image_serves_as_its_user_on_a_root_it_cannot_write_to(capsys: pytest.CaptureFixture[str]) -> None:
-    """Started by its own command, healthy by its own check; figures only with a token."""
-    trial = script("try_image")
-    assert json.loads(json.dumps(trial.serve(IMAGE))) == trial.ANSWERS
-    assert "POST http://0.0.0.0:8080/pod_pending" in capsys.readouterr().out

@@ -1,7 +1,6 @@
 """What `pilotlight manifests` prints: strictly valid, in step with the policy, and taken by a real API server."""
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ import msgspec
 import pytest
 import yaml
 from manifests import VERSIONS, Json, strictly
+from real_api import applied, real_api, taken
 from typer.testing import CliRunner
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, PilotlightError
 
@@ -122,31 +121,15 @@ def test_what_is_written_wrong_is_told(policy: Path, words: tuple[str, ...], why
 @pytest.fixture
 def api(shelf: Path) -> Iterator[tuple[Api, str]]:
     """The control plane that KUBECONFIG names, with the CRDs of the shelf, and a namespace of the run's own."""
-    if not os.environ.get("KUBECONFIG"):
-        pytest.skip("KUBECONFIG names no control plane to run against")
-    here, name = Api(of_file(Path(os.environ["KUBECONFIG"]))), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
+    here, name = real_api(), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
     for group in ("kueue", "karpenter", "keda", "volcano"):
         for path in sorted((shelf / "contracts" / "crds" / group).glob("*.yaml")):
-            _apply(here, next(each for each in yaml.safe_load_all(path.read_text()) if each))
+            applied(here, next(each for each in yaml.safe_load_all(path.read_text()) if each))
     here.ask("POST", "/api/v1/namespaces", NOTHING, {"kind": "Namespace", "metadata": {"name": name}})
     try:
         yield here, name
     finally:
         here.ask("DELETE", f"/api/v1/namespaces/{name}", NOTHING)
-
-
-def _apply(api: Api, each: Json, *, dry_run: bool = False) -> None:
-    """Server-side, as `kubectl apply --server-side` does."""
-    meta, (group, _, version) = each["metadata"], each["apiVersion"].rpartition("/")
-    kind = each["kind"].lower()
-    plural = (
-        kind + "s" if not kind.endswith(("s", "y", "x")) else kind[:-1] + "ies" if kind.endswith("y") else kind + "es"
-    )
-    plural = {"resourcequota": "resourcequotas"}.get(kind, plural)
-    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    where = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
-    query = "?fieldManager=pilotlight-test&force=true&fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
-    api.ask("PATCH", f"{root}{where}/{plural}/{meta['name']}{query}", NOTHING, each, "application/apply-patch+yaml")
 
 
 @pytest.mark.cluster
@@ -157,19 +140,7 @@ def test_a_real_api_server_takes_every_object(policy: Path, api: tuple[Api, str]
     for each in made(policy, command):
         if "namespace" in each["metadata"]:
             each["metadata"]["namespace"] = space
-        _eventually(here, each)
-
-
-def _eventually(api: Api, each: Json) -> None:
-    """A CRD that has just come is served within seconds."""
-    ends = time.monotonic() + 20
-    while True:
-        try:
-            return _apply(api, each, dry_run=True)
-        except Missing:
-            if time.monotonic() > ends:
-                raise
-            time.sleep(0.3)
+        taken(here, each)
 
 
 @pytest.mark.cluster

@@ -290,10 +290,11 @@ def test_nobody_else_is_looked_at(acting: tuple[Site, Api]) -> None:
     assert site.admin.get(path, ANY)["metadata"]["labels"]["gpu"] == "free"
 
 
-@pytest.mark.skipif(not RESTART, reason="RESTART_API_SERVER names no command that restarts the API server")
 def test_a_restart_takes_no_right_away(acting: tuple[Site, Api]) -> None:
     """While the API server starts again our account is told to come back, never that it may not."""
     _, account = acting
+    if not RESTART:
+        pytest.skip("RESTART_API_SERVER names no command that restarts the API server")
     process = subprocess.Popen(RESTART, shell=True, stdout=subprocess.DEVNULL)
     seen, ends = set[str](), time.monotonic() + 600
     while process.poll() is None and time.monotonic() < ends:
