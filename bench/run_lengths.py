@@ -11,7 +11,6 @@ came to is printed, beside the factor by which P50 was off for half of the runs,
 import argparse
 import csv
 import gzip
-import heapq
 import json
 import sys
 from collections.abc import Sequence
@@ -20,58 +19,24 @@ from typing import Any
 
 import held_gpus
 from pilotlight.cli.printing import console
-from pilotlight.decide.run_lengths import Foretold, RunLengths, measured
-from pilotlight.facts.trace import Job
+from pilotlight.decide.run_groups import RunGroups, run_lengths, use
 from pilotlight.replay.trace import read_trace
 from pilotlight.report.sheet import Column, Sheet
 
-ALL = ("all jobs",)
 
-
-def groups(job: Job) -> tuple[str, ...]:
-    """Narrowest first."""
-    shape = f"{job.gpus}x{job.gpu_milli}"
-    app = (f"app {job.group}",) if job.group else ()
-    return (*app, f"{job.team} {shape}", f"team {job.team}", f"shape {shape}", *ALL)
-
-
-def jobs_row(path: Path, *, by_group: bool) -> dict[str, Any]:
+def jobs_rows(path: Path) -> list[dict[str, Any]]:
     """Each job foretold at its submit, held against what it then ran; jobs start when they are submitted."""
-    known, told = RunLengths(), list[tuple[Foretold, float]]()
-    running: list[tuple[float, int, Job]] = []
-    for n, job in enumerate(sorted(read_trace(path), key=lambda j: j.submit_s)):
-        while running and running[0][0] <= job.submit_s:
-            ended = heapq.heappop(running)[2]
-            known.ended(groups(ended) if by_group else ALL, ended.duration_s)
-        found = known.foretold(groups(job) if by_group else ALL)
-        if found is not None:
-            told.append((found, job.duration_s))
-        heapq.heappush(running, (job.submit_s + job.duration_s, n, job))
-    return _row(path, "run lengths" + (" by group" if by_group else " as one"), told)
+    return _rows(path, "run lengths", run_lengths(read_trace(path)))
 
 
-def use_row(path: Path, *, by_group: bool) -> dict[str, Any]:
-    """The most activity (percent) of each pod's next hour, foretold by the hours of its own, or of all pods, so far."""
-    telemetry = held_gpus.read(path)
-    hour = int(3600 / telemetry.step_s)
-    known, told = RunLengths(), list[tuple[Foretold, float]]()
-    for first in range(0, telemetry.samples - hour, hour):
-        for one in telemetry.series:
-            values = [value for value in one.activity[first : first + hour] if value == value]
-            if len(values) < hour // 2:
-                continue
-            names = (one.pod, *ALL) if by_group else ALL
-            most = 100 * max(values)
-            found = known.foretold(names)
-            if found is not None:
-                told.append((found, most))
-            known.ended(names, most)
-    return _row(path, "use" + (" by pod" if by_group else " as one"), told)
+def use_rows(path: Path) -> list[dict[str, Any]]:
+    """The most activity (percent) of each pod's next hour, foretold by the hours so far."""
+    return _rows(path, "use", use(held_gpus.read(path), lambda pod: pod))
 
 
-def _row(path: Path, what: str, told: list[tuple[Foretold, float]]) -> dict[str, Any]:
-    found = measured(told)
-    return {"file": path.name, "what": what, **found._asdict()}
+def _rows(path: Path, what: str, found: RunGroups) -> list[dict[str, Any]]:
+    errors = {f"{what} by group": found.narrowest, f"{what} as one": found.as_one}
+    return [{"file": path.name, "what": name, **error._asdict()} for name, error in errors.items()]
 
 
 def _of_fleet(path: Path) -> bool:
@@ -88,8 +53,7 @@ def main(words: Sequence[str]) -> int:
     rows = []
     for path in options.files:
         try:
-            judged = use_row if _of_fleet(path) else jobs_row
-            rows += [judged(path, by_group=by_group) for by_group in (True, False)]
+            rows += use_rows(path) if _of_fleet(path) else jobs_rows(path)
         except (OSError, ValueError, KeyError) as error:
             print(f"error: {path}: {error}", file=sys.stderr)
             return 2

@@ -72,6 +72,7 @@ OF_COMMANDS = (
     "decide/money/targets.py",
     "decide/pool_rows.py",
     "decide/preemption.py",
+    "decide/run_groups.py",
     "decide/run_lengths.py",
     "decide/spot_rows.py",
     "decide/use/fragmentation.py",

@@ -84,6 +84,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "reclaim snooze": ("ml/ada --dry-run", Said(2, "no one owner 'ml/ada'")),
     "reclaim wake": ("ml/ada --dry-run", Said(2, "no one owner 'ml/ada'")),
     "waste": ("--prometheus http://127.0.0.1:1 --price 3", Said(1, "is that a Prometheus?")),
+    "runs": ("trace.csv", Said()),
     "tune": ("trace.csv --values 1,2 --against keda --processes 1", Said()),
     "placement lift": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
     "conformance": ("--cloud civo --pool t4 --max-usd 2 --dry-run", Said(2, "PILOTLIGHT_POOLS")),

@@ -48,6 +48,7 @@ TABLES = {
     "replay trace.csv --against karpenter": "replay",
     "tune trace.csv --values 3 --against keda": "tune",
     "stats trace.csv": "stats",
+    "runs trace.csv": "runs",
     "synth -o week.csv.gz": "synth",
     "trace --from openb openb.csv -o out.csv.gz": "trace",
     "chaos --seeds 0..0 --deliveries 3 --jobs 1": "chaos",

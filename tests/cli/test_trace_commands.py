@@ -81,3 +81,33 @@ def test_trace_converts_a_public_original(tmp_path: Path) -> None:
     figures = json.loads(run("trace", "--from", "openb", str(pods), "-o", str(tmp_path / "o.csv.gz"), "--json"))
     assert (figures["jobs"], figures["median_run_s"]) == (1, 250)
     assert read_trace(tmp_path / "o.csv.gz")[0].models == ("T4",)
+
+
+def test_runs_are_shown_by_group_with_their_error(tmp_path: Path) -> None:
+    """Twenty runs of a team, one after the other: the later ten are foretold, and the table says what the JSON says."""
+    path = tmp_path / "r.csv"
+    rows = "".join(f"j{i},{i * 1000},{60 if i % 2 else 120},1,1000,,ml,,\n" for i in range(20))
+    path.write_text(TRACE.splitlines()[0] + "\n" + rows)
+    found = json.loads(run("runs", str(path), "--json"))
+    team = next(row for row in found["groups"] if row["group"] == "team ml")
+    assert (team["seen"], team["p50_s"], team["p90_s"], team["foretold"]) == (20, 120, 120, 10)
+    assert (team["under_p50"], team["under_p90"]) == (1, 1)
+    assert found["by_narrowest"] == found["as_one"]
+    shown = run("runs", str(path))
+    assert "team ml" in shown
+    assert "100.0%" in shown
+
+
+def test_runs_of_too_few_jobs_say_so(trace: Path) -> None:
+    """Four runs are no quantile: no group, no error, and the line says from how many on."""
+    found = json.loads(run("runs", str(trace), "--json"))
+    assert found["groups"] == []
+    assert found["as_one"]["under_p90"] is None
+    assert "fewer than 10" in run("runs", str(trace))
+
+
+@pytest.mark.parametrize("words", [(), ("a.csv", "--prometheus", "http://127.0.0.1:1")], ids=["neither", "both"])
+def test_runs_are_of_a_trace_or_of_a_prometheus(words: tuple[str, ...]) -> None:
+    """One of them is named."""
+    with pytest.raises(BadInput, match="one of them"):
+        run("runs", *words)

@@ -214,6 +214,15 @@ def test_sharing_is_printed_with_its_objects_and_the_way_back(prometheus: str) -
     assert config["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 3}]
 
 
+def test_what_gpus_do_is_foretold_by_owner(prometheus: str) -> None:
+    """Each replica is at 60 % once an hour: so is every quantile, and all later hours stay under it."""
+    line = ["runs", "--prometheus", prometheus, "--since", "719m", "--step", "60s", "--until", str(END), "--json"]
+    found = json.loads(CliRunner().invoke(build(["runs"]), line, catch_exceptions=False).stdout)
+    chat = next(row for row in found["groups"] if row["group"] == "owner web/chat")
+    assert (chat["seen"], chat["p50_percent"], chat["p90_percent"], chat["under_p90"]) == (12 * REPLICAS, 60, 60, 1)
+    assert chat["foretold"] == 10 * REPLICAS
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_its_table_is_whole_at_any_width(prometheus: str, columns: int) -> None:
     """What is printed wide is printed narrow, in lines that fit."""

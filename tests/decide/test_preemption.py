@@ -103,7 +103,6 @@ def test_its_error_is_what_it_was_off() -> None:
 
 def test_groups_foretell_better_than_all_jobs_as_one(shelf: Path) -> None:
     """On a recorded cluster: nine in ten are under P90, within a twentieth, and P50 is off by less by group."""
-    path = shelf / "traces" / "openb_dev.csv.gz"
-    by_group, as_one = (bench.jobs_row(path, by_group=each) for each in (True, False))
+    by_group, as_one = bench.jobs_rows(shelf / "traces" / "openb_dev.csv.gz")
     assert by_group["factor"] < as_one["factor"]
     assert by_group["under"][1] >= 0.8

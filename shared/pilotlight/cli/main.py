@@ -53,6 +53,7 @@ COMMANDS = {
     "queue_commands": ("queues",),
     "waste_command": ("waste",),
     "reclaim_commands": ("reclaim",),
+    "runs_command": ("runs",),
     "budget_commands": ("budget",),
     "alert_commands": ("alerts",),
     "audit_commands": ("audit",),
@@ -80,7 +81,7 @@ PANELS = {
     " notice-agent monitor",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "targets commitments waste queues whatif cost-of-self sizes prices deadline spot",
+    "Reckoning": "targets commitments waste runs queues whatif cost-of-self sizes prices deadline spot",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""

@@ -58,13 +58,10 @@ def waste_command(
     """
     if by not in BY:
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
-    step_s, span_s, lead_s = (_seconds(text, name) for text, name in ((step, "step"), (since, "since"), (lead, "lead")))
+    step_s, span_s, lead_s = (seconds(text, name) for text, name in ((step, "step"), (since, "since"), (lead, "lead")))
     if not 0 < step_s <= span_s:
         raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
-    try:
-        end = float(until) if until else time.time()
-    except ValueError:
-        raise BadInput(f"--until {until!r}: write Unix seconds") from None
+    end = ended(until)
     api = _api(prometheus, auth)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     if not telemetry.series:
@@ -92,6 +89,19 @@ def waste_command(
         from pilotlight.cli.printing import console
 
         show(found, console())
+
+
+def ended(until: str) -> float:
+    """The moment of the last sample, in Unix seconds."""
+    try:
+        return float(until) if until else time.time()
+    except ValueError:
+        raise BadInput(f"--until {until!r}: write Unix seconds") from None
+
+
+def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
+    """What one Prometheus has of pods' GPUs."""
+    return _telemetry(_api(url, auth), start, end, step_s)
 
 
 def _api(url: str, auth: str) -> "PrometheusApi":
@@ -143,7 +153,8 @@ def _write(path: Path, found: Found) -> None:
     typer.echo(f"{path} written", err=True)
 
 
-def _seconds(text: str, option: str) -> Seconds:
+def seconds(text: str, option: str) -> Seconds:
+    """A duration as an option has it. Raises ``BadInput``."""
     try:
         return parse_duration(text)
     except ValueError as error:
