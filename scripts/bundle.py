@@ -70,6 +70,7 @@ OF_COMMANDS = (
     "facts/live.py",
     "decide/money/own_cost.py",
     "decide/money/targets.py",
+    "decide/give_way.py",
     "decide/pool_rows.py",
     "decide/preemption.py",
     "decide/run_groups.py",

@@ -50,6 +50,7 @@ def lacks(extra: str) -> Said:
 COMMANDS: dict[str, tuple[str, Said]] = {
     "init": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "plan": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
+    "preempt": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "doctor": ("--kubeconfig exec.yaml", lacks("kubernetes")),
     "check": ("{held}/policies/cost.yaml", Said()),
     "schema": ("", Said()),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init_command": ("init",),
     "plan_command": ("plan",),
+    "preempt_command": ("preempt",),
     "doctor_command": ("doctor",),
     "policy_commands": ("check", "schema"),
     "lint_command": ("lint",),
@@ -81,7 +82,7 @@ PANELS = {
     " notice-agent monitor",
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "targets commitments waste runs queues whatif cost-of-self sizes prices deadline spot",
+    "Reckoning": "targets commitments waste runs preempt queues whatif cost-of-self sizes prices deadline spot",
     "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
 }
 """How the help groups them."""
@@ -91,6 +92,7 @@ OPEN_STATE = {
     *(
         "commitments",
         "targets",
+        "preempt",
         "serve",
         "reconcile",
         "takeover",

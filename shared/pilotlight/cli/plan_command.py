@@ -12,6 +12,7 @@ import typer
 
 from pilotlight.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.cli.waiting import ValueOfWait, priced
+from pilotlight.decide.give_way import GiveWay, give_way
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, deployed, read
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pilotlight.adapters.cluster.files import File
     from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
+    from pilotlight.flow.look.snapshot import Snapshot
     from pilotlight.wiring import App, Seams
 
 
@@ -53,33 +55,39 @@ def plan(
     From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
     [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
     """
-    from pilotlight.wiring import App
-
     if as_json and as_markdown:
         raise BadInput("--json and --markdown are two ways to have it: choose one")
-    files = pods or nodes or objects
-    if context or kubeconfig or (not files and deployed().api):
-        if files:
-            raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
-        app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
-        seams: Seams = {}  # Its own adapters.
-        now = _moment(at) if at else datetime.now(UTC)
-    else:
-        app = App(_settings(policy, catalog))
-        seams, now = _from_files(app, pods, nodes, objects or [], at)
+    app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = priced(app.policy, value_of_wait)
-    decided = _decide(app, seams, now, rules)
+    snapshot, decided = decide(app, seams, now, rules)
+    ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
     if as_json:
-        _print_json(decided, now)
+        _print_json(decided, now, ways)
     elif as_markdown:
         from pilotlight.report.offers import markdown
 
         typer.echo("\n".join(markdown(decided, _prices(app, rules), now, source)))
     else:
-        _print_text(decided, now, source, _prices(app, rules))
+        _print_text(decided, now, source, _prices(app, rules), ways)
     if exit_code and not (decided.empty and not decided.held):
         raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def source_of(
+    pods: str, nodes: str, objects: Sequence[str], context: str, kubeconfig: str, policy: str, catalog: str, at: str
+) -> "tuple[App, Seams, datetime]":
+    """The app, what of it files stand for (nothing where a cluster is looked at itself), and the moment."""
+    from pilotlight.wiring import App
+
+    files = pods or nodes or objects
+    if context or kubeconfig or (not files and deployed().api):
+        if files:
+            raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
+        now = _moment(at) if at else datetime.now(UTC)
+        return App(settings_for(context, kubeconfig, policy=policy, catalog=catalog)), {}, now
+    app = App(_settings(policy, catalog))
+    return app, *_from_files(app, pods, nodes, objects, at)
 
 
 def _prices(app: "App", policy: "Policy") -> dict[str, Decimal]:
@@ -106,13 +114,13 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
     return {"cluster": cluster, "pools": FilePools(cluster)}, now
 
 
-def _decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> Plan:
-    """The dry run of a reconcile with nothing remembered; and what is wrong with pools and prices."""
+def decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "tuple[Snapshot, Plan]":
+    """The look and the plan of a reconcile with nothing remembered, and what is wrong with pools and prices."""
     from pilotlight.adapters.clock import StoppedClock
     from pilotlight.adapters.outbox.local import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.decide.capacity.offerings import offerings
-    from pilotlight.flow.cycle.cycle import dry_run
+    from pilotlight.flow.cycle.cycle import looked
     from pilotlight.wiring import App
 
     clock = StoppedClock(now)
@@ -125,9 +133,9 @@ def _decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> Plan
         "outbox": MemoryOutbox(),
     }
     seamed = App(app.settings, **given)
-    decided = dry_run(_as_if_it_may_act(seamed.deps), releases=True).plan or Plan()
+    snapshot, decided = looked(_as_if_it_may_act(seamed.deps), releases=True)
     _, unbuyable = offerings(policy, app.catalog)
-    return msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
+    return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 
 
 def _as_if_it_may_act(deps: "Deps") -> "Deps":
@@ -155,13 +163,13 @@ def _moment(text: str) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _print_json(decided: Plan, now: datetime) -> None:
+def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay]) -> None:
     from pilotlight.cli.printing import json_text
 
-    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided)}, "number"))
+    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways}, "number"))
 
 
-def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal]) -> None:
+def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal], ways: Sequence[GiveWay]) -> None:
     from rich.console import Console
 
     from pilotlight.cli.printing import console as sized
@@ -171,6 +179,11 @@ def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Dec
     console = Console(highlight=False, soft_wrap=True)
     for line in lines(decided, now, source):
         console.print(line)
+    if ways:
+        from pilotlight.report.give_way_text import section
+
+        for text in section(ways):
+            console.print(text, markup=False)
     if any(group.rejected or group.verdict == "bought" for group in decided.pods):
         console.print("\n[bold]Offerings[/bold]")
         sized().print(table(decided, prices))

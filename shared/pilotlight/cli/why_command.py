@@ -20,6 +20,9 @@ from pilotlight.settings import deployed
 from pilotlight.units import an_hour
 
 if TYPE_CHECKING:
+    from pilotlight.decide.give_way import GiveWay
+    from pilotlight.facts.decisions import Plan
+    from pilotlight.flow.look.snapshot import Snapshot
     from pilotlight.wiring import App
 
 SHOWN = 5
@@ -66,6 +69,7 @@ def why(
     interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject) if subject else []
     named = any(True for record in found for _ in _groups(record, subject))
     now = [] if named or not subject else _now(wired, subject)
+    ways = _ways(wired, found[0], subject) if named and found else []
     if not found and not interrupted and not now:
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
         what = repr(subject) if subject else "that"
@@ -73,10 +77,15 @@ def why(
     if as_json:
         from pilotlight.cli.printing import json_text
 
-        typer.echo(json_text([*now, *interrupted, *found]))
+        typer.echo(json_text([*now, *ways, *interrupted, *found]))
         return
     for node in now:
         typer.echo("\n".join(("now", *_node_lines(node))))
+    if ways:
+        from pilotlight.report.give_way_text import SHOWN as PAIRS
+        from pilotlight.report.give_way_text import section
+
+        typer.echo("\n".join([*section(ways, PAIRS)][1:]))
     for interruption in interrupted:
         typer.echo("\n".join(lines(interruption)))
     for record in found[:SHOWN]:
@@ -86,18 +95,38 @@ def why(
 
 
 def _now(wired: "App", subject: str) -> list[NodeVerdict]:
-    """What a look would do with the node at this moment, where a cluster outside this process is named."""
-    from pilotlight.flow.cycle.cycle import dry_run
+    """What a look would do with the node at this moment."""
+    seen = _look(wired)
+    return [node for node in seen[1].nodes if subject in (node.node, node.instance)] if seen else []
+
+
+def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
+    """Who could give way at this moment to a pod that waited for money or capacity at the newest decision."""
+    from pilotlight.decide.give_way import give_way, short_of
+
+    short = {name for group in short_of(newest.plan) for name in (*group.pods, *group.uids)}
+    if not any(subject in (name, name.partition("/")[2]) for name in short):
+        return []
+    seen = _look(wired)
+    if seen is None:
+        return []
+    snapshot, plan = seen
+    policy = wired.at(wired.settings.cluster_name).deps.policy
+    return give_way(plan, snapshot.view, snapshot.memory, policy, snapshot.now, named=subject)
+
+
+def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
+    """A look at this moment, where a cluster outside this process is named and can be looked at."""
+    from pilotlight.flow.cycle.cycle import looked
 
     settings = wired.settings
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
-        return []
+        return None
     try:
-        plan = dry_run(wired.at(settings.cluster_name).deps, releases=True).plan
+        return looked(wired.at(settings.cluster_name).deps, releases=True)
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
-        return []
-    return [node for node in plan.nodes if subject in (node.node, node.instance)] if plan else []
+        return None
 
 
 def _moment(text: str, now: datetime) -> datetime:

@@ -106,7 +106,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     ``max_run_s`` is 0 where it names no deadline. ``grace_s`` is what it may take to stop. ``checkpoint_s`` are the
     seconds between its checkpoints, ``checkpoint_takes_s`` what one takes when it is asked for; 0 where it names none.
     ``checkpointed_at`` is its last checkpoint, where it tells. ``shape`` is what it would need elsewhere, where known.
-    ``works_since`` is when its containers began, read of those whose job names a deadline.
+    ``works_since`` is when its containers began, read of those whose job names a deadline. ``priority`` is its class's.
     """
 
     uid: str
@@ -125,6 +125,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_takes_s: Seconds = 0
     checkpointed_at: datetime | None = None
     works_since: datetime | None = None
+    priority: int = 0
     shape: PodShape | None = None
 
 

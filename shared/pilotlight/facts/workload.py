@@ -206,7 +206,8 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train".
 
     ``grace_s`` is what it may take to stop, ``checkpoint_takes_s`` what a checkpoint takes that it is asked for; 0 for
-    a pod that cannot be asked. ``said`` is what the scheduler last said of it.
+    a pod that cannot be asked. ``said`` is what the scheduler last said of it. ``never_preempts``: its priority class
+    has preemptionPolicy Never.
     """
 
     uid: str
@@ -218,6 +219,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: Seconds = 30
     checkpoint_takes_s: Seconds = 0
     said: str = ""
+    never_preempts: bool = False
 
     @property
     def full_name(self) -> str:

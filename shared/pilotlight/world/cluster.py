@@ -175,5 +175,6 @@ def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundP
         checkpoint_takes_s=demand.checkpoint_takes_s,
         checkpointed_at=kept_at,
         works_since=since if demand.shape.due else None,
+        priority=demand.shape.priority,
         shape=demand.shape,
     )

@@ -198,6 +198,7 @@ class PodSpec(Wire, frozen=True):
     affinity: Affinity | None = None
     tolerations: tuple[WireToleration, ...] = ()
     priority: int = 0
+    preemption_policy: str = ""
     active_deadline_seconds: float = 0
     termination_grace_period_seconds: float = 30
     scheduling_gates: tuple[dict[str, str], ...] = ()

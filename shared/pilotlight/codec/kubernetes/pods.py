@@ -195,6 +195,7 @@ def _demand(
         ),
         grace_s=pod.spec.termination_grace_period_seconds,
         checkpoint_takes_s=_seconds(meta.annotations, labels.CHECKPOINT_TAKES_S),
+        never_preempts=pod.spec.preemption_policy == "Never",
     )
 
 
@@ -268,6 +269,7 @@ def bound_pod(
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
+        priority=pod.spec.priority,
         shape=_shape_elsewhere(asked, objects, classify) if (elsewhere or timed) and asked.gpu else None,
     )
 
