@@ -7,6 +7,7 @@ written to a temporary folder and read again line by line, as ``pilotlight audit
 
 import argparse
 import time
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -18,7 +19,9 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.audit import line_of, verify
+from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Chain, Record
+from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.decisions import DECISION
@@ -40,6 +43,7 @@ def main() -> None:
             ("sqlite", SqliteState(Path(folder) / "state.db", SystemClock())),
         ):
             print(f"append ({name}): {1000 * median(appends(state, record)):.3f} ms CPU, median of 2,000")
+            print(f"append of a cost ({name}): {1000 * median(costs(state)):.3f} ms CPU, median of 2,000")
         file = Path(folder) / "audit.jsonl"
         export(file, record, asked.records)
         cpu, wall = zip(*(verified(file, asked.records) for _ in range(asked.times)), strict=True)
@@ -70,6 +74,28 @@ def appends(state: State, record: Record, times: int = 2000) -> list[float]:
         began = time.process_time()
         digest = sha256(DECISION.format.write(one)).hexdigest()
         ledger.chain(state, one.cluster, "decision", one.id, one.at, digest)
+        out.append(time.process_time() - began)
+    return out
+
+
+def costs(state: State, times: int = 2000) -> list[float]:
+    """CPU seconds of filing each node's cost, with its record."""
+    now, out = state.now(), list[float]()
+    for n in range(times):
+        one = NodeCost(
+            decision=f"{n:014d}-bench",
+            instance=f"i-{n}",
+            node=f"gpu-{n}",
+            pool="gpu",
+            instance_type="a100",
+            capacity_type="spot",
+            since=now,
+            ended_at=now,
+            paid_until=now,
+            usd=Decimal("1.234567"),
+        )
+        began = time.process_time()
+        node_costs.put(state, "local", f"2026-11-20/i-{n}/0", one, now)
         out.append(time.process_time() - began)
     return out
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,10 +15,13 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
+from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Plan, Record
+from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD
+from pilotlight.state_schema.billing import COST
 from pilotlight.state_schema.decisions import DECISION
 
 LATELY = datetime.now(UTC) - timedelta(hours=2)
@@ -128,3 +132,27 @@ def test_an_empty_chain_says_when_it_begins(tmp_path: Path, monkeypatch: pytest.
     done = run("verify")
     assert done.exit_code == 0
     assert "begins with the next decision" in done.stdout
+
+
+def test_what_nodes_came_to_is_proved_and_exported(state: State, tmp_path: Path) -> None:
+    """A cost is a record as any: counted, carried away, and named where it is edited."""
+    cost = NodeCost(
+        decision="d",
+        instance="i-1",
+        node="gpu-1",
+        pool="t4",
+        instance_type="t4",
+        capacity_type="spot",
+        since=LATELY,
+        ended_at=LATELY,
+        paid_until=LATELY,
+        usd=Decimal("1.23"),
+    )
+    node_costs.put(state, "local", "2026-11-20/i-1/0", cost, state.now())
+    assert "1 of them say what a node came to" in run("verify").stdout
+    run("export", tmp_path / "a.jsonl")
+    assert "1 of them say what a node came to" in run("verify", tmp_path / "a.jsonl").stdout
+    key = COST.key("local/2026-11-20/i-1/0")
+    state.put(key, COST.format.write(msgspec.structs.replace(cost, usd=Decimal(1))))
+    done = run("verify")
+    assert (done.exit_code, done.stdout.partition(":")[0]) == (1, "record 21 (cost 2026-11-20/i-1/0) was edited")

@@ -1,9 +1,11 @@
 """pilotlight why by team, time and alert, with what would have changed the answer."""
 
+import json
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -11,9 +13,11 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling
+from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.report.would_change import would_change
 from pilotlight.state_schema.alerts import PROOF
@@ -41,7 +45,7 @@ REFUSED = PodGroup(
 
 @pytest.fixture(autouse=True)
 def _decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A purchase of an hour ago, a refusal of two days ago, and an alert of that."""
+    """A purchase of an hour ago with what it came to, a refusal of two days ago, and an alert of that."""
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
     state = SqliteState(tmp_path / "state.db", SystemClock())
@@ -59,6 +63,21 @@ def _decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             steps=(),
         )
         ledger.close(state, record)
+    cost = NodeCost(
+        decision="01-aa",
+        instance="i-1",
+        node="gpu-1",
+        pool="t4",
+        instance_type="t4",
+        capacity_type="on-demand",
+        since=now,
+        ended_at=now,
+        paid_until=now,
+        usd=Decimal("1.23"),
+    )
+    node_costs.put(state, "local", "d/i-1/0", cost, now)
+    billed = msgspec.structs.replace(cost, billed_usd=Decimal("1.3"), source="civo")
+    node_costs.put(state, "local", "d/i-1/0/billed-1", billed, now)
     alert = Alert(
         cluster="local",
         kind="refused",
@@ -115,3 +134,13 @@ def test_what_would_have_changed_it_is_said() -> None:
     ]
     assert list(would_change(REFUSED)) == ["cap: budget cv is spent"]
     assert "would have changed it: price: l4/od" in why("nlp/a")
+
+
+@pytest.mark.parametrize("subject", ["nlp/a", "01-aa", "gpu-1", "i-1"])
+def test_what_a_purchase_really_cost_stands_below_it(subject: str) -> None:
+    """By the pod, the decision, the node or its instance: metered, and billed where a bill says so."""
+    said = why(subject)
+    assert "node gpu-1 came to $1.23, metered from" in said
+    assert "node gpu-1 was billed $1.30 (civo)" in said
+    assert [one["usd"] for one in json.loads(why(subject, "--json")) if "usd" in one] == ["1.23", "1.23"]
+    assert "came to" not in why("cv/b")

@@ -135,15 +135,18 @@ def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> Cha
 def _said(found: ChainProof) -> Iterator[str]:
     if found.tampered is not None:
         wrong = found.tampered
-        name = f"record {wrong.seq}" + (f" (decision {wrong.id})" if wrong.id else "")
+        kind = "cost" if "/" in wrong.id else "decision"
+        name = f"record {wrong.seq}" + (f" ({kind} {wrong.id})" if wrong.id else "")
         yield f"{name} was {wrong.how}: {wrong.why}"
         return
     if not found.last:
         yield "the chain has no record yet: it begins with the next decision"
         return
     yield f"{found.last - found.first + 1} records from {found.first} to {found.last} are as they were written"
+    if found.costs:
+        yield f"{found.costs} of them say what a node came to: `pilotlight why DECISION` shows them"
     if found.expired:
-        yield f"{found.expired} decisions are older than the store keeps them: their links hold; an export has them"
+        yield f"{found.expired} of them are older than the store keeps them: their links hold; an export has them"
     yield f"{found.anchors} anchors hold" if found.anchors else "no anchor was given: a cut tail would not show"
     yield f"anchor {found.last}:{found.head}"
 

@@ -3,13 +3,14 @@
 Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilotlight.errors import BadInput, Failed, PilotlightError
+from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
 from pilotlight.flow.alerts.words import line
@@ -17,7 +18,7 @@ from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
 from pilotlight.report.would_change import would_change
 from pilotlight.settings import deployed
-from pilotlight.units import an_hour
+from pilotlight.units import an_hour, cents
 
 if TYPE_CHECKING:
     from pilotlight.decide.give_way import GiveWay
@@ -60,11 +61,14 @@ def why(
     wired = app(deployed())
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
     subject = _of_alert(wired, subject)
+    came_to = _costs(wired.state, wired.settings.cluster_name)
+    bought = {cost.decision for cost in came_to if subject and subject in (cost.node, cost.instance)}
     found = [
         record
         for record in records(wired.state, wired.settings.cluster_name)
         if (first is None or record.at >= first) and (last is None or record.at <= last)
-        if (not subject or _about(record, subject)) and (not team or any(g.team == team for g in record.plan.pods))
+        if (not subject or record.id in bought or _about(record, subject))
+        and (not team or any(g.team == team for g in record.plan.pods))
     ]
     interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject) if subject else []
     named = any(True for record in found for _ in _groups(record, subject))
@@ -77,7 +81,9 @@ def why(
     if as_json:
         from pilotlight.cli.printing import json_text
 
-        typer.echo(json_text([*now, *ways, *interrupted, *found]))
+        shown = {record.id for record in found}
+        costs = [cost for cost in came_to if cost.decision in shown]
+        typer.echo(json_text([*now, *ways, *interrupted, *found, *costs]))
         return
     for node in now:
         typer.echo("\n".join(("now", *_node_lines(node))))
@@ -89,7 +95,7 @@ def why(
     for interruption in interrupted:
         typer.echo("\n".join(lines(interruption)))
     for record in found[:SHOWN]:
-        typer.echo("\n".join(_lines(record, subject, team)))
+        typer.echo("\n".join((*_lines(record, subject, team), *_cost_lines(record, came_to))))
     if len(found) > SHOWN:
         typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
 
@@ -162,6 +168,12 @@ def records(state: State, cluster: str) -> list[Record]:
     from pilotlight.flow.memory.ledger import filed_records
 
     return filed_records(state, cluster)[::-1]
+
+
+def _costs(state: State, cluster: str) -> list[NodeCost]:
+    from pilotlight.flow.billing.node_costs import every
+
+    return list(every(state, cluster))
 
 
 def _about(record: Record, subject: str) -> bool:
@@ -238,3 +250,15 @@ def _node_lines(node: NodeVerdict) -> Iterator[str]:
     yield f"    because {node.why}"
     for blocker in node.blockers:
         yield f"    blocked by {blocker}"
+
+
+def _cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:
+    """What the nodes that a decision bought really cost, once they are over; a bill's word comes last."""
+    for cost in came_to:
+        if cost.decision != record.id:
+            continue
+        if cost.billed_usd is not None:
+            yield f"  node {cost.node} was billed {cents(cost.billed_usd)} ({cost.source})"
+        else:
+            lived = f"{cost.since:%Y-%m-%d %H:%M} to {cost.ended_at:%Y-%m-%d %H:%M} UTC"
+            yield f"  node {cost.node} came to {cents(cost.usd)}, metered from {lived}"

@@ -63,7 +63,7 @@ class _Walk:
         self._dropped: tuple[int, str] | None = None
         self._without: dict[str, Link] = {}
         self._lately = deque[str](maxlen=LATELY)
-        self._expired = self._kept = 0
+        self._expired = self._kept = self._costs = 0
 
     def run(self) -> None:
         """Raises ``_Wrong``."""
@@ -86,6 +86,7 @@ class _Walk:
             head=self._hash,
             expired=self._expired,
             anchors=self._kept,
+            costs=self._costs,
             tampered=tampered,
         )
 
@@ -108,6 +109,7 @@ class _Walk:
         self._anchor(link, line.hash)
         if link.kind == "checkpoint":
             self._dropped = int(link.id), link.digest
+        self._costs += link.kind == "cost"
         self._last, self._hash = link, line.hash
 
     def _record(self, link: Link, line: AuditLine) -> None:

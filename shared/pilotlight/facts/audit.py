@@ -42,7 +42,8 @@ class Tampered(msgspec.Struct, frozen=True, kw_only=True):
 class ChainProof(msgspec.Struct, frozen=True, kw_only=True):
     """A chain as it was read: its first and last place, the hash of the last, and the first that is wrong, if one is.
 
-    ``expired`` are decisions that the store keeps no longer, ``anchors`` those that hold.
+    ``expired`` are decisions and costs that the store keeps no longer, ``anchors`` those that hold, ``costs`` the links
+    that say what a node came to.
     """
 
     first: int = 0
@@ -50,4 +51,5 @@ class ChainProof(msgspec.Struct, frozen=True, kw_only=True):
     head: str = ""
     expired: int = 0
     anchors: int = 0
+    costs: int = 0
     tampered: Tampered | None = None

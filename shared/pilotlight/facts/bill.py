@@ -119,6 +119,27 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime
 
 
+class NodeCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one life of a node came to, once it is over: in the audit chain, a link of kind ``cost``.
+
+    ``decision`` bought it; empty where none of ours did, or its record is gone by then. Paid up to ``paid_until``, by
+    the price of each day: ``usd`` is metered. ``billed_usd`` and its ``source`` are of a bill that names the instance.
+    """
+
+    decision: str
+    instance: str
+    node: str
+    pool: str
+    instance_type: str
+    capacity_type: CapacityType
+    since: datetime
+    ended_at: datetime
+    paid_until: datetime
+    usd: Usd
+    billed_usd: Usd | None = None
+    source: str = ""
+
+
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
     """What a cloud billed for one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
 

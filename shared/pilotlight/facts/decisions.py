@@ -380,7 +380,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LinkKind = Literal["decision", "cost", "checkpoint"]
-"""``decision``: it was filed. ``cost``: what a day came to. ``checkpoint``: what is older was dropped with its age."""
+"""``decision``: it was filed. ``cost``: what a node came to. ``checkpoint``: what is older was dropped with its age."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart
+from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
 from pilotlight.facts.budget import Ladder
 from pilotlight.facts.catalog import ToldPrices
 from pilotlight.facts.paid import UnusedMonth
@@ -29,6 +29,12 @@ class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
     zones: tuple[str, ...] = ()
 
 
+class CostFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """The earliest day of which the cost of a node that ended may not be filed yet."""
+
+    day: date
+
+
 class LifePart(Part[Life], frozen=True, kw_only=True):
     """Lives of instances that stopped, by instance."""
 
@@ -47,6 +53,13 @@ METERED = Table("metered", Format(CountFrom))
 LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR_S), LifePart)
 """``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
 for longer than a node object outlives its instance, and than the meter may stand still."""
+
+COST = Table("cost", Format(NodeCost), 30 * DAY_S)
+"""``<cluster>/<day of the end>/<instance>/<since>``: what a node came to, kept as long as decisions are. A bill's
+word on it is a record of its own below that name."""
+
+COST_FROM = Table("cost-from", Format(CostFrom))
+"""``<cluster>``."""
 
 BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""

@@ -98,6 +98,12 @@ def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
     return [one for _, one in sorted(found.items())]
 
 
+def nodes(state: State, cluster: str, day: date) -> dict[str, MeteredNode]:
+    """A day's nodes by instance, each as the last look that brought something new of it left it."""
+    parts = _parts(state, cluster, day).values()
+    return {instance: node for part in parts for instance, node in part.value.nodes.items()}
+
+
 def _look(deps: Deps, seen: datetime | None) -> Look:
     now = deps.state.now()
     over = instance_lifetimes.over(deps, seen)

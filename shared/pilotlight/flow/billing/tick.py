@@ -20,7 +20,7 @@ from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.once import tell_once, was_noticed
 from pilotlight.flow.alerts.tell import by_fingerprint
-from pilotlight.flow.billing import anomalies, bill, cloud_prices, meter, paid_idle
+from pilotlight.flow.billing import anomalies, bill, cloud_prices, meter, node_costs, paid_idle
 from pilotlight.flow.billing.anchor import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.books import accounts, ladder
@@ -61,7 +61,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
             did = (*_read_if_due(deps), *cloud_prices.refresh(deps), *anomalies.watch(deps, today))
     now = deps.state.now()
     if today is not None:
-        did += anchor(deps, now)
+        did += (*node_costs.file(deps, now), *anchor(deps, now))
     known = _books(deps, now)
     if any(pool.canary is not None for pool in deps.policy.pools.values()):
         from pilotlight.flow.billing import canary
@@ -143,6 +143,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
     covered = bill.store(deps.state, deps.name, read, _bill_start(now), now)
     if read.findings:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
+    node_costs.file_billed(deps, read, now)
     BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
     return "; ".join([f"read {covered} whole days of {read.source}", *read.notes])
 

@@ -1,16 +1,18 @@
 """A cluster's audit chain as the state has it: its lines with their records, and its head."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import Any
 
 from pilotlight.decide.audit import line_of
-from pilotlight.facts.decisions import Chain, Link
+from pilotlight.facts.decisions import Chain, Link, LinkKind
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD, LINKS
+from pilotlight.state_schema.billing import COST
 from pilotlight.state_schema.decisions import DECISION
-from pilotlight.state_schema.table import Entry, pages
+from pilotlight.state_schema.table import Entry, Table, pages
 from pilotlight.units import HOUR
 
 KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
@@ -18,6 +20,10 @@ KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
 
 DROPPED_AFTER = timedelta(days=370)
 """Links of so long ago go, before their own time ends them without a word."""
+
+
+RECORDS: Mapping[LinkKind, Table[Any]] = {"decision": DECISION, "cost": COST}
+"""Where the records are that links of a kind name."""
 
 
 def links(state: State, cluster: str, after: int = 0) -> list[Link]:
@@ -47,7 +53,8 @@ def lines(state: State, cluster: str, after: int = 0) -> Iterator[bytes]:
 
 
 def _record(state: State, cluster: str, link: Link) -> bytes:
-    stored = state.get(DECISION.key(f"{cluster}/{link.id}")) if link.kind == "decision" else None
+    table = RECORDS.get(link.kind)
+    stored = state.get(table.key(f"{cluster}/{link.id}")) if table is not None else None
     return stored.value if stored else b""
 
 
@@ -58,12 +65,16 @@ def _seat(links: Sequence[Link], record: bytes) -> int:
 
 
 def strangers(state: State, cluster: str) -> list[str]:
-    """Decisions that are in no link though the chain had begun: somebody put them there."""
+    """Decisions, and then costs, that are in no link though the chain had begun: somebody put them there.
+
+    The records are read first, for a link is written before its record.
+    """
+    within = {kind: table.key(f"{cluster}/") for kind, table in RECORDS.items()}
+    ids = {kind: [key.removeprefix(key_) for key, _ in pages(state, key_)] for kind, key_ in within.items()}
     chain = links(state, cluster)
     known, since = {link.id for link in chain}, min((link.id for link in chain if link.kind == "decision"), default="~")
-    within = DECISION.key(f"{cluster}/")
-    ids = (key.removeprefix(within) for key, _ in pages(state, within))
-    return [id for id in ids if id not in known and id > since]
+    decisions = [id for id in ids["decision"] if id not in known and id > since]
+    return decisions + [id for id in ids["cost"] if id not in known]
 
 
 def retain(state: State, cluster: str, now: datetime) -> int:

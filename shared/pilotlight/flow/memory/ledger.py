@@ -18,7 +18,7 @@ import msgspec
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.capacity import InFlight, Node, PoolState
-from pilotlight.facts.decisions import Chain, LinkKind, Record
+from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.flow.memory.record_limits import fitting
@@ -143,11 +143,14 @@ def close(state: State, record: Record) -> None:
 def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, digest: str) -> None:
     """Put a record's digest behind the head of its cluster's audit chain, once: whoever files it again, after a worker
     that died in between, finds it there. Whoever was faster makes it start again from what that one wrote.
+
+    Costs come many at once, and from two ticks too: they are looked for in the links before the head's, too.
     """
     while True:
         found = HEAD.get(state, cluster)
         head = found.value if found else Chain()
-        if any((link.id, link.digest) == (id, digest) for link in head.links):
+        newest = head.links if kind != "cost" else (*_links_before(state, cluster, head), *head.links)
+        if any((link.id, link.digest) == (id, digest) for link in newest):
             return
         link, kept = head.after(kind, id, at, digest), head.links
         if len(kept) >= AT_THE_HEAD:
@@ -157,6 +160,13 @@ def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, dig
         with suppress(Conflict):
             HEAD.put(state, cluster, Chain(links=(*kept, link)), if_version=found.version if found else ABSENT)
             return
+
+
+def _links_before(state: State, cluster: str, head: Chain) -> tuple[Link, ...]:
+    """The links that have left the head's record last."""
+    first = head.links[0].seq - AT_THE_HEAD if head.links else 0
+    found = LINKS.get(state, f"{cluster}/{first:012d}") if first > 0 else None
+    return found.value.links if found else ()
 
 
 def filed(state: State, cluster: str, decision: str) -> Record | None:
