@@ -19,7 +19,7 @@ from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.memory import lease
+from pilotlight.flow.memory import lease, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.interruptions import RESCUE
 
@@ -457,3 +457,14 @@ def test_many_at_once_are_replaced_by_one_decision() -> None:
         for kept in [interruptions.find(stage.deps, f"n{n + 1}") for n in range(many)]
         if kept
     )
+
+
+def test_a_node_that_was_given_back_because_its_cloud_takes_it_counts_as_taken() -> None:
+    """What is learnt of its zone has its loss, though we gave it back before the cloud did."""
+    stage = Doomed(msgspec.structs.replace(SPOT, zones=("a", "b")), pods=[SAVES])
+    stage.minutes(30)
+    stage.notice()
+    stage.until(100)
+    stage.minutes(20)
+    assert stage.outcome == "released"
+    assert sum(ledger.recall(stage.deps.state, "c").memory.lives["one/a"].lost) == pytest.approx(1, rel=0.01)

@@ -1,14 +1,18 @@
 """Answers that are lost again and again: what they may keep from being done, and what they count against."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
 import pytest
 from stage import MINUTE
-from test_steps import on_cloud
+from test_interrupt import SAVES, Doomed
+from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
 from pilotlight.facts.policy import Limits
+from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.memory import ledger
 
 
 def test_a_release_whose_answer_is_lost_again_and_again_keeps_nothing_from_being_bought() -> None:
@@ -57,3 +61,35 @@ def test_a_purchase_whose_answer_is_lost_counts_against_the_limits_of_ten_minute
         except Retry:
             continue
     assert stage.world.launches == 2
+
+
+def test_what_goes_at_last_is_not_counted_in_the_size_that_its_pool_is_raised_to() -> None:
+    """A release whose answer was lost is sent again by the look that buys: one pod that waits gets one node."""
+    stage, cloud = on_cloud(made=False)
+    stage.event(stage.submit("a", run_s=60))
+    stage.minutes(4)
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(12)
+    stage.wait(10)
+    stage.event(stage.submit("b"))
+    assert (stage.world.launches, stage.nodes("one")) == (2, 1)
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["the lost purchase came", "it never came"])
+def test_a_node_that_goes_after_a_lost_purchase_is_not_bought_again(made: bool) -> None:
+    """The size asked for then counted that node: what is on its way now is what was bought since, and no more."""
+    stage = Doomed(pods=[SAVES, SAVES])
+    cloud = Cloud(stage, made=made)
+    stage.deps = replace(stage.deps, pools=cloud)
+    cloud.grows = 1
+    with pytest.raises(Unsure):
+        stage.notice()
+    while "n1" in stage.world.nodes:
+        stage.wait(5)
+        with suppress(Unsure):
+            go_on(stage.deps)
+    for n in (2, 3):
+        stage.start(f"j{n}")
+    coming = sum(entry.count for _, entry in ledger.in_flight(stage.deps.state, "c"))
+    assert coming == sum(not node.ready for node in stage.world.nodes.values()) == 3

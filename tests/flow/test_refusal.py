@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from stage import START, Stage
 
-from pilotlight.errors import Busy
+from pilotlight.errors import Busy, QuotaExceeded
 from pilotlight.facts.messages import CapacityFailed
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.flow.deps import Answer
@@ -64,6 +64,17 @@ def test_a_refusal_of_a_zone_rests_only_that_zone() -> None:
     stage = Stage(pools={"one": PoolPolicy(instance_type="one", zones=("a", "b"))})
     _fail(stage, zone="a")
     assert list(_resting(stage)) == ["one/one/a/on-demand"]
+
+
+def test_a_quota_that_is_refused_in_one_zone_rests_every_zone() -> None:
+    """It counts a region: another zone is not asked in vain, whether the cloud says so at once or later."""
+    zones = {"one": PoolPolicy(instance_type="one", zones=("a", "b"))}
+    later, at_once = Stage(pools=zones), Stage(pools=zones)
+    _fail(later, zone="a", reason="quota")
+    at_once.fail("grow", QuotaExceeded("0 of this type"))
+    at_once.event(at_once.submit("p", workload_class="batch"))
+    assert sorted(_resting(later)) == sorted(_resting(at_once)) == ["one/one/a/on-demand", "one/one/b/on-demand"]
+    assert at_once.world.launches == 0
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,7 @@ class InterruptionRun:
         if self.rng.random() < 0.2:
             for each in list(victim.jobs):
                 self.world.finish(each)
-        if not whole:  # With several on their way, a call whose answer is lost may cost one node more for a while.
-            self._fail()
+        self._fail()
         jobs = {each.id: each for node in self.victims for each in node.jobs.values()}
         self.demand, self.fits = bool(jobs), any(self.world.fits_elsewhere(node.id) for node in self.victims)
         self.reached = {each.id: each.reached_s(self.world.now_s) for each in jobs.values()}

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.capacity.brakes import turned
-from pilotlight.errors import Denied, NoCapacity, Retry
+from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.flow.books import budget_holds
@@ -28,7 +28,8 @@ THERE = "nothing was sent: its pool was raised that far meanwhile"
 class Act:
     """The steps of one record. ``memory`` is what they leave behind, ``flapping`` the pools whose breaker tripped,
     ``unfinished`` whether a gang lacks a part: what it has goes back at the next look. ``elsewhere``: a zone had no
-    capacity, and the next one is to be tried. ``ran`` is a stopwatch that was started when the look began.
+    capacity, and the next one is to be tried. ``ran`` is a stopwatch that was started when the look began. ``lost`` are
+    earlier purchases whose answers were lost.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Act:
         held: Lease,
         sendings: Sequence[Sending],
         ran: Callable[[], Seconds] | None = None,
+        lost: Sequence[Sending] = (),
     ) -> None:
         self.deps, self.snapshot, self.record, self.held, self.sendings = deps, snapshot, record, held, sendings
         self.memory, self.tally = snapshot.memory, snapshot.memory.tally
-        self.ran = ran
+        self.ran, self.lost = ran, lost
         self.flapping: list[str] = []
         self.short: Counter[str] = Counter()
         self.unfinished = self.elsewhere = False
@@ -172,7 +174,9 @@ class Act:
         """Keep what came, remember what was refused. A gang that lacks a part gives back the rest at the next look."""
         deps, step = self.deps, sending.step
         several = memory_updates.several_zones(deps.offerings, buy.pool)
-        self.memory = memory_updates.refused(self.memory, entry.offering, no, self.snapshot.now, several=several)
+        alike = [one.name for one in deps.offerings if one.pool == buy.pool and isinstance(no, QuotaExceeded)]
+        for name in alike or [entry.offering]:  # A quota counts a region: no zone of the pool has room under it.
+            self.memory = memory_updates.refused(self.memory, name, no, self.snapshot.now, several=several)
         if isinstance(no, NoCapacity):
             self._asked(buy, served=False)
             self.elsewhere = self.elsewhere or several
@@ -219,7 +223,10 @@ class Act:
             way_out.run()
         finally:
             self.memory = way_out.memory
-        if sending.step.state == "done" and self.memory.lives:
+        if sending.step.state == "done":
+            for purchase in self.lost:
+                purchase.one_less(sending.step)
+        if sending.step.state == "done" and self.memory.lives and not node.taken:
             from pilotlight.decide.survival import gave_back
 
             gone = next((n for n in self.snapshot.view.nodes if n.name == node.node), None)

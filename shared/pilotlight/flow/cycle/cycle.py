@@ -1,6 +1,6 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, hold_ends, keeper
 from pilotlight.flow.cycle import doors
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.leftovers import Left, carry_on, settle_left, take_over
+from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, settle_left, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
@@ -34,6 +34,7 @@ from pilotlight.flow.look.snapshot import Snapshot, basis, look, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
+from pilotlight.flow.memory.steps import Sending
 from pilotlight.ports import ABSENT, QuotaPools
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Cycle:
 
             tend(self.deps, snapshot)
         again = carry_on(self.deps, snapshot, left, self.held) if left else ()
+        snapshot = sized_anew(self.deps, snapshot, left) if again and plan.buys else snapshot
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         snapshot = replace(snapshot, memory=memory)
@@ -168,7 +170,7 @@ class Cycle:
                 ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
             answer = Answer(decision="", did=again, why=summary(plan, ()), outcome=_without_record(plan))
         else:
-            done = self.act(snapshot, record)
+            done = self.act(snapshot, record, purchases(left) if left else ())
             lines, why = (*again, *did(done)), summary(done.plan, done.made)
             answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
@@ -238,7 +240,7 @@ class Cycle:
             return None
         return msgspec.structs.replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
 
-    def act(self, snapshot: Snapshot, record: Record) -> Record:
+    def act(self, snapshot: Snapshot, record: Record, lost: Sequence[Sending] = ()) -> Record:
         """Write the decision, make its calls, tell what became of them.
 
         What is planned is written before the lease is renewed: whoever holds it next finds it and revokes it. Where a
@@ -247,7 +249,7 @@ class Cycle:
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
         brakes.spend_approvals(deps, record)
-        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record), self.ran)
+        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         try:
             act.run()

@@ -114,7 +114,7 @@ class GiveBack:
 
     def _released(self) -> None:
         node = self.node
-        if not node.failed and not node.learned:
+        if not (node.failed or node.learned or node.forced):
             self.memory = memory_updates.released(self.memory, node.pool, node.break_even_s, self.now)
         self.sending.end("done")
         if node.registered:

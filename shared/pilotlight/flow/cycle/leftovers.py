@@ -49,14 +49,22 @@ def take_over(deps: Deps, found: Sequence[tuple[Record, int]], held: Lease) -> l
 def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[Snapshot, list[Left]]:
     """Settle what the look shows of each, close those of which all is known.
 
-    The look with what may still land, and the records that stay open.
+    The look with what may still land, and the records that stay open. What went is settled first: the size that an
+    earlier purchase asked for counted it.
     """
     for one in left:
         for sending in one.sendings:
-            if sending.step.state == "sent":
-                _settle(deps, snapshot, one.record, sending)
-            elif sending.step.state == "revoked":
+            if sending.step.state == "revoked":
                 _undo(deps, one.record, sending.step)
+    lost = purchases(left)
+    for one in left:
+        for sending in one.sendings:
+            if sending.step.state == "sent" and sending.step.call == "release":
+                _settle_release(deps, snapshot, one.record, sending, lost)
+    for one in left:
+        for sending in one.sendings:
+            if sending in lost:
+                _settle_grow(deps, snapshot, one.record, sending)
     snapshot = without_going(deps, snapshot)
     turned = _turned(deps, snapshot, left)
     left = [one for one in left if not _close(deps, one)]
@@ -87,7 +95,7 @@ def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) 
     opened = {node.name for node in snapshot.view.nodes if not node.marked}
     for one in left:
         again = [s for s in one.sendings if s.step.call == "release" and not _opened(one.record, s.step, opened)]
-        act = Act(deps, snapshot, one.record, held, again)
+        act = Act(deps, snapshot, one.record, held, again, lost=purchases(left))
         try:
             act.run()
         except Overtaken:
@@ -97,6 +105,19 @@ def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) 
         said += [line(s.step) for s in act.sendings if s.step.state == "done"]
         _close(deps, one)
     return tuple(said)
+
+
+def purchases(left: Sequence[Left]) -> list[Sending]:
+    """The purchases whose answers are lost."""
+    return [s for one in left for s in one.sendings if s.step.state == "sent" and s.step.call == "grow"]
+
+
+def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot:
+    """The look with its pools' sizes as they are now that nodes went after it: purchases raise them from there."""
+    grows = [sending.step for sending in purchases(left)]
+    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
+    pools = (msgspec.structs.replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
+    return replace(snapshot, pools=tuple(pools))
 
 
 def _opened(record: Record, step: Step, opened: Container[str]) -> bool:
@@ -122,11 +143,8 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
     return msgspec.structs.replace(snapshot.memory, turns=recent(turns, snapshot.now))
 
 
-def _settle(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
+def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
     step = sending.step
-    if step.call == "release":
-        _settle_release(deps, snapshot, record, sending)
-        return
     size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
     came = max(0, min(step.count, step.count - (step.to - size)))
     if came == step.count and not steps.may_land(step, snapshot.now):  # A hand may have raised it so far meanwhile.
@@ -137,18 +155,22 @@ def _settle(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) ->
         sending.end("unknown", code="late", note=note, count=came)
 
 
-def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
+def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
     step, now = sending.step, snapshot.now
     there = any(node.name == step.target for node in snapshot.view.nodes)
     booting = {b.instance for pool in snapshot.pools for b in pool.booting}
     if not there and (step.instance or step.target) not in booting:
         sending.end("done", code="late", note="its answer was lost; the node is gone")
+        for purchase in lost:
+            purchase.one_less(sending.step)
     elif step.sent_at is None or now >= step.sent_at + steps.LANDS:
         verdict = record.plan.calls[step.n]
         if _gone(deps, step):
             marks.give_back(deps, step.target, verdict.why, by=record.id)
             sending.end("done", code="late", note="its answer was lost; the instance is gone")
+            for purchase in lost:
+                purchase.one_less(sending.step)
             return
         opened = {node.name for node in snapshot.view.nodes if not node.marked}
         if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):

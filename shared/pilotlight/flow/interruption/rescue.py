@@ -172,6 +172,7 @@ class Rescue(Saving):
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
             forced=self.found.kind not in AT_LEISURE,
+            taken=self.found.kind == "spot-interruption",
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))

@@ -41,10 +41,13 @@ LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceed
 def refused_late(
     memory: Memory, offerings: Sequence[Offering], pool: str, zone: str, reason: str, message: str, now: datetime
 ) -> Memory:
-    """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all."""
+    """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all.
+
+    A quota counts a region: it holds for every zone.
+    """
     no = LATE[reason](message)
     for offering in offerings:
-        if offering.pool == pool and zone in ("", offering.zone or zone):
+        if offering.pool == pool and (zone in ("", offering.zone or zone) or reason == "quota"):
             memory = refused(memory, offering.name, no, now, several=several_zones(offerings, pool))
     return memory
 

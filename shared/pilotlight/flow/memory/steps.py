@@ -86,6 +86,12 @@ class Sending:
         self._put(msgspec.structs.replace(self.step, state=state, code=code, note=note, count=count))
         return self.step
 
+    def one_less(self, gone: Step) -> None:
+        """A node of its pool went after this purchase was sent: the size it asked for counted that node."""
+        sent = self.step.sent_at
+        if gone.pool == self.step.pool and sent is not None and gone.sent_at is not None and gone.sent_at >= sent:
+            self._put(msgspec.structs.replace(self.step, to=self.step.to - 1))
+
     def refused(self) -> None:
         """What was sent again did not happen: how long the first request may still land is as it was."""
         if self.step.sent_at != self._sent_at:
