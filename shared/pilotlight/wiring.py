@@ -16,7 +16,7 @@ from pilotlight import doorway
 from pilotlight.adapters import logs
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.catalog import Catalog, ToldPrices
+from pilotlight.facts.catalog import Catalog, ToldPrices, speeds
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps
@@ -170,7 +170,7 @@ class App:
             clock=self.clock,
             policy=policy,
             offerings=offered,
-            throughput=dict(self.catalog.throughput) | dict(self.policy.prices.throughput),
+            throughput=speeds(self.catalog.throughput, self.policy.prices.throughput),
             mode=mode,
             advice=advice,
             bills=bills_at(self.settings, policy, policy_at, self.clock),

@@ -206,3 +206,15 @@ def test_gs_tells_missing_from_later(gs: None) -> None:
         read("gs://acme/other.yaml")
     with pytest.raises(Unavailable, match="503"):
         read("gs://acme/busy")
+
+
+def test_a_speed_in_the_policy_adds_to_the_catalogues(tmp_path: Path) -> None:
+    """The other models of its class keep theirs; a model that is named twice has the policy's."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\npools: {t4: {instance_type: g4dn.xlarge}}\n"
+        "prices: {throughput: {training: {T4: 0.3, A100: 2.5}}}\n"
+    )
+    found = App(Settings(environ={}, policy=str(policy), state="memory:", outbox="memory:")).deps.throughput
+    assert (found["training"]["T4"], found["training"]["A100"], found["training"]["V100"]) == (0.3, 2.5, 1.0)
+    assert found["serving"]["T4"] == 0.366

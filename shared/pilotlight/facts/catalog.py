@@ -1,9 +1,10 @@
 """The catalogue: instance types and their dated prices, as data with sources."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import ROUND_UP, Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -93,6 +94,15 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def gpu_resource(self) -> str:
         """What pods ask for to get one of its GPUs: nvidia.com/gpu unless it says otherwise or is AMD's."""
         return self.resource or (AMD if _AMD.match(self.gpu_model) else NVIDIA)
+
+
+def speeds(*tables: Mapping[Any, Mapping[str, float]]) -> dict[Any, dict[str, float]]:
+    """Relative speeds by class and model: a later table adds its models to a class, and replaces those it names."""
+    merged: dict[Any, dict[str, float]] = {}
+    for table in tables:
+        for workload, models in table.items():
+            merged[workload] = {**merged.get(workload, {}), **models}
+    return merged
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

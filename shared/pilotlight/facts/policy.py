@@ -335,7 +335,8 @@ class Prices(_Keys, frozen=True, kw_only=True):
     """Where prices come from: catalogue files, then ``overrides`` ("instance type/capacity type": $/h).
 
     ``charges`` are files of what a bill's codes cost, for clouds that bill hours without money; ``currencies`` what
-    lines of a bill are worth that are in another currency.
+    lines of a bill are worth that are in another currency. ``throughput`` adds GPU models to the catalogue's by class,
+    and replaces those that it names, on the same scale.
     """
 
     files: tuple[str, ...] = ()

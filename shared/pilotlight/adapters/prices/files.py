@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.catalog import Catalog, speeds
 
 
 class FilePrices:
@@ -21,6 +21,6 @@ class FilePrices:
             merged = msgspec.structs.replace(
                 later,
                 instance_types={**merged.instance_types, **later.instance_types},
-                throughput={**merged.throughput, **later.throughput},
+                throughput=speeds(merged.throughput, later.throughput),
             )
         return merged
