@@ -109,6 +109,7 @@ def _pending(identity: str) -> dict[str, Any]:
     return _message("pod.pending", namespace="ml", name="a", uid="u-a", identity=identity)
 
 
+QUOTA = _message("quota.reserved", namespace="ml", name="job-a", uid="w-a", identity="e-a/1")
 REFUSED = _message("capacity.failed", group="t4-pool-id", reason="no-capacity", message="none left", identity="r")
 TOLD = _message("alert", kind="k", severity="info", fingerprint="f", what="w", why="y", at="2026-11-20T12:00:00Z")
 TICK = _message("tick", identity="t")
@@ -119,6 +120,7 @@ SPENT = _message(
 CASES = (
     Case("pod_pending", "an event that was handled", NEEDS_NOTHING, _pending("1"), _pending("1")),
     Case("pod_pending", "a pod whose node boots", NEEDS_NOTHING, _pending("2"), _pending("1")),
+    Case("kueue_admission", "an event that was handled", NEEDS_NOTHING, QUOTA, QUOTA),
     Case("capacity_reconcile", "a refusal that was handled", NEEDS_NOTHING, REFUSED, REFUSED),
     Case("alert_fanout", "an alert that was told", NEEDS_NOTHING, TOLD, TOLD),
     Case("spot_interruption", "a notice that was dealt with", NEEDS_NOTHING, TAKEN, TAKEN),

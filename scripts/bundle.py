@@ -99,6 +99,7 @@ NEEDS = {
     "alert_fanout": ("gcp", "alerts"),
     "billing_tick": (*CLOUD, "bills"),
     "capacity_reconcile": CLOUD,
+    "kueue_admission": CLOUD,
     "pod_pending": CLOUD,
     "spot_interruption": CLOUD,
 }

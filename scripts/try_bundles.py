@@ -22,6 +22,7 @@ SAMPLE = {
     "alert_fanout": "pilotlight/alert.json",
     "billing_tick": "pilotlight/budget_notice.json",
     "capacity_reconcile": "pilotlight/tick.json",
+    "kueue_admission": "pilotlight/quota_reserved.json",
     "pod_pending": "pilotlight/pod_pending.json",
     "spot_interruption": "pilotlight/interruption_notice.json",
 }

@@ -37,7 +37,8 @@ variable "clusters" {
                  another; dns = false reaches its address instead of its DNS name
                  with neither, the cluster is reached by its kubeconfig, and its pools are advised on only
       mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
-      kueue      true: the output `connect` also gives the right to answer Kueue's admission checks and to stop its queues
+      kueue      true: kueue_admission is deployed too, and the output `connect` also gives the right to answer Kueue's
+                 admission checks and to stop its queues
       reconcile  when to look, as cron: every minute
       billing    when to count money, as cron: every minute; less often, and time is told to teams more coarsely
     Secrets are never given here; the output `secrets_to_make` names those that must exist.

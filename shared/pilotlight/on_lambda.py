@@ -30,6 +30,7 @@ def _handler(function: Function) -> Handler:
 
 
 pod_pending = _handler("pod_pending")
+kueue_admission = _handler("kueue_admission")
 capacity_reconcile = _handler("capacity_reconcile")
 billing_tick = _handler("billing_tick")
 spot_interruption = _handler("spot_interruption")

@@ -29,6 +29,7 @@ from pilotlight.facts.messages import (
     NoticeKind,
     Outgoing,
     PodPending,
+    QuotaReserved,
     Tick,
 )
 
@@ -154,9 +155,9 @@ QUEUED = {
 
 
 def test_work_that_has_its_quota_is_looked_at() -> None:
-    """Kueue's Event of it, about its Workload, is the hint that a waiting pod's Event is."""
+    """Kueue's Event of it, about its Workload, is a hint as a waiting pod's Event is, for a function of its own."""
     message = _of({**EVENT, "reason": "QuotaReserved", "involvedObject": QUEUED})
-    assert isinstance(message, PodPending)
+    assert isinstance(message, QuotaReserved)
     assert (message.namespace, message.name, message.uid) == ("ml", "job-train", "w")
 
 

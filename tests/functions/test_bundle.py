@@ -28,6 +28,7 @@ SAMPLE = {
     "alert_fanout": "alert",
     "billing_tick": "budget_notice",
     "capacity_reconcile": "tick",
+    "kueue_admission": "quota_reserved",
     "pod_pending": "pod_pending",
     "spot_interruption": "interruption_notice",
 }

@@ -28,6 +28,7 @@ OURS = {"main", "msgspec", "typing_extensions", "pilotlight"}
 YAML = {"yaml", "_cython_3_1_4", "cython_runtime"}
 MAY_IMPORT = {
     "pod_pending": OURS,
+    "kueue_admission": OURS,
     "capacity_reconcile": OURS,
     "spot_interruption": OURS,
     "alert_fanout": OURS,

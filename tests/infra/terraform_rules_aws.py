@@ -34,7 +34,7 @@ BY_THE_KEY = {"kms:Decrypt", "kms:GenerateDataKey"}
 """By DynamoDB, SQS, SNS, S3, Secrets Manager and Lambda in the function's name, where a key is given."""
 OF_COMMANDS = ("pricing:",)
 """Services that `sizes` and `prices` ask with a person's own rights, and no function."""
-CONTROLS = ("pod_pending", "capacity_reconcile", "spot_interruption")
+CONTROLS = ("pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption")
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
 

@@ -266,9 +266,10 @@ def test_a_source_sends_to_the_home_under_the_homes_name(path: Path) -> None:
     name = home["pilotlight-settings"]["data"]["PILOTLIGHT_CLUSTER"]
     text = path.read_text()
     at = "http://pilotlight.pilotlight.svc.cluster.local"
+    function = "kueue_admission" if path.stem.endswith("workloads") else "pod_pending"
     shown = {
-        f"{at}/in/knative/TOKEN/pod_pending": "ApiServerSource",
-        f"{at}/pod_pending": "Authorization: Bearer TOKEN",
+        f"{at}/in/knative/TOKEN/{function}": "ApiServerSource",
+        f"{at}/{function}": "Authorization: Bearer TOKEN",
     }
     assert any(url in text and how in text for url, how in shown.items())
     assert f"cluster: {name}" in text or f"clusterName: {name}" in text

@@ -133,7 +133,7 @@ FAULTS = [
             ("modules/network/variables.tf", ENOUGH, 'var.cidr != ""'),
             ("google/tests/everything.tftest.hcl", 'bundles" }', 'bundles", max_instances = 9 }'),
         ),
-        "64 addresses for 45 instances",
+        "128 addresses for 54 instances",
         id="more instances than the range has addresses for",
     ),
     pytest.param(

@@ -1,4 +1,4 @@
-# Five Lambdas of one package, each by its own handler, with its own role and queues. What they import lies in layers.
+# Lambdas of one package, each by its own handler, with its own role and queues. What they import lies in layers.
 
 resource "aws_lambda_layer_version" "this" {
   for_each = toset(distinct([for route in values(local.routes) : route.layer]))

@@ -39,8 +39,12 @@ output "queues" {
 }
 
 output "pod_events" {
-  description = "Where the event exporter in a cluster sends: the queue's name, and the policy that its role needs."
-  value       = { queue = aws_sqs_queue.this["pod-events"].name, policy = aws_iam_policy.pod_events.arn }
+  description = "Where the event exporter in a cluster sends: the queue's name, that for Kueue's Workloads (null without kueue), and the policy that its role needs."
+  value = {
+    queue     = aws_sqs_queue.this["pod-events"].name
+    workloads = local.kueue ? aws_sqs_queue.this["workload-events"].name : null
+    policy    = aws_iam_policy.pod_events.arn
+  }
 }
 
 output "audit_export" {

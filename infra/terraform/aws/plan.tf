@@ -11,18 +11,24 @@ locals {
   region    = data.aws_region.this.region
 
   # Per function: what it may do in clusters and at clouds (act, read, nothing), and the layer with what it imports.
-  routes = {
+  every_route = {
     pod_pending        = { role = "act", layer = "base" }
+    kueue_admission    = { role = "act", layer = "base" }
     capacity_reconcile = { role = "act", layer = "base" }
     billing_tick       = { role = "read", layer = "bills" }
     spot_interruption  = { role = "act", layer = "base" }
     alert_fanout       = { role = "none", layer = "alerts" }
   }
+  routes = { for function, route in local.every_route : function => route if local.kueue || function != "kueue_admission" }
+
+  # kueue_admission and its queue are there where a cluster says so.
+  kueue = anytrue([for c in values(var.clusters) : c.kueue])
 
   # Who takes what, and for how long an event is worth trying. A tick that is late is worth nothing, for the next one
   # comes; an interruption is over in minutes. Alerts of one pool or finding are told in the order they happened.
-  queues = {
+  every_queue = {
     pod-events        = { function = "pod_pending", tries_for_s = 3600, ordered = false }
+    workload-events   = { function = "kueue_admission", tries_for_s = 3600, ordered = false }
     ticks-reconcile   = { function = "capacity_reconcile", tries_for_s = 300, ordered = false }
     capacity-failures = { function = "capacity_reconcile", tries_for_s = 3600, ordered = false }
     ticks-billing     = { function = "billing_tick", tries_for_s = 300, ordered = false }
@@ -30,6 +36,7 @@ locals {
     interruptions     = { function = "spot_interruption", tries_for_s = 600, ordered = false }
     alerts            = { function = "alert_fanout", tries_for_s = 21600, ordered = true }
   }
+  queues = { for name, queue in local.every_queue : name => queue if contains(keys(local.routes), queue.function) }
 
   # A message is tried again so long after it was taken; Lambda asks for no less than its time limit.
   visible_after_s = var.functions.timeout_s + 30

@@ -81,14 +81,15 @@ resource "aws_sqs_queue_policy" "senders" {
   })
 }
 
-# For whoever sends events of pods from inside a cluster: into that queue, and nothing else.
+# For whoever sends events of pods, and of Kueue's Workloads, from inside a cluster: into those queues, and nothing else.
 resource "aws_iam_policy" "pod_events" {
   name        = "${local.prefix}-pod-events"
   description = "Send events of pods to Pilotlight."
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = concat([{
-      Sid = "Send", Effect = "Allow", Action = ["sqs:GetQueueUrl", "sqs:SendMessage"], Resource = aws_sqs_queue.this["pod-events"].arn
+      Sid      = "Send", Effect = "Allow", Action = ["sqs:GetQueueUrl", "sqs:SendMessage"]
+      Resource = [for name in ["pod-events", "workload-events"] : aws_sqs_queue.this[name].arn if contains(keys(local.queues), name)]
     }], local.uses_key)
   })
 }

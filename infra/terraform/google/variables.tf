@@ -68,7 +68,8 @@ variable "clusters" {
                  another; dns = false reaches its address instead of its DNS name
                  with neither, the cluster is reached by its kubeconfig, and its pools are advised on only
       mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
-      kueue      true: the output `connect` also gives the right to answer Kueue's admission checks and to stop its queues
+      kueue      true: kueue_admission is deployed too, and the output `connect` also gives the right to answer Kueue's
+                 admission checks and to stop its queues
       reconcile  when to look, as cron: every minute
       billing    when to count money, as cron: every minute; less often, and time is told to teams more coarsely
     Secrets are never given here; the output `secrets_to_make` names those that must exist.
@@ -150,7 +151,7 @@ variable "network" {
   type = object({
     path      = optional(string, "static-addresses")
     addresses = optional(number, 1)
-    cidr      = optional(string, "10.8.0.0/26")
+    cidr      = optional(string, "10.8.0.0/25")
     existing  = optional(object({ network = string, subnetwork = string }))
   })
   default  = {}
@@ -188,7 +189,7 @@ variable "functions" {
   }
   validation {
     condition = alltrue([
-      for function in ["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"] :
+      for function in ["pod_pending", "kueue_admission", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"] :
       fileexists("${var.functions.bundles}/${function}.zip")
     ]) || var.network.path == "in-cluster"
     error_message = "Bundles are missing in functions.bundles: run `make package` first."

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 SCHEDULED = ("capacity_reconcile", "billing_tick")
 """What a schedule calls every minute."""
 
-BUYS = "provision"
-"""The flow of pod_pending, as decisions name it."""
+BUYS, ADMITS = "provision", "admission"
+"""The flows of pod_pending and kueue_admission, as decisions name them."""
 
 
 def glance(site: "App") -> Glance:
@@ -92,13 +92,14 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
     """The two that tick every minute; the others work when something comes, and leave behind what they did."""
     deps, within = site.deps, f"{site.deps.name}/"
     looked, counted = FENCE.get(deps.state, deps.name), METERED.get(deps.state, deps.name)
-    bought = (record.at for record in reversed(ledger.filed_records(deps.state, deps.name)) if record.flow == BUYS)
+    filed = {record.flow: record.at for record in ledger.filed_records(deps.state, deps.name)}
     rescued = (entry.value.received_at for table in (RESCUE, INTERRUPTION) for entry in table.scan(deps.state, within))
     told = (entry.value.at for entry in PROOF.scan(site.alerts, within))
     last = {
         "capacity_reconcile": looked.value.at if looked else None,
         "billing_tick": counted.value.seen if counted else None,
-        "pod_pending": next(bought, None),
+        "pod_pending": filed.get(BUYS),
+        "kueue_admission": filed.get(ADMITS),
         "spot_interruption": max(rescued, default=None),
         "alert_fanout": max(told, default=None),
     }

@@ -16,6 +16,7 @@ EMULATOR = "PUBSUB_EMULATOR_HOST"
 
 LISTENS: Mapping[str, tuple[str, ...]] = {
     "pod_pending": ("pod-events",),
+    "kueue_admission": ("workload-events",),
     "capacity_reconcile": ("capacity-failures",),
     "billing_tick": ("billing",),
     "spot_interruption": ("interruptions",),

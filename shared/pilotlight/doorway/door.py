@@ -20,11 +20,15 @@ from pilotlight.facts.messages import (
     DeadLetter,
     Message,
     PodPending,
+    QuotaReserved,
     Tick,
 )
 from pilotlight.settings import EVERY_CLUSTER
 
 NOT_SET_UP = "not set up: "
+
+NOT_PODS = "Kueue's Workloads are for kueue_admission; until they are sent there, the next tick looks at this one"
+"""A source of all Events sends them to pod_pending, too: no mistake that a dead letter should tell of."""
 
 MAX_TICKS = 60
 """Ticks in a body: what a queue may have kept of a schedule while nobody took it. They are one look."""
@@ -99,6 +103,8 @@ def _one(request: Request, delivery: Delivery | Refused) -> Response:
     with bound(function=request.function, event=delivery.id, **_subject(message)):
         if isinstance(message, Ignored):
             return _ignore(message)
+        if isinstance(message, QuotaReserved) and request.function == "pod_pending":
+            return _ignore(Ignored(reason=NOT_PODS))
         clusters = _addressed(request.house, message)
         if isinstance(clusters, Ignored):
             return _ignore(clusters)
@@ -149,6 +155,8 @@ def _answer(request: Request, message: Message) -> Response:
 
 def _subject(message: Message | Ignored) -> dict[str, str]:
     match message:
+        case QuotaReserved():
+            return {"cluster": message.cluster, "workload": f"{message.namespace}/{message.name}"}
         case PodPending():
             return {"cluster": message.cluster, "pod": f"{message.namespace}/{message.name}"}
         case Ignored():

@@ -16,6 +16,7 @@ from pilotlight.facts.messages import (
     InterruptionNotice,
     Message,
     PodPending,
+    QuotaReserved,
     Tick,
 )
 from pilotlight.facts.policy import Policy
@@ -26,7 +27,9 @@ from pilotlight.settings import Settings
 if TYPE_CHECKING:
     from pilotlight.flow.delivery.desk import Desk
 
-Function = Literal["pod_pending", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"]
+Function = Literal[
+    "pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"
+]
 
 
 class House(Protocol):
@@ -97,6 +100,7 @@ class Request:
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "pod_pending": (PodPending,),
+    "kueue_admission": (QuotaReserved,),
     "capacity_reconcile": (Tick, CapacityFailed),
     "spot_interruption": (InterruptionNotice, Tick),
     "billing_tick": (Tick, BudgetNotice, BillExported),
@@ -122,10 +126,10 @@ def takes(function: Function, message: Message | Ignored) -> bool:
 def run(request: Request, message: Message) -> Answer:
     """The function's flow. Imported when it runs: a function pays at its start only for its own."""
     match request.function, message:
-        case "pod_pending", PodPending():
+        case ("pod_pending", PodPending() as hint) | ("kueue_admission", QuotaReserved() as hint):
             from pilotlight.flow.provision import provision
 
-            return provision(request.deps, message, dry_run=request.dryrun)
+            return provision(request.deps, hint, dry_run=request.dryrun)
         case "capacity_reconcile", CapacityFailed():
             from pilotlight.flow.refusal import refusal
 

@@ -37,7 +37,14 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"Caller(roles={self.roles}, by={self.by})"
 
 
-FUNCTIONS = ("pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout")
+FUNCTIONS = (
+    "pod_pending",
+    "kueue_admission",
+    "capacity_reconcile",
+    "billing_tick",
+    "spot_interruption",
+    "alert_fanout",
+)
 
 DRY = "?dryrun=1"
 """Marks the row of a dry run: asked for by this argument or the header ``x-pilotlight-dryrun``."""

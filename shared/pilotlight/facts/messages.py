@@ -20,7 +20,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class PodPending(_Message, frozen=True, kw_only=True):
-    """A GPU pod could not be scheduled, or queued work got its quota. A hint: what is true is read from the cluster.
+    """A GPU pod could not be scheduled. A hint: what is true is read from the cluster.
 
     ``identity`` tells one delivery's fact from another (object uid + resourceVersion where ids are random).
     """
@@ -32,6 +32,17 @@ class PodPending(_Message, frozen=True, kw_only=True):
     identity: str = ""
     at: Moment | None = None
     pod: dict[str, object] | None = None
+
+
+class QuotaReserved(_Message, frozen=True, kw_only=True):
+    """Kueue has reserved quota for a Workload, whose admission checks wait. A hint, as ``PodPending`` is."""
+
+    cluster: str
+    namespace: Name
+    name: Name
+    uid: str = ""
+    identity: str = ""
+    at: Moment | None = None
 
 
 class Tick(_Message, frozen=True, kw_only=True):
@@ -182,6 +193,7 @@ class DeadLetter(_Message, frozen=True, kw_only=True):
 
 Message = (
     PodPending
+    | QuotaReserved
     | Tick
     | InterruptionNotice
     | CapacityFailed
@@ -194,6 +206,7 @@ Message = (
 
 TYPES: dict[str, type[msgspec.Struct]] = {
     "dev.pilotlight.pod.pending.v1": PodPending,
+    "dev.pilotlight.quota.reserved.v1": QuotaReserved,
     "dev.pilotlight.tick.v1": Tick,
     "dev.pilotlight.interruption.notice.v1": InterruptionNotice,
     "dev.pilotlight.capacity.failed.v1": CapacityFailed,

@@ -1,16 +1,19 @@
-"""A GPU pod cannot be scheduled: ask for the cheapest capacity allowed, once. Never takes anything away."""
+"""A GPU pod cannot be scheduled, or queued work has its quota: ask for the cheapest capacity allowed, once.
+
+Never takes anything away. Whatever asked for the look, every admission check that can be answered is answered.
+"""
 
 from datetime import datetime
 
 from pilotlight.codec.records import Mark
-from pilotlight.facts.messages import PodPending
+from pilotlight.facts.messages import PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.memory import lease, ledger
 from pilotlight.state_schema.marks import EVENT
 
 
-def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer:
-    """What one pod-pending event leads to. A pod whose capacity is on its way needs no look at the cluster."""
+def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = False) -> Answer:
+    """What one event leads to. A pod whose capacity is on its way needs no look at the cluster."""
     claim = f"{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known
@@ -23,16 +26,17 @@ def provision(deps: Deps, event: PodPending, *, dry_run: bool = False) -> Answer
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
-    answer = cycle.run_cycle(deps, "provision", trigger, cycle.Aim(releases=False, refused=_refused(event)))
+    flow = "provision" if isinstance(event, PodPending) else "admission"
+    answer = cycle.run_cycle(deps, flow, trigger, cycle.Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
     if answer.outcome not in ("nothing", "at-work"):
         EVENT.put(deps.state, late or claim, Mark(note=answer.decision))
     return answer
 
 
-def _refused(event: PodPending) -> dict[str, datetime]:
+def _refused(event: PodPending | QuotaReserved) -> dict[str, datetime]:
     """When the scheduler said of the pod that it fits nowhere."""
-    return {event.uid: event.at} if event.uid and event.at is not None else {}
+    return {event.uid: event.at} if isinstance(event, PodPending) and event.uid and event.at is not None else {}
 
 
 def _handled(deps: Deps, claim: str, why: str = "this event was handled already") -> Answer | None:
@@ -51,7 +55,7 @@ def _seen_to(deps: Deps) -> Answer | None:
     )
 
 
-def _on_its_way(deps: Deps, event: PodPending) -> Answer | None:
+def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
     now = deps.now()
     for _, entry in ledger.in_flight(deps.state, deps.name):
         if event.uid and event.uid in entry.demands and now < entry.ready_by:
@@ -61,7 +65,7 @@ def _on_its_way(deps: Deps, event: PodPending) -> Answer | None:
     return None
 
 
-def _late(deps: Deps, event: PodPending) -> str:
+def _late(deps: Deps, event: PodPending | QuotaReserved) -> str:
     """The claim of all events that are too old to trust: together they are one hint a minute to look."""
     now = deps.now()
     if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:

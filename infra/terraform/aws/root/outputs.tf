@@ -41,7 +41,7 @@ output "queues" {
 }
 
 output "pod_events" {
-  description = "Where the event exporter in a cluster sends: the queue's name, and the policy that its role needs."
+  description = "Where the event exporter in a cluster sends: the queue's name, that for Kueue's Workloads (null without kueue), and the policy that its role needs."
   value       = module.pilotlight.pod_events
 }
 

@@ -34,7 +34,8 @@ variable "clusters" {
       eks        {cluster} of an EKS cluster in this region, by its name there: its node groups are acted on
                  without it, the cluster is reached by a kubeconfig that a secret holds, and its pools are advised on only
       mode       observe, advise (the default: decides and tells, changes nothing), scale-up or act
-      kueue      true: the output `connect` also gives the right to answer Kueue's admission checks and to stop its queues
+      kueue      true: kueue_admission is deployed too, and the output `connect` also gives the right to answer Kueue's
+                 admission checks and to stop its queues
       reconcile  when to look, as the Scheduler writes it: rate(1 minute)
       billing    when to count money: rate(1 minute); less often, and time is told to teams more coarsely
     Secrets are never given here; the output `secrets_to_make` names those that must exist.

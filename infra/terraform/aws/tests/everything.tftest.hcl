@@ -14,7 +14,7 @@ mock_provider "aws" {
 
 variables {
   policy_file = "../examples/eks/policy.yaml"
-  clusters    = { ml = { eks = { cluster = "prod" } }, edge = {} }
+  clusters    = { ml = { eks = { cluster = "prod" }, kueue = true }, edge = {} }
   alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
   functions   = { bundles = "./tests/bundles" }
   network     = { subnets = ["subnet-1"], security_groups = ["sg-1"] }

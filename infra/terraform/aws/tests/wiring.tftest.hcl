@@ -23,7 +23,7 @@ run "few_values_deploy_all_of_it" {
   command = apply
   assert {
     condition     = toset(keys(aws_lambda_function.this)) == toset(["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"])
-    error_message = "five functions"
+    error_message = "five functions: kueue_admission is where a cluster says kueue"
   }
   assert {
     condition     = length(output.secrets_to_make) == 0
@@ -52,6 +52,21 @@ run "few_values_deploy_all_of_it" {
   assert {
     condition     = length(aws_lambda_function.this["pod_pending"].vpc_config) == 0
     error_message = "no network where none is named"
+  }
+}
+
+run "work_that_has_its_quota_reaches_a_function_of_its_own" {
+  command = apply
+  variables {
+    clusters = { ml = { eks = { cluster = "prod" }, kueue = true } }
+  }
+  assert {
+    condition     = output.pod_events.workloads == "pilotlight-dev-workload-events" && aws_lambda_function.this["kueue_admission"].handler == "pilotlight.on_lambda.kueue_admission"
+    error_message = "the exporter has a queue for Workloads, and a Lambda takes from it"
+  }
+  assert {
+    condition     = strcontains(output.connect.ml, "--kueue") && strcontains(output.connect.ml, "--actor pilotlight-dev-kueue-admission")
+    error_message = "the cluster's RBAC knows it as one that acts"
   }
 }
 

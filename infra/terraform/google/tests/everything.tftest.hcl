@@ -53,11 +53,15 @@ run "all_of_it" {
     error_message = "billing_tick reads the bucket of the bill"
   }
   assert {
+    condition     = module.plan.sinks["batch-quota-reserved"].topic == "workload-events" && contains(keys(module.function), "kueue_admission")
+    error_message = "where a cluster says kueue, work that has its quota reaches kueue_admission"
+  }
+  assert {
     condition     = toset([for m in google_project_iam_member.gke : m.project]) == toset(["acme-clusters"])
     error_message = "who asks where clusters are asks in the clusters' project"
   }
   assert {
-    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 7 && length(split("--reader", output.connect["batch"])) == 3
+    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 3
     error_message = "what lets the functions into a GKE cluster is told, for each account by e-mail and number"
   }
 }

@@ -40,7 +40,7 @@ run "seven_values_deploy_all_of_it" {
   command = apply
   assert {
     condition     = toset(keys(module.function)) == toset(["pod_pending", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"])
-    error_message = "five functions"
+    error_message = "five functions: kueue_admission is where a cluster says kueue"
   }
   assert {
     condition     = output.secrets_to_make == tolist(["pilotlight-dev-ml-civo-token", "pilotlight-dev-ml-civo-token-read", "pilotlight-dev-ml-kubeconfig", "pilotlight-dev-ml-kubeconfig-read", "pilotlight-slack"])

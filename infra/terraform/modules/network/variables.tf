@@ -24,7 +24,7 @@ variable "cidr" {
   validation {
     # Google keeps four addresses of a range for itself.
     condition     = pow(2, 32 - try(tonumber(split("/", var.cidr)[1]), 0)) - 4 >= 4 * var.instances
-    error_message = "network.cidr has too few addresses: four for each of ${var.instances} instances (five functions x functions.max_instances) and four of Google's own. Take a larger range, as in 10.8.0.0/24, or a smaller functions.max_instances."
+    error_message = "network.cidr has too few addresses: four for each of ${var.instances} instances (functions x functions.max_instances) and four of Google's own. Take a larger range, as in 10.8.0.0/24, or a smaller functions.max_instances."
   }
 }
 

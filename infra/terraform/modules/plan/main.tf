@@ -4,9 +4,14 @@
 locals {
   prefix = "${var.name}-${var.environment}"
 
-  # Messages come in on the first five and go out on the last three.
-  topics = {
+  # kueue_admission and its topic are there where a cluster says so.
+  kueue    = anytrue([for c in values(var.clusters) : c.kueue])
+  of_kueue = local.kueue ? [] : ["kueue_admission", "workload-events"]
+
+  # Messages come in on the first six and go out on the last three.
+  every_topic = {
     pod-events        = { dead_letters = true, kept = false }
+    workload-events   = { dead_letters = true, kept = false }
     interruptions     = { dead_letters = true, kept = false }
     capacity-failures = { dead_letters = true, kept = false }
     billing           = { dead_letters = true, kept = false }
@@ -15,14 +20,19 @@ locals {
     capacity          = { dead_letters = false, kept = false }
     dead-letter       = { dead_letters = false, kept = true }
   }
+  topics = { for name, topic in local.every_topic : name => topic if !contains(local.of_kueue, name) }
 
   # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters; `role`
   # is what it may do in clusters and at clouds: act, read, or nothing.
   # A tick that is late is worth nothing, for the next one comes; an interruption is over in minutes.
-  routes = {
+  every_route = {
     pod_pending = {
       slug    = "pending", role = "act"
       listens = { pod-events = { filter = "", tries_for_s = 3600 } }
+    }
+    kueue_admission = {
+      slug    = "kueue", role = "act"
+      listens = { workload-events = { filter = "", tries_for_s = 3600 } }
     }
     capacity_reconcile = {
       slug = "reconcile", role = "act"
@@ -47,6 +57,7 @@ locals {
       listens = { alerts = { filter = "", tries_for_s = 21600 } }
     }
   }
+  routes = { for function, route in local.every_route : function => route if !contains(local.of_kueue, function) }
 
   # The waits before attempts 2 to 100, and what the first n of them come to.
   waits   = [for n in range(99) : min(var.backoff_s.max, var.backoff_s.min * pow(2, min(n, 20)))]
@@ -172,6 +183,14 @@ locals {
         project = local.gke_project[name], name = "${local.prefix}-${name}-failed-scheduling", topic = "pod-events"
         filter  = "log_id(\"events\") AND jsonPayload.reason=\"FailedScheduling\" AND ${place}"
       }
+    },
+    {
+      for name, place in local.where : "${name}-quota-reserved" => {
+        project = local.gke_project[name], name = "${local.prefix}-${name}-quota-reserved", topic = "workload-events"
+        filter = join(" AND ", [
+          "log_id(\"events\") AND jsonPayload.reason=\"QuotaReserved\" AND jsonPayload.involvedObject.kind=\"Workload\"", place,
+        ])
+      } if var.clusters[name].kueue
     },
     {
       for name, place in local.where : "${name}-scale-up-errors" => {

@@ -104,7 +104,7 @@ def _several(event: Envelope) -> Iterator[Envelope] | None:
     match event.data:
         case list() as items:
             key = ""
-        case {"kind": "List" | "EventList" | "PodList", "items": list() as items}:
+        case {"kind": "List" | "EventList" | "PodList" | "WorkloadList", "items": list() as items}:
             key = "items"
         case {"Records": list() as items}:
             key = "Records"
@@ -203,6 +203,8 @@ def _of_event(data: Any) -> str:
             return "kubernetes.read_event"
         case {"kind": "Pod"}:
             return "kubernetes.read_pod"
+        case {"kind": "Workload", "apiVersion": str()}:
+            return "kueue.read_workload"
         case {"kind": "compute#operation", "operationType": _}:
             return "compute.read_operation"
         case {"logName": _} | {"jsonPayload": _} | {"textPayload": _} | {"protoPayload": _}:

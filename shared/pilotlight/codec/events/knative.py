@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.codec.events import kubernetes, scheduler
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
-from pilotlight.facts.messages import Name, PodPending, Tick
+from pilotlight.facts.messages import Name, PodPending, QuotaReserved, Tick
 
 PING = "dev.knative.sources.ping"
 RESOURCE = "dev.knative.apiserver.resource."
@@ -24,8 +24,8 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
-def read(envelope: Envelope) -> PodPending | Tick | Ignored:
-    """A tick, an Event or Pod in full, or the name of a Pod to look at."""
+def read(envelope: Envelope) -> PodPending | QuotaReserved | Tick | Ignored:
+    """A tick, an Event, Pod or Workload in full, or the name of a Pod to look at."""
     if envelope.type == PING:
         if isinstance(envelope.data, dict) and "tick" in envelope.data:
             return scheduler.read(envelope)
@@ -41,6 +41,10 @@ def read(envelope: Envelope) -> PodPending | Tick | Ignored:
             return kubernetes.read_event(envelope)
         case "Pod":
             return kubernetes.read_pod(envelope)
+        case "Workload":
+            from pilotlight.codec.events import kueue
+
+            return kueue.read_workload(envelope)
         case kind:
             return Ignored(reason=f"a Kubernetes {kind} asks for nothing here")
 

@@ -1,6 +1,8 @@
 """core/v1 Events and Pods: FailedScheduling of either recorder, kubernetes-event-exporter, and Pods themselves.
 
-Kueue's QuotaReserved about a Workload asks for a look as well: its pods are to come.
+Kueue's QuotaReserved about a Workload asks for a look as well: its pods are to come. Its recorder writes it once Kueue
+has reserved the quota, as "Quota reserved in ClusterQueue %v, wait time since queued was %.0fs" (pkg/scheduler of
+kubernetes-sigs/kueue).
 
 kube-scheduler writes by the events API (``eventTime``, ``series``), older components by the old recorder
 (``count``, ``lastTimestamp``). As events.k8s.io/v1 the object is ``regarding``. The exporter inlines the Event and
@@ -10,11 +12,11 @@ adds ``clusterName``.
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
-from pilotlight.facts.messages import Moment, Name, PodPending
+from pilotlight.facts.messages import Moment, Name, PodPending, QuotaReserved
 
 REASON = "FailedScheduling"
 RESERVED, KUEUE = "QuotaReserved", "kueue.x-k8s.io/"
-"""Kueue's recorder says so of its Workloads (pkg/scheduler of v0.20); Kubernetes has a kind of that name too."""
+"""Kubernetes has a kind named Workload too."""
 
 
 class _Meta(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,20 +79,21 @@ class _Pod(msgspec.Struct, frozen=True, kw_only=True):
     status: _Status = _Status()
 
 
-def read_event(envelope: Envelope) -> PodPending | Ignored:
+def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
     """A FailedScheduling Event about a Pod, or Kueue's about work that has its quota; every other asks for nothing."""
     event = shaped(envelope.data, _Event, envelope.path)
     about, key = (event.regarding, "regarding") if event.regarding else (event.involvedObject, "involvedObject")
     queued = event.reason == RESERVED and about.kind == "Workload" and about.apiVersion.startswith(KUEUE)
     if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
-    pod = shaped(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
+    of = shaped(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
     seen = event.series.lastObservedTime if event.series else None
-    return PodPending(
+    message = QuotaReserved if queued else PodPending
+    return message(
         cluster=event.clusterName or envelope.cluster,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
+        namespace=of.namespace,
+        name=of.name,
+        uid=of.uid,
         identity=identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id,
         at=seen or event.lastTimestamp or event.deprecatedLastTimestamp or event.eventTime or envelope.at,
     )

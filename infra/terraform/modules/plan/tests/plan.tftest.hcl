@@ -74,6 +74,32 @@ run "refuses_a_bill_from_nowhere" {
   expect_failures = [var.bills]
 }
 
+run "kueue_has_a_function_where_a_cluster_says_so" {
+  command = plan
+  variables {
+    clusters = {
+      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, kueue = true }
+      other = { gke = { location = "europe-west1", cluster = "other", project = "acme-clusters" } }
+    }
+  }
+  assert {
+    condition     = output.functions["kueue_admission"].subscriptions["workload-events"].attempts == 12 && output.roles["kueue_admission"] == "act" && output.topics["workload-events"].dead_letters
+    error_message = "work that has its quota reaches kueue_admission, is tried for an hour, and has dead letters"
+  }
+  assert {
+    condition     = output.sinks["batch-quota-reserved"].topic == "workload-events" && strcontains(output.sinks["batch-quota-reserved"].filter, "jsonPayload.reason=\"QuotaReserved\"") && !contains(keys(output.sinks), "other-quota-reserved")
+    error_message = "Kueue's Events come from the clusters that say so"
+  }
+}
+
+run "kueue_has_none_elsewhere" {
+  command = plan
+  assert {
+    condition     = !contains(keys(output.functions), "kueue_admission") && !contains(keys(output.topics), "workload-events")
+    error_message = "nothing is made that nothing would call"
+  }
+}
+
 run "an_event_is_tried_for_as_long_as_it_is_worth" {
   command = plan
   # Waits of 10, 20, 40, 80, 160 s come to 310 >= 300: five waits, six attempts.
