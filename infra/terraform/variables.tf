@@ -99,6 +99,12 @@ variable "bills" {
   default     = null
 }
 
+variable "audit" {
+  description = "Where the audit chain is carried, by whom: {bucket, account, project, locked}. The account (an e-mail) may then read the decisions and add objects; project: the bucket's, where it is another; locked: with --lock-days. Left out: nobody."
+  type        = any
+  default     = null
+}
+
 variable "budget" {
   description = "What Pilotlight itself may cost a month, watched by Google: {billing_account, usd_per_month}. Its notices reach billing_tick. Budgets for GPUs are in the policy."
   type        = any

@@ -273,6 +273,28 @@ def production_is_a_deployment_of_its_own(tree: Path) -> Iterator[str]:
             yield f"{what} is {dev} in both"
 
 
+EXPORTS = {"storage.objects.create", "storage.objects.list", "storage.objects.setRetention"}
+"""What whoever carries the audit chain out may do in its bucket: never change, delete or unlock what is there."""
+
+
+def who_exports_the_audit_only_adds(state: State) -> Iterator[str]:
+    """The exporter reads the database of decisions and adds objects, with their lock, to one bucket; and no more."""
+    (role,) = (made for made in of_type(state, "google_project_iam_custom_role"))
+    for permission in sorted(set(role.values["permissions"]) ^ EXPORTS):
+        yield f"{role.address} {'may not' if permission in EXPORTS else 'allows'} {permission}"
+    in_bucket = [m for m in of_type(state, "google_storage_bucket_iam_member") if m.values["bucket"] == "acme-audit"]
+    exporters = {made.values["member"] for made in in_bucket}
+    for made in in_bucket:
+        if made.values["role"] != role.values["name"]:
+            yield f"{made.address} gives {made.values['role']}"
+    rights = [made for made in of_type(state, "google_project_iam_member") if made.values["member"] in exporters]
+    for made in rights:
+        if made.values["role"] != "roles/datastore.viewer" or not made.values["condition"]:
+            yield f"{made.address} gives {made.values['role']}"
+    if not in_bucket or not rights:
+        yield "nobody may carry the audit chain out"
+
+
 def audit_logs_are_claimed_where_they_are_kept(tree: Path) -> Iterator[str]:
     """Reads are in Google's audit logs only where a project asks for that."""
     texts = {path: path.read_text() for path in tree.rglob("*.tf")}
@@ -349,6 +371,7 @@ STATE: Sequence[Callable[[State], Iterator[str]]] = (
     the_bill_reaches_who_counts,
     pushes_come_with_tokens,
     all_is_kept_under_the_key,
+    who_exports_the_audit_only_adds,
 )
 TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
     budgets_are_asked_in_a_projects_name,

@@ -143,6 +143,12 @@ FAULTS = [
         id="silence is looked for where a series was",
     ),
     pytest.param(
+        rules.who_exports_the_audit_only_adds,
+        ("google/audit.tf", '["storage.objects.setRetention"]', '["storage.objects.delete"]'),
+        "allows storage.objects.delete",
+        id="whoever carries the audit out may delete it there",
+    ),
+    pytest.param(
         rules.the_runtime_is_the_bundles,
         ("modules/function/main.tf", '"python311"', '"python313"'),
         "does not run Python",

@@ -11,6 +11,8 @@ module "state" {
     { for function, made in module.function : function => made.runtime if function != "alert_fanout" },
     { for email in var.state.accounts : email => email },
   )
+  # Whoever carries the audit chain out.
+  readers   = var.audit == null ? {} : { audit = var.audit.account }
   dynamodb  = var.state.dynamodb
   firestore = local.firestore ? { location = local.location } : null
 

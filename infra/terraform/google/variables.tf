@@ -202,6 +202,30 @@ variable "bills" {
   default     = null
 }
 
+variable "audit" {
+  description = "Where the audit chain is carried, by whom: {bucket, account, project, locked}. The account (an e-mail) may then read the decisions and add objects; project: the bucket's, where it is another; locked: with --lock-days. Left out: nobody."
+  type = object({
+    bucket  = string
+    account = string
+    project = optional(string)
+    locked  = optional(bool, true)
+  })
+  default = null
+
+  validation {
+    condition     = var.audit == null || can(regex("^[a-z0-9][a-z0-9._-]{2,62}$", var.audit.bucket))
+    error_message = "audit.bucket is a bucket's name alone, as our-audit."
+  }
+  validation {
+    condition     = var.audit == null || can(regex("^[a-z0-9-]+@[a-z0-9.-]+\\.gserviceaccount\\.com$", var.audit.account))
+    error_message = "audit.account is the e-mail of a service account, as exporter@acme-audit.iam.gserviceaccount.com."
+  }
+  validation {
+    condition     = var.audit == null || !contains(try(var.state.accounts, []), try(var.audit.account, ""))
+    error_message = "audit.account may not be one of state.accounts: who writes the state must not carry its proof out."
+  }
+}
+
 variable "encryption" {
   description = "A key of your own in Cloud KMS, in the same region: {key = \"projects/P/locations/L/keyRings/R/cryptoKeys/K\"}. It encrypts state, messages, bundles, images and functions, and secrets that are made with it (README). Left out: Google's keys."
   type        = object({ key = string })

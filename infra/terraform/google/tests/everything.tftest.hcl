@@ -38,6 +38,7 @@ variables {
   aws        = { account_id = "123456789012", region = "eu-west-1" }
   budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
   bills      = "focus:gs://acme-bills/export/*.parquet"
+  audit      = { bucket = "acme-audit", account = "exporter@acme-audit.iam.gserviceaccount.com", project = "acme-audit" }
   encryption = { key = "projects/acme-keys/locations/europe-west1/keyRings/r/cryptoKeys/k" }
   wait_s     = { apis = 0, rights = 0 }
 }

@@ -112,3 +112,18 @@ run "refuses_an_account_that_is_none" {
   variables { aws = { account_id = "1234", region = "eu-west-1" } }
   expect_failures = [var.aws]
 }
+
+run "refuses_an_exporter_that_writes_the_state" {
+  command = plan
+  variables {
+    state = { accounts = ["home@acme.iam.gserviceaccount.com"] }
+    audit = { bucket = "acme-audit", account = "home@acme.iam.gserviceaccount.com" }
+  }
+  expect_failures = [var.audit]
+}
+
+run "refuses_an_exporter_that_is_no_account" {
+  command = plan
+  variables { audit = { bucket = "acme-audit", account = "user:ops@example.com" } }
+  expect_failures = [var.audit]
+}
