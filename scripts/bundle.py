@@ -76,6 +76,7 @@ OF_COMMANDS = (
     "decide/run_groups.py",
     "decide/run_lengths.py",
     "decide/spot_rows.py",
+    "decide/use/device_parts.py",
     "decide/use/fragmentation.py",
     "decide/use/mig.py",
     "decide/use/replicas.py",

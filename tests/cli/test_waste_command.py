@@ -27,6 +27,8 @@ START, STEP, COUNT = 1_790_000_000, 60, 720
 END = START + STEP * (COUNT - 1)
 ABSURD = 9223372036854775794.0
 REPLICAS = 6
+EARLY = 30
+"""Samples, two hours before the others, of three pods that share one device."""
 
 
 def _activity(n: int, replica: int) -> float:
@@ -76,6 +78,11 @@ def _recorded() -> str:
             both = f'gpu="{device[-1]}",UUID="{device}",Hostname="n3",pod="train-0",namespace="lab"'
             util.append(f"DCGM_FI_DEV_GPU_UTIL{{{both}}} {value} {at}")
     kube = _kube_state(START + STEP * (COUNT - 1))
+    for n in range(EARLY):
+        at = START - 7200 + STEP * n
+        for share in range(3):
+            who = f'gpu="0",Hostname="n4",vgpu="{share}",pod="note-{share}",namespace="lab{share}"'
+            util.append(f"DCGM_FI_DEV_GPU_UTIL{{{who}}} 50 {at}")
     metrics = {"DCGM_FI_DEV_GPU_UTIL": util, "DCGM_FI_DEV_FB_USED": used, "DCGM_FI_DEV_FB_FREE": free}
     metrics |= kube
     lines = [line for name, rows in metrics.items() for line in (f"# TYPE {name} gauge", *rows)]
@@ -146,6 +153,17 @@ def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
     asked = max(sum(_activity(n, r) for r in range(REPLICAS)) / 100 for n in range(COUNT - 240, COUNT))
     assert chat["spare"] == REPLICAS - math.ceil(1.2 * asked / 0.95)
     assert found["metric"] == "DCGM_FI_DEV_GPU_UTIL"
+
+
+def test_a_device_that_is_shared_by_time_costs_once(prometheus: str) -> None:
+    """Three pods of three owners on one device, named by its host: a third of its price each, half of it at work."""
+    end = START - 7200 + STEP * (EARLY - 1)
+    found = json.loads(_said("--prometheus", prometheus, "--since", "29m", "--until", str(end), "--json"))
+    assert [round(row["gpus"], 3) for row in found["owners"]] == [0.333] * 3
+    assert [round(Decimal(row["usd_per_hour"]), 6) for row in found["owners"]] == [Decimal("0.666667")] * 3
+    assert round(Decimal(found["usd_per_hour"]), 9) == 2
+    assert found["all_weeks"]["gpu_hours"] == pytest.approx(EARLY * STEP / 3600)
+    assert found["all_weeks"]["working_gpu_hours"] == pytest.approx(EARLY * STEP / 3600 / 2)
 
 
 def test_pods_that_fit_together_share(prometheus: str) -> None:

@@ -39,7 +39,7 @@ def test_waste_is_never_more_than_is_held(rows: list[list[float]]) -> None:
     assert sum(row.held for row in found) == held
     for row in found:
         parts = (row.idle_usd, row.beyond_usd, row.spare_usd, row.rest_usd)
-        assert sum(parts) == row.usd_per_hour == Decimal("3.06") * row.held
+        assert sum(parts) == row.usd_per_hour == Decimal("3.06") * Decimal(row.held)
         assert min(parts) >= 0
         assert 0 <= row.activity <= 1
 

@@ -15,9 +15,14 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     container: str = ""
     part: bool = False
-    """The device is a slice (MIG) of one, or shared already."""
+    """The device is a slice (MIG) of one, or shared already: its name is the whole one's, a slash, and its own."""
     activity: Sequence[float]
     memory: Sequence[float]
+
+    @property
+    def whole(self) -> str:
+        """The device that it is, or is a part of; empty where it is not known."""
+        return self.device.rpartition("/")[0] if self.part else self.device
 
     @property
     def measured(self) -> int:

@@ -22,13 +22,13 @@ def page(found: Found) -> str:
     sums = {part: sum(float(usd_of(row, part)) for row in found.rows) for part in parts}
     return template.from_string(files(__package__).joinpath("waste_page.html").read_text("utf-8")).render(
         style=style(),
-        lead=f"{held} GPUs are held by pods for ${held * float(found.price):,.2f} an hour.",
+        lead=f"{held:.6g} GPUs are held by pods for ${held * float(found.price):,.2f} an hour.",
         tiles=[(part, f"${usd:,.2f}/h") for part, usd in sums.items()],
         headings=("GPUs", "activity", "$/h", *parts),
         rows=[
             (
                 row.owner,
-                [str(row.held), f"{row.activity:.0%}", f"{row.usd_per_hour:,.2f}"]
+                [f"{row.held:.4g}", f"{row.activity:.0%}", f"{row.usd_per_hour:,.2f}"]
                 + [f"{usd_of(row, part):,.2f}" for part in parts],
             )
             for row in found.rows

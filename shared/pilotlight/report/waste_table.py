@@ -60,7 +60,7 @@ def _owner(row: Waste) -> dict[str, Any]:
     parts = {f"{part}_usd_per_hour": usd_of(row, part) for part in (*PARTS, *INSTEAD)}
     return {
         "owner": row.owner,
-        "gpus": row.held,
+        "gpus": int(row.held) if row.held.is_integer() else round(row.held, 6),
         "mean_activity": row.activity,
         "usd_per_hour": row.usd_per_hour,
         **parts,
@@ -106,11 +106,11 @@ def show(found: Found, out: Console) -> None:
     table = Sheet(Column("owner", "name"), *(Column(name, "figure") for name in names))
     for row in found.rows:
         dollars = (row.usd_per_hour, *(usd_of(row, part) for part in (*PARTS, *INSTEAD)))
-        table.add(row.owner, str(row.held), f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars))
+        table.add(row.owner, f"{row.held:.4g}", f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars))
     sums = [sum((row.usd_per_hour for row in found.rows), Decimal(0))]
     sums += [_sum(found.rows, part) for part in (*PARTS, *INSTEAD)]
     held = sum(row.held for row in found.rows)
-    table.add("all", str(held), "", *(f"${usd:,.2f}" for usd in sums), style="bold")
+    table.add("all", f"{held:.6g}", "", *(f"${usd:,.2f}" for usd in sums), style="bold")
     out.print(table)
     for line in evidence(found):
         out.print(line, markup=False)
@@ -140,8 +140,8 @@ def evidence(found: Found) -> Iterator[str]:
         if row.replicas and row.spare:
             kept, least = row.replicas, row.replicas.advised[-1]
             yield (
-                f"spare: {row.owner} runs {row.held}, {least} would do now ({kept.mean:.1f} of {kept.mean_running:.1f} "
-                f"on average; demand over 95 % of those in {kept.over:.2%} of the samples)"
+                f"spare: {row.owner} runs {row.running}, {least} would do now ({kept.mean:.1f} of "
+                f"{kept.mean_running:.1f} on average; demand over 95 % of those in {kept.over:.2%} of the samples)"
             )
         if row.shareable:
             most = max(device.over for device in row.devices)

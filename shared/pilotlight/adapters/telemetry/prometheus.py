@@ -44,7 +44,7 @@ class PrometheusTelemetry:
                 pod=pod,
                 device=device,
                 container=containers.get((pod, device), ""),
-                part=device.startswith("GPU-") and "/" in device,
+                part=_is_part(device),
                 activity=activity,
                 memory=used.get((pod, device), nothing),
             )
@@ -95,6 +95,11 @@ def _key(labels: Mapping[str, str]) -> _Key | None:
     shared = labels.get("vgpu", "")
     part = labels.get("GPU_I_ID", "") or (f"vgpu{shared}" if shared else "")
     return f"{space}/{pod}", f"{device}/{part}" if part else device
+
+
+def _is_part(device: str) -> bool:
+    """Whether ``_key`` added a part: to a UUID, or to a host and a number."""
+    return device.count("/") > (0 if device.startswith(("GPU-", "MIG-")) else 1)
 
 
 def _number(text: str) -> float:

@@ -1,5 +1,7 @@
 """GPUs that are held and not used, by owner, in dollars an hour, with the evidence.
 
+A device that several pods hold costs once: each has an equal part of its price.
+
 Kinds that add up, each of what the one before leaves: idle pods; devices of a working pod that do nothing (requests
 beyond use); replicas beyond what a service was asked for; the rest. Beside them, instead of the last two: devices that
 pods could share, and what of each device lies beyond the slice that a pod would need.
@@ -8,10 +10,12 @@ pods could share, and what of each device lies beyond the slice that a pod would
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from math import ceil, isnan
 from typing import NamedTuple
 
 from pilotlight.decide.made_by import made_by
+from pilotlight.decide.use.device_parts import holders
 from pilotlight.decide.use.idle_pods import IdlePod, idle_pods
 from pilotlight.decide.use.mig import ROOM
 from pilotlight.decide.use.replicas import Replicas, replicas
@@ -44,7 +48,10 @@ class Waste(NamedTuple):
     """An owner's GPUs now, its mean activity, and what could go."""
 
     owner: str
-    held: int
+    held: float
+    """Devices; its part of those that it shares."""
+    running: int
+    """Its pods, once for each of their devices or parts of one."""
     activity: float
     usd_per_hour: UsdPerHour
     idle: tuple[IdlePod, ...]
@@ -73,10 +80,10 @@ def waste(
     telemetry: Telemetry, price: UsdPerHour, device_mib: float, lead_s: Seconds, owner: Callable[[str], str] = made_by
 ) -> list[Waste]:
     """Each owner's, dearest first. ``price``: of a GPU's hour; ``lead_s``: boot and load of a model."""
-    owners: dict[str, list[GpuSeries]] = defaultdict(list)
-    for one in telemetry.series:
-        owners[owner(one.pod)].append(one)
-    groups = {one.pod: name for name, members in owners.items() for one in members}
+    owners: dict[str, list[_Held]] = defaultdict(list)
+    for one, counts in zip(telemetry.series, holders(telemetry), strict=True):
+        owners[owner(one.pod)].append(_Held(one, counts))
+    groups = {one.series.pod: name for name, members in owners.items() for one in members}
     idle: dict[str, list[IdlePod]] = defaultdict(list)
     for found in idle_pods(telemetry, groups):
         idle[groups[found.pod]].append(found)
@@ -84,49 +91,101 @@ def waste(
     return sorted((row for row in rows if row.held), key=lambda row: (-row.usd_per_hour, row.owner))
 
 
+class _Held(NamedTuple):
+    """A pod on a device, and by how many that was held in each sample."""
+
+    series: GpuSeries
+    holders: Sequence[int]
+
+    def part(self, n: int) -> Fraction:
+        """Of the device; nothing where it was not measured."""
+        return Fraction(1, self.holders[n]) if self.holders and self.holders[n] else Fraction(0)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.series.pod, self.series.device
+
+
 def _row(
     telemetry: Telemetry,
     owner: str,
-    series: Sequence[GpuSeries],
+    members: Sequence[_Held],
     idle: tuple[IdlePod, ...],
     price: UsdPerHour,
     device_mib: float,
     lead_s: Seconds,
 ) -> Waste:
-    running = [sum(not isnan(one.activity[n]) for one in series) for n in range(telemetry.samples)]
-    demand = [sum(v for one in series if not isnan(v := one.activity[n])) for n in range(telemetry.samples)]
-    held, seen = running[-1], sum(running)
+    span = range(telemetry.samples)
+    series = [one.series for one in members]
+    running = [sum(not isnan(one.activity[n]) for one in series) for n in span]
+    demand = [sum(v for one in series if not isnan(v := one.activity[n])) for n in span]
+    parts = {one.key: one.part(-1) for one in members}
+    held = sum(parts.values(), Fraction(0))
     by_pod = Counter(one.pod for one in series if one.activity and not isnan(one.activity[-1]))
     silent = Counter(one.pod for one in idle)
     working = {pod for pod, count in by_pod.items() if count > silent[pod]}
     beyond = tuple(one for one in idle if one.pod in working)
     idle = tuple(one for one in idle if one.pod not in working)
-    advice = replicas(demand, running, telemetry.step_s, lead_s) if held >= ALIKE else None
-    spare = max(0, held - len(idle) - len(beyond) - advice.advised[-1]) if advice else 0
-    whole = [s for s in series if s.measured >= WHOLE * telemetry.samples and any(not isnan(v) for v in s.memory)]
-    each = Counter(one.pod for one in series)
-    alone = [one for one in whole if each[one.pod] == 1 and not one.part]
+    idle_part, beyond_part = (
+        sum((parts[one.pod, one.device] for one in those), Fraction(0)) for those in (idle, beyond)
+    )
+    advice = replicas(demand, running, telemetry.step_s, lead_s) if running and running[-1] >= ALIKE else None
+    others = running[-1] - len(idle) - len(beyond) if running else 0
+    spare = max(0, others - advice.advised[-1]) if advice else 0
+    spare_part = (held - idle_part - beyond_part) * spare / others if spare else Fraction(0)
+    alone = _alone(members, telemetry.samples)
     devices = tuple(shared(alone, device_mib)) if len(alone) > 1 else ()
     saved = len(alone) - len(devices) if devices else 0
     slices = tuple(_slice(one, device_mib) for one in alone)
     return Waste(
         owner=owner,
-        held=held,
-        activity=sum(demand) / seen if seen else 0.0,
-        usd_per_hour=price * held,
+        held=float(held),
+        running=running[-1] if running else 0,
+        activity=_activity(members),
+        usd_per_hour=_usd(price, held),
         idle=idle,
-        idle_usd=price * len(idle),
+        idle_usd=_usd(price, idle_part),
         beyond=beyond,
-        beyond_usd=price * len(beyond),
+        beyond_usd=_usd(price, beyond_part),
         replicas=advice,
         spare=spare,
-        spare_usd=price * spare,
+        spare_usd=_usd(price, spare_part),
         devices=devices,
         shareable=saved,
         sharing_usd=price * saved,
         slices=slices,
         slices_usd=price * Decimal(repr(round(sum(1 - one.part for one in slices), 6))),
     )
+
+
+def _usd(price: UsdPerHour, devices: Fraction) -> UsdPerHour:
+    return price * devices.numerator / devices.denominator
+
+
+def _activity(members: Sequence[_Held]) -> float:
+    """The mean of the devices held, each once."""
+    both = [
+        (value, 1 / count)
+        for one in members
+        for value, count in zip(one.series.activity, one.holders, strict=True)
+        if count
+    ]
+    weight = sum(part for _, part in both)
+    return sum(value * part for value, part in both) / weight if weight else 0.0
+
+
+def _alone(members: Sequence[_Held], samples: int) -> list[GpuSeries]:
+    """Pods that were there throughout, each with one whole device to itself."""
+    each = Counter(one.series.pod for one in members)
+    return [
+        one.series
+        for one in members
+        if one.series.measured >= WHOLE * samples
+        and any(not isnan(value) for value in one.series.memory)
+        and each[one.series.pod] == 1
+        and not one.series.part
+        and max(one.holders, default=0) == 1
+    ]
 
 
 def _slice(one: GpuSeries, device_mib: float) -> Slice:

@@ -1,7 +1,7 @@
 """How GPUs that pods held were used, week by week, in hours that add up, and held against the meter's dollars.
 
 A held GPU-hour is one of three: silent (in a stretch of an hour or more under 5 %), working (its activity) or room
-(the rest of an hour that was not silent). What was not measured is in none.
+(the rest of an hour that was not silent). What was not measured is in none; a device that pods share counts once.
 """
 
 from collections import defaultdict
@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
+from pilotlight.decide.use.device_parts import holders
 from pilotlight.decide.use.idle_pods import SILENT_S, UNDER
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.units import HOUR, Seconds
@@ -51,14 +52,13 @@ def weeks(telemetry: Telemetry) -> dict[date, Hours]:
     """By the Monday (UTC) on which each week begins; weeks of which nothing was measured are left out."""
     mondays = [_monday(telemetry.start_s + n * telemetry.step_s) for n in range(telemetry.samples)]
     sums: dict[date, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    one = telemetry.step_s / HOUR
-    for series in telemetry.series:
-        for monday, value, silent in zip(
-            mondays, series.activity, _silent(series.activity, telemetry.step_s), strict=False
+    for series, counts in zip(telemetry.series, holders(telemetry), strict=True):
+        for monday, value, silent, count in zip(
+            mondays, series.activity, _silent(series.activity, telemetry.step_s), counts, strict=False
         ):
             if value != value:
                 continue
-            row = sums[monday]
+            one, row = telemetry.step_s / HOUR / count, sums[monday]
             if silent:
                 row[0] += one
             else:
