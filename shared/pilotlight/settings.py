@@ -19,7 +19,7 @@ PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER``, ``pubsub:PROJECT/PREFIX`` or ``sns:ARN`` (as topics' ARNs begin)
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
 PILOTLIGHT_TELEMETRY   ``http://HOST:PORT`` of the Prometheus that has dcgm-exporter's series; unset: telemetry is
-                       absent, and nothing is put to rest
+                       absent, nothing is put to rest, and no waste is told
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
 PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none

@@ -245,14 +245,14 @@ class App:
 
     @cached_property
     def _telemetry(self) -> GpuTelemetry | None:
-        """What GPUs did, where a class may be put to rest by it, or rules may ask."""
-        asked = any(rules.reclaim is not None for rules in self.policy.classes.values()) or self.policy.rules
-        if "telemetry" in self._seams or not asked:
-            return self._seams.get("telemetry")
-        if self.settings.telemetry:
+        """What GPUs did, where it is set up; a world's own where a class may be put to rest by it, or rules may ask."""
+        if "telemetry" not in self._seams and self.settings.telemetry:
             from pilotlight.connections import telemetry_at
 
             return telemetry_at(self.settings)
+        asked = any(rules.reclaim is not None for rules in self.policy.classes.values()) or self.policy.rules
+        if "telemetry" in self._seams or not asked:
+            return self._seams.get("telemetry")
         if self.served_world is not None:
             from pilotlight.adapters.telemetry.world import ServedTelemetry
 

@@ -14,6 +14,7 @@ from pilotlight.decide.use.waste import waste
 from pilotlight.decide.use.weeks import MeteredWeeks, books, total, weeks
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.telemetry import Telemetry
+from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid
 from pilotlight.report.waste_table import Found, figures, show
 from pilotlight.units import Seconds, human
 
@@ -35,7 +36,9 @@ def waste_command(
     prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
     price: Annotated[float, typer.Option(min=0.0001, help="Dollars an hour of a GPU.")],
     since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
-    step: Annotated[str, typer.Option(help="Between two samples.")] = "60s",
+    step: Annotated[
+        str, typer.Option(help="Between two samples; left out: a minute, or more where GPUs are scraped less often.")
+    ] = "",
     lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
     device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
     by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
@@ -58,8 +61,11 @@ def waste_command(
     """
     if by not in BY:
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
-    step_s, span_s, lead_s = (seconds(text, name) for text, name in ((step, "step"), (since, "since"), (lead, "lead")))
-    if not 0 < step_s <= span_s:
+    span_s, lead_s = seconds(since, "since"), seconds(lead, "lead")
+    step_s = seconds(step, "step") if step else None
+    if step_s is None and span_s < STEPS_S[0]:
+        raise BadInput(f"--since {since} must be at least a minute, or give --step")
+    if step_s is not None and not 0 < step_s <= span_s:
         raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
     end = ended(until)
     api = _api(prometheus, auth)
@@ -70,7 +76,10 @@ def waste_command(
             "nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
     if telemetry.sparse():
-        typer.echo(f"series have a sample in every other step of {step}, or fewer: give a larger --step", err=True)
+        every = human(telemetry.step_s)
+        typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
+    elif step_s is None and telemetry.step_s > STEPS_S[0]:
+        typer.echo(f"GPUs are scraped less often than every minute: a step of {human(telemetry.step_s)}", err=True)
     found = Found(
         telemetry,
         waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
@@ -111,10 +120,11 @@ def _api(url: str, auth: str) -> "PrometheusApi":
     return PrometheusApi(url, deployed().environ, auth)
 
 
-def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds) -> Telemetry:
+def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds | None) -> Telemetry:
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
-    return PrometheusTelemetry(api).read(start, end, step_s)
+    read = PrometheusTelemetry(api)
+    return on_its_grid(read, start, end) if step_s is None else read.read(start, end, step_s)
 
 
 def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:

@@ -51,7 +51,7 @@ class Deps:
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     ``told_prices`` asks the cloud for those of instance types, where it tells any, ``spot_prices`` for spot's by zone.
-    ``telemetry`` is what GPUs did, where it is set up and a rule asks for it.
+    ``telemetry`` is what GPUs did, where it is set up.
     """
 
     name: str

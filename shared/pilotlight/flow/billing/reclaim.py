@@ -12,20 +12,20 @@ import msgspec
 from pilotlight.codec.records import Mark
 from pilotlight.decide.use.reclaim import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
-from pilotlight.facts.capacity import Node
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod
 from pilotlight.flow.billing import reclaim_record as told
+from pilotlight.flow.billing.gpu_telemetry import on_its_grid
+from pilotlight.flow.billing.waste import node_prices
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import ABSENT, RestingCluster
 from pilotlight.state_schema.reclaims import RECLAIM, RECLAIM_LOOK
 from pilotlight.state_schema.table import Entry
-from pilotlight.units import HOUR, Seconds, UsdPerHour
+from pilotlight.units import HOUR, Seconds
 
 LOOK_S: Seconds = 300
 """Idle GPUs are looked for so often at most; with a shorter ``idle`` five times within it."""
-STEP_S: Seconds = 60
 BACK_S: Seconds = 24 * HOUR
 """So far back is looked at least: what such silences came to before says what one means."""
 MOST_ASKED = 200
@@ -47,13 +47,13 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     back_s = max(BACK_S, *(rule.idle + rule.grace + HOUR for rule in rules.values()))
     nodes = cluster.observe().nodes
     try:
-        read = deps.telemetry.read(now.timestamp() - back_s, now.timestamp(), STEP_S)
+        read = on_its_grid(deps.telemetry, now.timestamp() - back_s, now.timestamp())
     except (Retry, Denied, BadInput) as error:
         return (f"telemetry: absent: nothing is put to rest: {error}",)
     if not read.series:
         return ("telemetry: absent: no series of a pod; nothing is put to rest",)
     entries = {entry.value.owner.key: entry for entry in RECLAIM.scan(deps.state, f"{deps.name}/")}
-    pods = _with_owners(cluster, idle(read, nodes, rules, _prices(deps, nodes), now))
+    pods = _with_owners(cluster, idle(read, nodes, rules, node_prices(deps, nodes), now))
     states = {key: cluster.owner_now(entry.value.owner) for key, entry in entries.items()}
     known = {key: entry.value for key, entry in entries.items()}
     acted_on = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and not _paused(deps, pool)}
@@ -82,13 +82,6 @@ def _with_owners(cluster: RestingCluster, pods: list[SilentPod]) -> list[tuple[S
         if state is not None:
             found.append((pod, state))
     return found
-
-
-def _prices(deps: Deps, nodes: tuple[Node, ...]) -> dict[str, UsdPerHour]:
-    """Dollars an hour by node, of those that are what the policy says of their pool."""
-    offered = {(one.pool, one.instance_type, one.capacity_type): one.usd_per_hour for one in deps.offerings}
-    by_node = {node.name: offered.get((node.pool, node.instance_type, node.capacity_type)) for node in nodes}
-    return {name: usd for name, usd in by_node.items() if usd is not None}
 
 
 def _paused(deps: Deps, pool: str) -> str:

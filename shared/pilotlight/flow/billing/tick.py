@@ -81,6 +81,10 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         from pilotlight.flow.billing import reclaim
 
         did += reclaim.watch(deps, now)
+    if deps.telemetry is not None:
+        from pilotlight.flow.billing import waste
+
+        did += waste.watch(deps, now)
     _tell_drift(deps, drift(known), now)
     _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
     if today is not None and today.unpriced:

@@ -1,0 +1,112 @@
+"""What a cluster wastes now, by owner, at what its own nodes cost: idle pods, idle devices, replicas beyond need.
+
+Judged by class where the cluster says it: only serving is asked how few replicas would do, for a training job's pods
+all wait for the slowest. An owner of whose GPUs one has no known price has no dollars here, which is not $0.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import nan
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.decide.made_by import made_by
+from pilotlight.decide.use.idle_pods import IdlePod
+from pilotlight.decide.use.waste import Waste, waste
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.telemetry import Telemetry
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
+
+LEAD_S: Seconds = 240
+"""Until a new replica works: boot and load of the model."""
+
+
+class Wasted(NamedTuple):
+    """An owner's waste: devices, of how many that it holds (its part of those that it shares), and the evidence.
+
+    Dollars an hour are by what its pods ask for of their nodes, where prices are known.
+    """
+
+    owner: str
+    gpus: float
+    held: float
+    usd_per_hour: UsdPerHour | None
+    why: str
+
+
+class Found(NamedTuple):
+    """Dearest first. ``unseen``: GPU pods on nodes of which nothing is measured now."""
+
+    owners: tuple[Wasted, ...]
+    unseen: int
+
+    @property
+    def usd_per_hour(self) -> UsdPerHour:
+        """Of the owners whose dollars are known."""
+        return sum((one.usd_per_hour for one in self.owners if one.usd_per_hour is not None), UsdPerHour(0))
+
+
+def wasted(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str, UsdPerHour]) -> Found:
+    """``prices``: dollars an hour by node; unknown ones are missing."""
+    bare = _sane(telemetry)
+    now = [one for one in bare.series if one.activity and one.activity[-1] == one.activity[-1]]
+    devices = Counter(one.pod for one in now)
+    classes, dollars, unseen = {}, {}, 0
+    for node in nodes:
+        for pod in node.gpu_pods:
+            name = f"{pod.namespace}/{pod.name}"
+            classes[name] = pod.workload_class
+            unseen += name not in devices
+            if pod.gpu is not None and node.gpus and node.name in prices and name in devices:
+                part = min(1, pod.gpu.total_milli / (node.gpus * MILLI_PER_GPU))
+                dollars[name] = prices[node.name] * UsdPerHour(repr(part)) / devices[name]
+    holding: dict[str, list[str]] = defaultdict(list)
+    for one in now:
+        holding[made_by(one.pod)].append(one.pod)
+    rows = waste(bare, UsdPerHour(1), 1.0, LEAD_S)
+    found = [_of(row, holding[row.owner], classes, dollars) for row in rows]
+    there = [one for one in found if one.gpus]
+    return Found(tuple(sorted(there, key=lambda one: (-(one.usd_per_hour or 0), one.owner))), unseen)
+
+
+def _sane(telemetry: Telemetry) -> Telemetry:
+    """The same without values that no activity has and pods whose series are there twice.
+
+    Without memory too: sharing is left to the command, for it takes longest.
+    """
+    seen = Counter((one.pod, one.device) for one in telemetry.series)
+    doubled = {pod for (pod, _), count in seen.items() if count > 1}
+    series = tuple(
+        msgspec.structs.replace(one, activity=[v if 0 <= v <= 1 else nan for v in one.activity], memory=())
+        for one in telemetry.series
+        if one.pod not in doubled
+    )
+    return msgspec.structs.replace(telemetry, series=series)
+
+
+def _of(row: Waste, held: Sequence[str], classes: Mapping[str, str], dollars: Mapping[str, UsdPerHour]) -> Wasted:
+    spare = row.spare if all(classes.get(pod) == "serving" for pod in held) else 0
+    silent = [one.pod for one in (*row.idle, *row.beyond)]
+    usd: UsdPerHour | None = None
+    if all(pod in dollars for pod in held):
+        at_work = [dollars[pod] for pod in (Counter(held) - Counter(silent)).elements()]
+        mean = sum(at_work, UsdPerHour(0)) / max(1, len(at_work))
+        usd = sum((dollars[pod] for pod in silent), UsdPerHour(0)) + spare * mean
+    # At a dollar a device dollars are devices.
+    devices = row.idle_usd + row.beyond_usd + (row.spare_usd if spare else 0)
+    return Wasted(row.owner, float(devices), row.held, usd, "; ".join(_evidence(row, spare)))
+
+
+def _evidence(row: Waste, spare: int) -> Iterable[str]:
+    for those, what in ((row.idle, "idle"), (row.beyond, "beyond use, on pods that work on others")):
+        if those:
+            yield f"{len(those)} {what} {_silence(those)}"
+    if spare:
+        yield f"{spare} replicas more than would do ({row.running - spare - len(row.idle) - len(row.beyond)} would)"
+
+
+def _silence(those: Sequence[IdlePod]) -> str:
+    worst = max(those, key=lambda one: one.seen.chance).seen
+    least = human(min(one.silent_s for one in those))
+    return f"for {least} or more (of {worst.windows} such silences {worst.back} ended within 4 h)"
