@@ -35,6 +35,8 @@ URLS = ("SLACK", "BOTS", "HOOK", "EVENTS", "TEAMS", "DISCORD")
 FAULTY, AGAIN = 0.3, 0.1
 """Share of requests that fail, and of alerts whose sender delivers them again."""
 AT_ONCE, WAVE, MOST_ROUNDS = 8, 40, 3000
+MOST_SLOW = 10
+"""Answers of a provider that come too late, in all: each takes its channel's whole patience, on the wall."""
 
 POLICY = """
 version: 1
@@ -73,7 +75,8 @@ class Outcome(NamedTuple):
 def storm(alerts: int, seed: int, *, grouped: bool = False) -> Outcome:
     """So many alerts to all channels. Grouped ones meet no break after they were taken: then their counts add up."""
     faults = LATER + NEVER + (() if grouped else BREAKS)
-    providers = [Provider(kind, Random(f"{seed}{kind}"), FAULTY, faults, alerts // 100) for kind in KINDS]
+    slow = min(alerts // 100, MOST_SLOW)
+    providers = [Provider(kind, Random(f"{seed}{kind}"), FAULTY, faults, slow) for kind in KINDS]
     log, began = io.StringIO(), time.monotonic()
     logs.begin(log)
     with running(providers):

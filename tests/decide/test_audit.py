@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight.decide.audit import line_of, verify
 from pilotlight.facts.audit import Anchor, Tampering
-from pilotlight.facts.decisions import Chain, Link
+from pilotlight.facts.decisions import Chain, Link, LinkKind
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -19,7 +19,8 @@ def chain(records: Sequence[bytes], first: Chain | None = None) -> list[bytes]:
     """The lines of a chain over these records, whose ids are their numbers."""
     head, out = first or Chain(), list[bytes]()
     for n, record in enumerate(records, 1):
-        link = head.after("decision", f"d{n}", START + timedelta(minutes=n), sha256(record).hexdigest())
+        kind: LinkKind = "cost" if n % 3 == 0 else "decision"
+        link = head.after(kind, f"d{n}", START + timedelta(minutes=n), sha256(record).hexdigest())
         out.append(line_of(link, record))
         head = Chain(links=(link,))
     return out
