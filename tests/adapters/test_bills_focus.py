@@ -55,6 +55,22 @@ def test_a_row_is_billed_to_its_day_team_and_pool(tmp_path: Path) -> None:
     assert (bill.horizon, bill.findings) == (datetime(2026, 11, 2, 11, tzinfo=UTC), ())
 
 
+@pytest.mark.parametrize(
+    ("resource", "instance"),
+    [
+        pytest.param("i-0abc12345def67890", "i-0abc12345def67890", id="a machine of EC2"),
+        pytest.param("arn:aws:ec2:eu-west-1:1:instance/i-0abc1234", "i-0abc1234", id="by its ARN"),
+        pytest.param("//compute.googleapis.com/projects/1/zones/z/instances/gke-gpu-1", "gke-gpu-1", id="of Google"),
+        pytest.param("vol-0abc12345def67890", "", id="a disk is no machine"),
+        pytest.param(None, "", id="nor is nothing"),
+    ],
+)
+def test_a_row_names_the_machine_that_it_is_of(tmp_path: Path, resource: str | None, instance: str) -> None:
+    """As its node does, so that what a node cost can be held against it."""
+    (row,) = _read(_write(tmp_path / "a.csv", {**ROW, "ResourceId": resource})).days
+    assert (row.resource, row.usd) == (instance, Decimal("1.5"))
+
+
 TIMES = {
     "Z": ("2026-11-02T23:30:00Z", date(2026, 11, 2)),
     "without a zone, as UTC": ("2026-11-02 23:30:00", date(2026, 11, 2)),

@@ -27,7 +27,7 @@ Columns = Mapping[str, str]
 
 
 def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
-    """The sums by day, team, pool, service, account, currency and what ties a line to the cluster.
+    """The sums by day, team, pool, service, account, currency, instance and what ties a line to the cluster.
 
     ``tags`` are the keys that the bill's scope names: their values come as a list. With ``several`` versions of the
     export the days of the table ``dropped`` are left out.
@@ -49,12 +49,13 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
             [{", ".join(_tag(columns, (key,)) for key in tags)}]::VARCHAR[] AS tags,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
+            , {_instance(columns)} AS instance
             {", " + VERSION if several else ""}
         FROM export)
         SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
             sum(usd), count(*),
-            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress
+            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress, instance
         FROM charge WHERE {where}
         GROUP BY ALL ORDER BY ALL"""
 
@@ -73,6 +74,15 @@ def superseded(columns: Columns) -> str:
         newest AS (SELECT day, key, max({VERSION}) AS newest FROM line GROUP BY ALL)
         SELECT {VERSION} AS version, day FROM line JOIN newest USING (day, key)
         GROUP BY ALL HAVING 2 * sum(CASE WHEN newest > {VERSION} THEN lines ELSE 0 END) >= sum(lines)"""
+
+
+def _instance(columns: Columns) -> str:
+    """The machine that a line is of, as nodes name it: i-0abc alone or at the end of an ARN, or .../instances/NAME."""
+    id = _text(columns, "ResourceId")
+    return (
+        f"COALESCE(NULLIF(regexp_extract({id}, '(^|/)(i-[0-9a-f]{{8,17}})$', 2), ''), "
+        f"regexp_extract({id}, '/instances/([^/]+)$', 1), '')"
+    )
 
 
 def _text(columns: Columns, name: str) -> str:

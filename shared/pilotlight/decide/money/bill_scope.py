@@ -34,7 +34,8 @@ Tie = Literal["own", "shared", "other"]
 
 class Line(NamedTuple):
     """Lines of a bill that are alike, as one. ``amount`` is in ``currency``; ``tags`` are the values of the scope's
-    keys, in their order; ``reach`` is the latest end of usage of at most a day. ``egress`` is data that was moved."""
+    keys, in their order; ``reach`` is the latest end of usage of at most a day. ``egress`` is data that was moved,
+    ``instance`` the machine that they are of, where the reader can tell."""
 
     day: date | None
     team: str
@@ -49,6 +50,7 @@ class Line(NamedTuple):
     rows: int
     reach: datetime | None
     egress: bool = False
+    instance: str = ""
 
 
 class Rules(NamedTuple):
@@ -74,7 +76,7 @@ def scoped(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, d
     counted = [(line, share, usd) for line, share in mine if (usd := _usd(line, rules.rates)) is not None]
     uncounted = [line for line, _ in mine if _usd(line, rules.rates) is None]
     left_out = [line for line, tie in ties if tie == "shared" and not part]
-    days = tuple(_day(line, usd * share, rules.pools) for line, share, usd in counted)
+    days = tuple(_day(line, usd, share, rules.pools) for line, share, usd in counted)
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
     return Bill(
         source=source,
@@ -113,10 +115,18 @@ def _usd(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
     return line.amount * max(known, key=lambda one: one.date).usd if known else None
 
 
-def _day(line: Line, usd: Decimal, pools: Mapping[str, str]) -> BilledDay:
+def _day(line: Line, usd: Decimal, share: Decimal, pools: Mapping[str, str]) -> BilledDay:
+    """The day of a line. A share of a machine is no machine's."""
     assert line.day is not None
-    pool = pools.get(line.pool, line.pool)
-    return BilledDay(day=line.day, usd=usd, team=line.team, pool=pool, service=line.service, egress=line.egress)
+    return BilledDay(
+        day=line.day,
+        usd=usd * share,
+        team=line.team,
+        pool=pools.get(line.pool, line.pool),
+        resource=line.instance if share == 1 else "",
+        service=line.service,
+        egress=line.egress,
+    )
 
 
 def _horizon(lines: Iterable[tuple[Line, Decimal]], end: datetime) -> datetime | None:

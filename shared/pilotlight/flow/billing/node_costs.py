@@ -213,9 +213,10 @@ def _days(first: date, last: date) -> Iterator[date]:
 
 
 def _billed(cost: NodeCost, days: Mapping[date, Decimal], bill: Bill) -> Decimal | None:
-    """What the bill says of a node's days; None where it has not all of them, or none."""
+    """What the bill says of a node's days; None where it has not all of them, or nothing: what is paid ahead is no
+    machine's."""
     first, last = cost.since.date(), cost.paid_until.date()
     whole = bill.horizon is not None and bill.horizon >= day_start(last + DAY)
     known = [usd for day, usd in days.items() if first <= day <= last]
     whole = whole and min(row.day for row in bill.days) <= first and not {*_days(first, last)} & {*bill.doubtful}
-    return sum(known, Decimal(0)) if whole and known else None
+    return (sum(known, Decimal(0)) or None) if whole else None
