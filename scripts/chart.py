@@ -109,6 +109,17 @@ PARTS = {
                 "        - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . }}}}\n"
                 "        {{- end }}\n",
             ),
+            (
+                "    # The jobs of cronjobs.yaml reach the home.\n",
+                "    {{- if .Values.telemetry }}\n"
+                "    # The Prometheus: its port, and its Service's namespace, whose pods may listen on another.\n"
+                '    - ports: [{protocol: TCP, port: {{ include "pilotlight.telemetryPort" $ }}}]\n'
+                '    {{- with include "pilotlight.telemetryNamespace" $ }}\n'
+                "    - to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}}}]\n"
+                "    {{- end }}\n"
+                "    {{- end }}\n"
+                "    # The jobs of cronjobs.yaml reach the home.\n",
+            ),
         ),
     ),
     "cronjobs": Part(

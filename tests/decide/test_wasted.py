@@ -78,6 +78,15 @@ def test_an_unknown_price_is_no_price_and_counts_in_no_sum() -> None:
     assert found.usd_per_hour == 0
 
 
+def test_pods_of_other_clusters_and_of_too_many_series_are_nobody_s_waste() -> None:
+    """One Prometheus has many clusters: what is not on these nodes is theirs, and a name that both have is unknown."""
+    nodes = [_node("n", 1, ("ada-0", 1), ("bob-0", 1))]
+    series = [_series(pod, QUIET * HOURS) for pod in ("ada-0", "bob-0", "far-0")]
+    found = _found(nodes, *series, _series("bob-0", QUIET * HOURS, "of another cluster"))
+    assert [one.owner for one in found.owners] == ["ml/ada"]
+    assert found.unseen == 1
+
+
 values = st.one_of(st.sampled_from([0.0, 0.03, 0.5, 1.0, nan, -0.2, -0.0, 9e18]), st.floats())
 
 

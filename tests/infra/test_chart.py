@@ -38,6 +38,8 @@ WITH_ALL: Json = {
     "image": {"repository": "r/p", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Never", "pullSecrets": ["pull"]},
     "cluster": "prod",
     "pools": "asg:eu-west-1/prod",
+    "telemetry": "http://prometheus.monitoring.svc:9090/prom",
+    "reclaim": ON,
     "settings": {"PILOTLIGHT_BILLS": "focus:s3://bills/*", "PILOTLIGHT_WAIT_S": 30},
     "secret": {"existing": "mine", "more": ["channels"]},
     "storage": {"className": "fast", "state": "2Gi", "outbox": "512Mi"},
@@ -234,6 +236,8 @@ def test_every_value_arrives() -> None:
     settings = found("with every value", "ConfigMap", "pilotlight-settings")["data"]
     assert (settings["PILOTLIGHT_CLUSTER"], settings["PILOTLIGHT_POOLS"]) == ("prod", "asg:eu-west-1/prod")
     assert (settings["PILOTLIGHT_BILLS"], settings["PILOTLIGHT_WAIT_S"]) == ("focus:s3://bills/*", "30")
+    assert settings["PILOTLIGHT_TELEMETRY"] == "http://prometheus.monitoring.svc:9090/prom"
+    assert found("with every value", "ClusterRole", "pilotlight-reclaim")["rules"]
     claim = found("with every value", "PersistentVolumeClaim", "pilotlight-state")["spec"]
     assert (claim["storageClassName"], claim["resources"]["requests"]["storage"]) == ("fast", "2Gi")
     account = found("with every value", "ServiceAccount")["metadata"]["annotations"]
@@ -241,6 +245,32 @@ def test_every_value_arrives() -> None:
     let_in = found("with every value", "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}} in let_in
     assert "Secret" not in {each["kind"] for each in made("with every value")}
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "namespace"),
+    [
+        pytest.param("http://prometheus.monitoring.svc:9090/prom", 9090, "monitoring", id="a Service's port"),
+        pytest.param("http://prometheus.metrics", 80, "metrics", id="the usual port"),
+        pytest.param("http://prometheus:9090", 9090, "pilotlight", id="one of its own namespace"),
+        pytest.param(
+            "https://monitoring.googleapis.com/v1/projects/p/location/global/prometheus", 443, "", id="Google"
+        ),
+    ],
+)
+def test_the_network_lets_it_to_its_prometheus(url: str, port: int, namespace: str) -> None:
+    """By the port of its address, and in a cluster to its namespace, for a Service's pods may listen on another."""
+    [answer] = rendered({**ADVISES, "telemetry": url})
+    [policy] = [each for each in objects_of(answer) if each["kind"] == "NetworkPolicy"]
+    egress = policy["spec"]["egress"]
+    assert any({"protocol": "TCP", "port": port} in rule.get("ports", ()) for rule in egress if "to" not in rule)
+    let = [
+        one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+        for rule in egress
+        for one in rule.get("to", ())
+        if "ports" not in rule
+    ]
+    assert let == ([namespace] if namespace else [])
 
 
 def test_what_watches_it_is_what_lies_in_the_repository() -> None:

@@ -67,3 +67,18 @@ tolerations: {{ toJson . }}
 {{- define "pilotlight.secret" -}}
 {{ .Values.secret.existing | default "pilotlight" }}
 {{- end }}
+
+{{/* The port of the Prometheus. */}}
+{{- define "pilotlight.telemetryPort" -}}
+{{- $url := urlParse .Values.telemetry -}}
+{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (eq $url.scheme "https" | ternary "443" "80") -}}
+{{- end }}
+
+{{/* The namespace of its Service, where it is one of this cluster: prometheus.NAMESPACE. */}}
+{{- define "pilotlight.telemetryNamespace" -}}
+{{- $url := urlParse .Values.telemetry -}}
+{{- if eq $url.scheme "http" -}}
+{{- $names := splitList "." (regexReplaceAll ":[0-9]+$" $url.host "") -}}
+{{- if gt (len $names) 1 }}{{ index $names 1 }}{{ else }}{{ .Release.Namespace }}{{ end -}}
+{{- end -}}
+{{- end }}

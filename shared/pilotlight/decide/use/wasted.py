@@ -14,8 +14,8 @@ import msgspec
 from pilotlight.decide.made_by import made_by
 from pilotlight.decide.use.idle_pods import IdlePod
 from pilotlight.decide.use.waste import Waste, waste
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 
 LEAD_S: Seconds = 240
@@ -49,40 +49,49 @@ class Found(NamedTuple):
 
 def wasted(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str, UsdPerHour]) -> Found:
     """``prices``: dollars an hour by node; unknown ones are missing."""
-    bare = _sane(telemetry)
-    now = [one for one in bare.series if one.activity and one.activity[-1] == one.activity[-1]]
-    devices = Counter(one.pod for one in now)
-    classes, dollars, unseen = {}, {}, 0
-    for node in nodes:
-        for pod in node.gpu_pods:
-            name = f"{pod.namespace}/{pod.name}"
-            classes[name] = pod.workload_class
-            unseen += name not in devices
-            if pod.gpu is not None and node.gpus and node.name in prices and name in devices:
-                part = min(1, pod.gpu.total_milli / (node.gpus * MILLI_PER_GPU))
-                dollars[name] = prices[node.name] * UsdPerHour(repr(part)) / devices[name]
+    on = {f"{pod.namespace}/{pod.name}": (node, pod) for node in nodes for pod in node.gpu_pods}
+    bare = _sane(telemetry, {name: pod for name, (_, pod) in on.items()})
+    devices = Counter(one.pod for one in bare.series if _now(one))
+    dollars = {}
+    for name, (node, pod) in on.items():
+        if pod.gpu is not None and node.gpus and node.name in prices and name in devices:
+            part = min(1, pod.gpu.total_milli / (node.gpus * MILLI_PER_GPU))
+            dollars[name] = prices[node.name] * UsdPerHour(repr(part)) / devices[name]
     holding: dict[str, list[str]] = defaultdict(list)
-    for one in now:
-        holding[made_by(one.pod)].append(one.pod)
+    for name in devices.elements():
+        holding[made_by(name)].append(name)
     rows = waste(bare, UsdPerHour(1), 1.0, LEAD_S)
+    classes = {name: pod.workload_class for name, (_, pod) in on.items()}
     found = [_of(row, holding[row.owner], classes, dollars) for row in rows]
     there = [one for one in found if one.gpus]
-    return Found(tuple(sorted(there, key=lambda one: (-(one.usd_per_hour or 0), one.owner))), unseen)
+    return Found(tuple(sorted(there, key=lambda one: (-(one.usd_per_hour or 0), one.owner))), len(on.keys() - devices))
 
 
-def _sane(telemetry: Telemetry) -> Telemetry:
-    """The same without values that no activity has and pods whose series are there twice.
+def _sane(telemetry: Telemetry, there: Mapping[str, BoundPod]) -> Telemetry:
+    """The same without values that no activity has, and without pods that are unknown: whose series are there twice, or
+    are not as many as their GPUs, and those that are measured now and not on these nodes, as of another cluster.
 
     Without memory too: sharing is left to the command, for it takes longest.
     """
-    seen = Counter((one.pod, one.device) for one in telemetry.series)
-    doubled = {pod for (pod, _), count in seen.items() if count > 1}
+    twice = {pod for (pod, _), n in Counter((one.pod, one.device) for one in telemetry.series).items() if n > 1}
+    now = Counter(one.pod for one in telemetry.series if _now(one))
+    odd = twice | {name for name, count in now.items() if name not in there or _gpus(there[name]) != count}
     series = tuple(
         msgspec.structs.replace(one, activity=[v if 0 <= v <= 1 else nan for v in one.activity], memory=())
         for one in telemetry.series
-        if one.pod not in doubled
+        if one.pod not in odd
     )
     return msgspec.structs.replace(telemetry, series=series)
+
+
+def _now(one: GpuSeries) -> bool:
+    """Whether it was measured in the last sample."""
+    return bool(one.activity) and one.activity[-1] == one.activity[-1]
+
+
+def _gpus(pod: BoundPod) -> int:
+    """How many series it has."""
+    return 0 if pod.gpu is None else pod.gpu.count if pod.gpu.milli >= MILLI_PER_GPU else 1
 
 
 def _of(row: Waste, held: Sequence[str], classes: Mapping[str, str], dollars: Mapping[str, UsdPerHour]) -> Wasted:
