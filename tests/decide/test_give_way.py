@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
-from pilotlight.decide.give_way import GiveWay, give_way
+from pilotlight.decide.give_way import MOST, GiveWay, give_way
 from pilotlight.decide.run_lengths import RunLengths
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory
@@ -122,6 +122,15 @@ def test_nobody_who_could_be_bought_for_is_weighed() -> None:
     """Where the pool has room the pod is bought for, and nobody gives way."""
     rules = policy([T4], value_of_wait=Decimal(5))
     assert pairs(waiting(), running(), rules=rules) == []
+
+
+def test_of_many_those_of_the_lowest_priority_are_weighed() -> None:
+    """Fifty, those of the lowest priority first; the fleet's size is no matter."""
+    nodes = [running(f"p{n:02}", priority=n % 2) for n in range(2 * MOST)]
+    rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=2 * MOST)}, value_of_wait=Decimal(5))
+    found = pairs(waiting(), *nodes, rules=rules)
+    assert len(found) == MOST
+    assert {one.running_priority for one in found} == {0}
 
 
 def test_without_recorded_runs_a_mean_is_taken_and_said() -> None:

@@ -7,13 +7,15 @@ not known: then the node's whole room is taken.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import Allowed, of_node
+from pilotlight.decide.capacity.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.capacity.run_lengths import expected_run_s
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.decide.preemption import Work, should_preempt
@@ -28,6 +30,8 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour
 
 SHORT: tuple[Code, ...] = ("cap", "budget", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
+MOST = 50
+"""Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
 ENDLESS = ("serving", "notebook")
 """Classes whose pods do not end by themselves."""
 
@@ -78,14 +82,21 @@ def give_way(
     each running pod whose place would do; those that could give way first.
     """
     waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
+    pods = [(group, next((waiting[uid] for uid in group.uids if uid in waiting), None)) for group in short_of(plan)]
+    if not any(pod is not None for _, pod in pods):
+        return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
-    lengths = _Lengths(memory, known or RunLengths(), now)
+    lengths, allowed = _Lengths(memory, known or RunLengths(), now), Allowed()
+    places = sorted(
+        _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
+    )
     found = []
-    for group in short_of(plan):
-        pod = next((waiting[uid] for uid in group.uids if uid in waiting), None)
-        if pod is not None:
-            pairs = _pairs(pod, view.nodes, prices, lengths, policy, group.why)
-            found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
+    for group, pod in pods:
+        if pod is None:
+            continue
+        hold = islice((place for place in places if place.holds(pod.shape, allowed)), MOST)
+        pairs = [_weighed(pod, group.why, place, lengths.of_waiting(pod), policy) for place in hold]
+        found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
     return found
 
 
@@ -134,82 +145,104 @@ def _groups(teams: Sequence[str], gpu: GpuRequest) -> tuple[str, ...]:
     return (*(f"team {name} {shape}" for name in names), *(f"team {name}" for name in names), f"shape {shape}", ALL)
 
 
-def _pairs(
-    pod: PodDemand,
-    nodes: Sequence[Node],
-    prices: dict[str, UsdPerHour | None],
-    lengths: _Lengths,
-    policy: Policy,
-    waits: str,
-) -> Iterator[GiveWay]:
-    needs, allowed = lengths.of_waiting(pod), Allowed()
-    for node, pods, together in _places(nodes):
-        if not _holds(node, pods, pod.shape, allowed):
-            continue
-        left = [lengths.of_running(one) for one in pods]
-        longest = None if None in left else max((one for one in left if one is not None), key=lambda one: one.p50_s)
-        found = _judged(pod, needs, pods, together, longest, prices.get(node.name), node, lengths, policy)
-        yield GiveWay(
-            pod=pod.full_name,
-            waits=waits,
-            priority=pod.shape.priority,
-            needs=needs,
-            running=f"{pods[0].namespace}/{pods[0].name}",
-            node=node.name,
-            pool=node.pool,
-            running_priority=max(one.priority for one in together),
-            ran_s=max(lengths.ran_s(one) for one in pods),
-            left=longest,
-            give_way=found[0],
-            why=found[1],
-            waiting_usd=found[2],
-            preempting_usd=found[3],
-        )
+class _Place(NamedTuple):
+    """A node that takes pods, one pod on it (or those of one gang), and what stops with them: the whole gang."""
+
+    node: Node
+    room: Bin
+    pods: tuple[BoundPod, ...]
+    name: str
+    priority: int
+    gpus: int
+    blocked: str
+    ran_s: Seconds
+    left: TimeLeft | None
+    unsaved_s: Seconds
+    price: UsdPerHour | None
+
+    def holds(self, wanted: PodShape, allowed: Allowed) -> bool:
+        """Whether the node would hold a pod of the shape once these are gone."""
+        if not allowed(wanted, self.room):
+            return False
+        node = self.node
+        devices, slices = list(node.devices), dict(node.slices)
+        for gpu in (pod.gpu for pod in self.pods if pod.gpu is not None):
+            if gpu.resource != node.resource:
+                slices[gpu.resource] = slices.get(gpu.resource, 0) + gpu.count
+                continue
+            for _ in range(gpu.count):
+                taken = [n for n, free in enumerate(devices) if free + gpu.milli <= MILLI_PER_GPU]
+                if taken:
+                    devices[min(taken, key=lambda n: devices[n])] += gpu.milli
+        return pods_that_fit(wanted, node.resource, devices, slices, node.room or node.free) > 0
 
 
-def _places(nodes: Iterable[Node]) -> Iterator[tuple[Node, list[BoundPod], list[BoundPod]]]:
-    """A node that takes pods, one pod on it (or those of one gang), and all that stop with it: the whole gang."""
-    gangs: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
+def _places(nodes: Iterable[Node], prices: Mapping[str, UsdPerHour | None], lengths: _Lengths) -> Iterator[_Place]:
     nodes = [node for node in nodes if node.ready and node.schedulable]
+    gangs: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
+    for pod in (pod for node in nodes for pod in node.gpu_pods):
+        gangs[_together(pod)].append(pod)
     for node in nodes:
-        for pod in node.gpu_pods:
-            gangs[pod.namespace, pod.gang or pod.uid].append(pod)
-    for node in nodes:
+        room = of_node(node)
         here: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
         for pod in node.gpu_pods:
-            here[pod.namespace, pod.gang or pod.uid].append(pod)
-        yield from ((node, pods, gangs[key]) for key, pods in here.items())
+            here[_together(pod)].append(pod)
+        for key, pods in here.items():
+            yield _place(node, room, tuple(pods), gangs[key], prices.get(node.name), lengths)
 
 
-def _holds(node: Node, pods: Sequence[BoundPod], wanted: PodShape, allowed: Allowed) -> bool:
-    """Whether the node would hold a pod of the shape once these are gone."""
-    devices, slices = list(node.devices), dict(node.slices)
-    for gpu in (pod.gpu for pod in pods if pod.gpu is not None):
-        if gpu.resource != node.resource:
-            slices[gpu.resource] = slices.get(gpu.resource, 0) + gpu.count
-            continue
-        for _ in range(gpu.count):
-            taken = [n for n, free in enumerate(devices) if free + gpu.milli <= MILLI_PER_GPU]
-            if taken:
-                devices[min(taken, key=lambda n: devices[n])] += gpu.milli
-    freed = msgspec.structs.replace(node, devices=tuple(devices), slices=slices, free=node.room or node.free)
-    place = of_node(freed)
-    return place.room_for(wanted) > 0 and allowed(wanted, place)
+def _together(pod: BoundPod) -> tuple[str, str]:
+    return pod.namespace, f"gang {pod.gang}" if pod.gang else pod.uid
+
+
+def _place(
+    node: Node,
+    room: Bin,
+    pods: tuple[BoundPod, ...],
+    together: Sequence[BoundPod],
+    price: UsdPerHour | None,
+    lengths: _Lengths,
+) -> _Place:
+    left = [lengths.of_running(one) for one in pods]
+    return _Place(
+        node=node,
+        room=room,
+        pods=pods,
+        name=f"{pods[0].namespace}/{pods[0].name}",
+        priority=max(one.priority for one in together),
+        gpus=sum(one.gpu.count for one in together if one.gpu is not None),
+        blocked=next((one.blocks for one in together if one.blocks), ""),
+        ran_s=max(lengths.ran_s(one) for one in pods),
+        left=None if None in left else max((one for one in left if one is not None), key=lambda one: one.p50_s),
+        unsaved_s=max(_unsaved_s(one, lengths) for one in together),
+        price=price,
+    )
+
+
+def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, policy: Policy) -> GiveWay:
+    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, policy)
+    return GiveWay(
+        pod=pod.full_name,
+        waits=waits,
+        priority=pod.shape.priority,
+        needs=needs,
+        running=place.name,
+        node=place.node.name,
+        pool=place.node.pool,
+        running_priority=place.priority,
+        ran_s=place.ran_s,
+        left=place.left,
+        give_way=gives,
+        why=why,
+        waiting_usd=waiting_usd,
+        preempting_usd=preempting_usd,
+    )
 
 
 def _judged(
-    pod: PodDemand,
-    needs: TimeLeft | None,
-    pods: Sequence[BoundPod],
-    together: Sequence[BoundPod],
-    left: TimeLeft | None,
-    price: UsdPerHour | None,
-    node: Node,
-    lengths: _Lengths,
-    policy: Policy,
+    pod: PodDemand, place: _Place, needs: TimeLeft | None, policy: Policy
 ) -> tuple[bool, str, Usd | None, Usd | None]:
     """Whether, why, and dollars both ways where they are known."""
-    name = f"{pods[0].namespace}/{pods[0].name}"
     if pod.shape.gang is not None:
         return (
             False,
@@ -217,34 +250,19 @@ def _judged(
             None,
             None,
         )
-    if blocked := next((one.blocks for one in together if one.blocks), ""):
-        return False, f"{name} may not be evicted: {blocked}", None, None
-    for who, known in ((pod.full_name, needs), (name, left)):
-        if known is None:
-            return False, f"nothing says when {who} ends: it serves, or is a notebook", None, None
-    if price is None:
-        return False, f"the price of {node.name} is not known", None, None
-    assert needs is not None
-    assert left is not None
-    gpus = sum(one.gpu.count for one in together if one.gpu is not None)
+    if place.blocked:
+        return False, f"{place.name} may not be evicted: {place.blocked}", None, None
+    if needs is None or place.left is None:
+        who = pod.full_name if needs is None else place.name
+        return False, f"nothing says when {who} ends: it serves, or is a notebook", None, None
+    if place.price is None:
+        return False, f"the price of {place.node.name} is not known", None, None
+    shape, an_hour = pod.shape, place.price / max(1, place.node.gpus)
     waiting = Work(
-        pod.full_name,
-        pod.shape.priority,
-        needs.p90_s,
-        pod.shape.gpu.count,
-        Decimal(0),
-        never_preempts=pod.never_preempts,
+        pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
-    running = Work(
-        name,
-        max(one.priority for one in together),
-        left.p50_s,
-        gpus,
-        price / max(1, node.gpus),
-        max(_unsaved_s(one, lengths) for one in together),
-        RESTORE_S,
-    )
-    found = should_preempt(waiting, running, policy.wait(pod.shape.workload_class))
+    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, place.unsaved_s, RESTORE_S)
+    found = should_preempt(waiting, running, policy.wait(shape.workload_class))
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 
 
