@@ -75,7 +75,6 @@ OF_COMMANDS = (
     "decide/run_groups.py",
     "decide/run_lengths.py",
     "decide/spot_rows.py",
-    "decide/use/device_parts.py",
     "decide/use/fragmentation.py",
     "decide/use/ways.py",
     "decide/use/weeks.py",
