@@ -22,11 +22,14 @@ from pilotlight.adapters.cluster.kubernetes import kueue_checks
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.codec.events import Delivery, decode
+from pilotlight.doorway import takes
 from pilotlight.facts.labels import INSTANCE_TYPE, OPT_IN, POOL
-from pilotlight.facts.messages import Tick
+from pilotlight.facts.messages import QuotaReserved, Tick
 from pilotlight.facts.policy import Budget, PoolPolicy
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 
 pytestmark = [
@@ -94,6 +97,23 @@ class Site:
         path = f"{KUEUE}/namespaces/{self.name}/workloads/{name}/status"
         self.api.ask("PATCH", path, NOTHING, {"status": status}, MERGE_PATCH)
 
+    def tell(self, name: str) -> None:
+        """What Kueue's recorder writes of a Workload that has its quota."""
+        about = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "namespace": self.name, "name": name}
+        said = {"reason": "QuotaReserved", "type": "Normal", "message": "Quota reserved in ClusterQueue"}
+        meta = {"name": f"{name}.reserved", "namespace": self.name}
+        body = {"kind": "Event", "metadata": meta, "involvedObject": about, "firstTimestamp": WHEN, **said}
+        self.make(f"/api/v1/namespaces/{self.name}/events", body)
+
+    def sent(self, path: str) -> QuotaReserved:
+        """What a source that watches this object sends, as the server has it, and what kueue_admission takes it for."""
+        body = msgspec.json.encode(self.api.get(path, ANY))
+        [found] = decode(body, {}, cluster="c")
+        assert isinstance(found, Delivery)
+        assert isinstance(found.message, QuotaReserved)
+        assert takes("kueue_admission", found.message)
+        return found.message
+
     def answer(self, name: str) -> dict[str, Any]:
         """How our check stands."""
         found = self.api.get(f"{KUEUE}/namespaces/{self.name}/workloads/{name}", ANY)
@@ -135,10 +155,15 @@ def site(shelf: Path) -> Iterator[Site]:
 
 
 def test_dollars_are_held_before_work_is_let_in(site: Site) -> None:
-    """With money a node is bought and its dollars are held while the check is pending; Ready comes when it is there."""
+    """By Kueue's Event a node is bought and its dollars are held while the check is pending; the Workload's own change
+    asks for no second one; Ready comes when it is there."""
     deps = site.deps("100")
     site.workload("train")
-    reconcile(deps, Tick(cluster="c"))
+    site.tell("train")
+    event = site.sent(f"/api/v1/namespaces/{site.name}/events/train.reserved")
+    changed = site.sent(f"{KUEUE}/namespaces/{site.name}/workloads/train")
+    assert (event.name, changed.name, provision(deps, event).outcome) == ("train", "train", "done")
+    provision(deps, changed)
     held = sum(each.total for each in budget_holds.balances(deps, deps.state.now()).balances)
     assert (site.answer("train")["state"], held > 0) == ("Pending", True)
     assert [pool.desired for pool in deps.pools.describe()] == [1]
