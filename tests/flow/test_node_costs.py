@@ -14,11 +14,12 @@ from stage import START, Stage
 from pilotlight.decide.audit import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.audit import AuditLine
-from pilotlight.facts.bill import Bill, BilledDay, MeteredNode, MeterPart, NodeCost
+from pilotlight.facts.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing import meter, node_costs
 from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.look.instance_lifetimes import ended
 from pilotlight.flow.memory import audit_chain, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import AT_THE_HEAD
@@ -177,6 +178,25 @@ def test_a_tick_files_so_many_and_the_next_goes_on(monkeypatch: pytest.MonkeyPat
     mark = COST_FROM.get(on.deps.state, "c")
     assert mark is not None
     assert (filed, mark.value.day) == ([2, 4, 5], on.deps.state.now().date())
+
+
+def test_a_machine_that_was_stopped_and_started_again_has_two_costs() -> None:
+    """Of its first life the meter may know no more than that it was over; each life is filed once."""
+    on = Stage()
+    first, day = over(0), START.date()
+    assert first.gone_at is not None
+    ended(on.deps, Life(instance="i-1", node="n-0", pool="one", since=first.since, ended_at=first.gone_at))
+    again = msgspec.structs.replace(first, since=START - timedelta(minutes=30), until=START, gone_at=None)
+    METERING.put(on.deps.state, f"c/{day}/00", MeterPart(day=day, seen=START, nodes={"i-1": again}))
+    on.wait(2 * 3600)
+    for gone_at in (None, None, START):
+        node = msgspec.structs.replace(again, gone_at=gone_at)
+        METERING.put(on.deps.state, f"c/{day}/00", MeterPart(day=day, seen=START, nodes={"i-1": node}))
+        node_costs.file(on.deps, on.deps.state.now())
+    assert [(cost.since, cost.usd) for cost in costs(on)] == [
+        (first.since, Decimal(2)),
+        (again.since, Decimal(1)),
+    ]
 
 
 def tamperings(state: State) -> Iterator[tuple[str, State]]:
