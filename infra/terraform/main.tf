@@ -16,6 +16,7 @@ module "pilotlight" {
   network     = var.network
   functions   = var.functions
   bills       = var.bills
+  telemetry   = var.telemetry
   audit       = var.audit
   budget      = var.budget
   encryption  = var.encryption

@@ -93,6 +93,12 @@ variable "functions" {
   default     = null
 }
 
+variable "telemetry" {
+  description = "The Prometheus that has GPUs' series, read by billing_tick: https://monitoring.googleapis.com/v1/projects/PROJECT/location/global/prometheus (it may then read that project's metrics), or another that functions reach. Left out: telemetry is absent, and no waste is told."
+  type        = string
+  default     = null
+}
+
 variable "bills" {
   description = "What the clouds bill, read by billing_tick: civo:REGION, or focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets count by the meter."
   type        = string

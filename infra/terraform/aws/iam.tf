@@ -50,6 +50,9 @@ locals {
     )
   }
 
+  # Amazon's managed Prometheus.
+  workspace = try(regex("^https://aps-workspaces\\.(?P<region>[a-z0-9-]+)\\.amazonaws\\.com/workspaces/(?P<id>[A-Za-z0-9-]+)/?$", var.telemetry), null)
+
   statements = {
     for function, route in local.routes : function => concat(
       [
@@ -80,6 +83,10 @@ locals {
       [for bucket in compact([local.bills_bucket]) : {
         Sid      = "ReadBills", Effect = "Allow", Action = ["s3:GetObject", "s3:ListBucket"]
         Resource = ["arn:${local.partition}:s3:::${bucket}", "arn:${local.partition}:s3:::${bucket}/*"]
+      } if function == "billing_tick"],
+      [for at in local.workspace == null ? [] : [local.workspace] : {
+        Sid      = "ReadGpuSeries", Effect = "Allow", Action = ["aps:QueryMetrics"]
+        Resource = "arn:${local.partition}:aps:${at.region}:${local.account}:workspace/${at.id}"
       } if function == "billing_tick"],
       # An address in a VPC is made and taken away by Lambda in the function's name; EC2 knows no resources there.
       [for network in var.network == null ? [] : [var.network] : {

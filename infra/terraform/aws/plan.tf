@@ -68,33 +68,33 @@ locals {
 
   # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
   environment = {
-    PILOTLIGHT_POLICY   = local.policy_uri
-    PILOTLIGHT_CLUSTERS = jsonencode(local.clusters)
-    PILOTLIGHT_STATE    = "dynamodb:${aws_dynamodb_table.this["state"].name}"
-    PILOTLIGHT_ALERTS   = "dynamodb:${aws_dynamodb_table.this["alerts"].name}"
-    PILOTLIGHT_BILLS    = var.bills
-    PILOTLIGHT_OUTBOX   = "sns:${local.topics_arn}"
-    PILOTLIGHT_MODE     = "advise"
+    PILOTLIGHT_POLICY    = local.policy_uri
+    PILOTLIGHT_CLUSTERS  = jsonencode(local.clusters)
+    PILOTLIGHT_STATE     = "dynamodb:${aws_dynamodb_table.this["state"].name}"
+    PILOTLIGHT_ALERTS    = "dynamodb:${aws_dynamodb_table.this["alerts"].name}"
+    PILOTLIGHT_BILLS     = var.bills
+    PILOTLIGHT_TELEMETRY = var.telemetry
+    PILOTLIGHT_OUTBOX    = "sns:${local.topics_arn}"
+    PILOTLIGHT_MODE      = "advise"
   }
   left_out = {
-    PILOTLIGHT_API       = "each cluster's is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_CATALOG   = "the bundle brings its own; the policy adds prices"
-    PILOTLIGHT_CLUSTER   = "each cluster's name is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_HOME      = "nothing is kept on the function's disk"
-    PILOTLIGHT_POOLS     = "each cluster's are in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_TELEMETRY = "a function reaches no Prometheus inside a cluster: a home does"
-    PILOTLIGHT_TOKEN     = "it is shown by the command line alone"
-    PILOTLIGHT_TOKENS    = "nothing is posted to a Lambda: its queues' policies say who may send"
-    PILOTLIGHT_WAIT_S    = "ticks name one cluster each"
-    PILOTLIGHT_WORLD     = "a deployment has a real cluster"
+    PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
+    PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
+    PILOTLIGHT_POOLS   = "each cluster's are in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_TOKEN   = "it is shown by the command line alone"
+    PILOTLIGHT_TOKENS  = "nothing is posted to a Lambda: its queues' policies say who may send"
+    PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
+    PILOTLIGHT_WORLD   = "a deployment has a real cluster"
   }
 
-  # alert_fanout's state is the alerts' own; the bill is billing_tick's.
+  # alert_fanout's state is the alerts' own; the bill and telemetry are billing_tick's.
   environments = {
     for function, route in local.routes : function => merge(
       {
         for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = local.environment.PILOTLIGHT_ALERTS } : {}) :
-        name => value if value != null && (name != "PILOTLIGHT_BILLS" || function == "billing_tick")
+        name => value if value != null && (!contains(["PILOTLIGHT_BILLS", "PILOTLIGHT_TELEMETRY"], name) || function == "billing_tick")
       },
       { for name, secret in local.secrets[function] : name => "secretsmanager:${data.aws_secretsmanager_secret.needed[secret].arn}" },
     )

@@ -65,6 +65,19 @@ resource "google_project_iam_member" "gke" {
   member  = "serviceAccount:${module.function[each.value.function].runtime}"
 }
 
+# Google's managed Prometheus: its series are the project's metrics.
+locals {
+  telemetry_project = try(regex("^https://monitoring\\.googleapis\\.com/v1/projects/([^/]+)/", var.telemetry)[0], null)
+}
+
+resource "google_project_iam_member" "telemetry" {
+  count = local.hosted && local.telemetry_project != null ? 1 : 0
+
+  project = local.telemetry_project
+  role    = "roles/monitoring.viewer"
+  member  = "serviceAccount:${module.function["billing_tick"].runtime}"
+}
+
 # The bill, where it lies in a bucket.
 resource "google_storage_bucket_iam_member" "bills" {
   count = local.hosted && startswith(coalesce(var.bills, "none"), "focus:gs://") ? 1 : 0

@@ -30,6 +30,7 @@ module "plan" {
   state_uri       = module.state.uri
   alerts_uri      = try(module.alerts_state[0].uri, null)
   bills           = var.bills
+  telemetry       = var.telemetry
   channel_secrets = var.alerts.secrets
   timeout_s       = var.functions.timeout_s
   backoff_s       = var.functions.backoff_s

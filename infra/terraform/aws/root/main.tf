@@ -13,6 +13,7 @@ module "pilotlight" {
   functions   = var.functions
   network     = var.network
   bills       = var.bills
+  telemetry   = var.telemetry
   budget      = var.budget
   audit       = var.audit
   encryption  = var.encryption

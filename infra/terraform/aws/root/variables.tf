@@ -66,6 +66,12 @@ variable "network" {
   default     = null
 }
 
+variable "telemetry" {
+  description = "The Prometheus that has GPUs' series, read by billing_tick: https://aps-workspaces.REGION.amazonaws.com/workspaces/ID of this account (it may then query that workspace), or another that functions reach. Left out: telemetry is absent, and no waste is told."
+  type        = string
+  default     = null
+}
+
 variable "bills" {
   description = "What AWS bills, read by billing_tick: focus:s3://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets count by the meter."
   type        = string

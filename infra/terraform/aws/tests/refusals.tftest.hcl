@@ -81,6 +81,14 @@ run "a_bill_that_lies_elsewhere" {
   expect_failures = [var.bills]
 }
 
+run "telemetry_that_is_no_address" {
+  command = plan
+  variables {
+    telemetry = "prometheus:9090"
+  }
+  expect_failures = [var.telemetry]
+}
+
 run "a_network_without_a_security_group" {
   command = plan
   variables {

@@ -37,6 +37,7 @@ variables {
   functions  = { bundles = "./tests/bundles" }
   aws        = { account_id = "123456789012", region = "eu-west-1" }
   budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
+  telemetry  = "https://monitoring.googleapis.com/v1/projects/acme-metrics/location/global/prometheus"
   bills      = "focus:gs://acme-bills/export/*.parquet"
   audit      = { bucket = "acme-audit", account = "exporter@acme-audit.iam.gserviceaccount.com", project = "acme-audit" }
   encryption = { key = "projects/acme-keys/locations/europe-west1/keyRings/r/cryptoKeys/k" }
@@ -52,6 +53,10 @@ run "all_of_it" {
   assert {
     condition     = google_storage_bucket_iam_member.bills[0].bucket == "acme-bills" && google_storage_bucket_iam_member.bills[0].role == "roles/storage.objectViewer"
     error_message = "billing_tick reads the bucket of the bill"
+  }
+  assert {
+    condition     = google_project_iam_member.telemetry[0].project == "acme-metrics" && google_project_iam_member.telemetry[0].role == "roles/monitoring.viewer"
+    error_message = "billing_tick reads the metrics of the project that has the GPUs' series"
   }
   assert {
     condition     = module.plan.sinks["batch-quota-reserved"].topic == "workload-events" && contains(keys(module.function), "kueue_admission")

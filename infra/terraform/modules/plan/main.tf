@@ -108,34 +108,34 @@ locals {
 
   # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
   environment = {
-    PILOTLIGHT_POLICY   = var.policy_uri
-    PILOTLIGHT_CLUSTERS = jsonencode({ for name, c in local.clusters : name => { for key, value in c : key => value if value != null } })
-    PILOTLIGHT_STATE    = var.state_uri
-    PILOTLIGHT_ALERTS   = var.alerts_uri
-    PILOTLIGHT_BILLS    = var.bills
-    PILOTLIGHT_OUTBOX   = "pubsub:${var.project}/${local.prefix}"
-    PILOTLIGHT_MODE     = "advise"
+    PILOTLIGHT_POLICY    = var.policy_uri
+    PILOTLIGHT_CLUSTERS  = jsonencode({ for name, c in local.clusters : name => { for key, value in c : key => value if value != null } })
+    PILOTLIGHT_STATE     = var.state_uri
+    PILOTLIGHT_ALERTS    = var.alerts_uri
+    PILOTLIGHT_BILLS     = var.bills
+    PILOTLIGHT_TELEMETRY = var.telemetry
+    PILOTLIGHT_OUTBOX    = "pubsub:${var.project}/${local.prefix}"
+    PILOTLIGHT_MODE      = "advise"
   }
   left_out = {
-    PILOTLIGHT_API       = "each cluster's is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_CATALOG   = "the bundle brings its own; the policy adds prices"
-    PILOTLIGHT_CLUSTER   = "each cluster's name is in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_HOME      = "nothing is kept on the function's disk"
-    PILOTLIGHT_POOLS     = "each cluster's are in PILOTLIGHT_CLUSTERS"
-    PILOTLIGHT_TELEMETRY = "a function reaches no Prometheus inside a cluster: a home does"
-    PILOTLIGHT_TOKEN     = "it is shown by the command line alone"
-    PILOTLIGHT_TOKENS    = "the cloud's authentication says who may post"
-    PILOTLIGHT_WAIT_S    = "ticks name one cluster each"
-    PILOTLIGHT_WORLD     = "a deployment has a real cluster"
+    PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_CATALOG = "the bundle brings its own; the policy adds prices"
+    PILOTLIGHT_CLUSTER = "each cluster's name is in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_HOME    = "nothing is kept on the function's disk"
+    PILOTLIGHT_POOLS   = "each cluster's are in PILOTLIGHT_CLUSTERS"
+    PILOTLIGHT_TOKEN   = "it is shown by the command line alone"
+    PILOTLIGHT_TOKENS  = "the cloud's authentication says who may post"
+    PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
+    PILOTLIGHT_WORLD   = "a deployment has a real cluster"
   }
 }
 
 locals {
-  # alert_fanout's state is the alerts' own; the bill is billing_tick's.
+  # alert_fanout's state is the alerts' own; the bill and telemetry are billing_tick's.
   environments = {
     for function, route in local.routes : function => {
       for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = var.alerts_uri } : {}) :
-      name => value if value != null && (name != "PILOTLIGHT_BILLS" || function == "billing_tick")
+      name => value if value != null && (!contains(["PILOTLIGHT_BILLS", "PILOTLIGHT_TELEMETRY"], name) || function == "billing_tick")
     }
   }
 

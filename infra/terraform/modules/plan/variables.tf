@@ -66,6 +66,12 @@ variable "alerts_uri" {
   default     = null
 }
 
+variable "telemetry" {
+  description = "PILOTLIGHT_TELEMETRY of billing_tick: the address of a Prometheus, or null."
+  type        = string
+  default     = null
+}
+
 variable "bills" {
   description = "PILOTLIGHT_BILLS of billing_tick: civo:REGION, focus:URI, or null."
   type        = string

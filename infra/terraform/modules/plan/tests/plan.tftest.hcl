@@ -52,6 +52,7 @@ run "what_faces_outward_has_a_state_of_its_own" {
   command = plan
   variables {
     alerts_uri = "firestore:acme-pilotlight/pilotlight-dev-alerts/pilotlight"
+    telemetry  = "https://prometheus.example"
     bills      = "focus:gs://acme-bills/export/*.parquet"
   }
   assert {
@@ -65,6 +66,10 @@ run "what_faces_outward_has_a_state_of_its_own" {
   assert {
     condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_BILLS == var.bills
     error_message = "the bill is read by billing_tick alone"
+  }
+  assert {
+    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_TELEMETRY")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_TELEMETRY == var.telemetry
+    error_message = "telemetry is read by billing_tick alone"
   }
 }
 
