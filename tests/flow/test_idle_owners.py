@@ -23,6 +23,7 @@ from pilotlight.flow.billing.reclaim import watch
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.memory import brakes, ledger
 from pilotlight.state_schema.reclaims import RECLAIM as TABLE
+from pilotlight.state_schema.reclaims import RECLAIM_LOOK as LOOK
 from pilotlight.units import Seconds
 from pilotlight.world.cluster import WorldCluster
 
@@ -241,6 +242,55 @@ def test_only_one_of_two_looks_at_once_does_something() -> None:
     now = site.deps.now()
     site.wait(300)
     assert (watch(site.deps, now) != (), watch(site.deps, now)) == (True, ())
+
+
+class Slow:
+    """Channels before which a worker stands still, or dies."""
+
+    def __init__(self, site: Site, meanwhile: Any) -> None:
+        self.real, self.meanwhile = site.deps.outbox, meanwhile
+
+    def publish(self, alerts: Any) -> None:
+        """After what happens meanwhile, once, before an idle owner is told."""
+        if "reclaim-idle" in str(alerts):
+            meanwhile, self.meanwhile = self.meanwhile, lambda: None
+            meanwhile()
+        self.real.publish(alerts)
+
+
+def test_a_look_so_slow_that_the_next_began_tells_nothing_twice() -> None:
+    """The other finds that it is being told; both end, and it is one alert and one step in the chain."""
+    site = Site()
+    site.pass_(24)
+
+    def meanwhile() -> None:
+        LOOK.delete(site.deps.state, "c")
+        site.wait(60)
+        site.did += watch(site.deps, site.deps.now())
+
+    site.deps = replace(site.deps, outbox=Slow(site, meanwhile))
+    site.pass_(8)
+    assert (site.told, site.filed) == (["reclaim-idle"], ["noticed"])
+    assert site.record is not None
+    assert site.record.stage == "noticed"
+
+
+def test_who_died_before_it_told_is_followed_by_one_who_tells() -> None:
+    """Nothing rests unannounced: the notice is given, and then the whole grace."""
+    site = Site()
+    site.pass_(24)
+
+    def dies() -> None:
+        raise Unavailable("died")
+
+    site.deps = replace(site.deps, outbox=Slow(site, dies))
+    with pytest.raises(Unavailable):
+        site.pass_(10)
+    site.pass_(60)
+    assert site.told == ["reclaim-idle", "reclaim-rested"]
+    noticed, rested = (alert.at for alert in site.alerts if alert.kind.startswith("reclaim"))
+    assert (rested - noticed).total_seconds() >= RULE.grace
+    assert site.world.resting
 
 
 # What is written to a real cluster.

@@ -145,6 +145,8 @@ def _stands(one: Reclaim) -> str:
     match one.stage:
         case "resting" | "going":
             return f"at rest since {_moment(one.at)}, had {one.count}"
+        case "telling":
+            return f"being told since {_moment(one.at)}"
         case "advised":
             return "advice: its pool is not in mode act"
     if one.snoozed_until is not None and one.due_at == one.snoozed_until:

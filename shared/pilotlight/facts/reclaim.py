@@ -8,9 +8,10 @@ import msgspec
 from pilotlight.units import Seconds, UsdPerHour
 
 OwnerKind = Literal["Deployment", "StatefulSet", "Job", "Notebook"]
-Stage = Literal["advised", "noticed", "going", "resting"]
-"""``advised``: its pool is not acted on, so nothing follows. ``noticed``: whoever it is of was told. ``going``: it is
-being put to rest, which may have been done or not. ``resting``: it was.
+Stage = Literal["telling", "advised", "noticed", "going", "resting"]
+"""``telling``: it is being told, which may have been done or not. ``advised``: its pool is not acted on, so nothing
+follows. ``noticed``: whoever it is of was told. ``going``: it is being put to rest, which may have been done or not.
+``resting``: it was.
 """
 
 

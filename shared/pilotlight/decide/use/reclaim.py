@@ -24,6 +24,9 @@ STALE_S: Seconds = 300
 AHEAD_S: Seconds = 60
 """Clocks may differ by so much: a grid that ends later than that is none of this clock's."""
 
+TELLING_S: Seconds = 120
+"""Who began to tell so long ago and has not written that it did is told once more."""
+
 ReclaimRules = Mapping[str, ReclaimPolicy]
 
 
@@ -194,13 +197,25 @@ def _of_known(
         return ReclaimStep(do="snooze", why=f"left alone until {until:%Y-%m-%d %H:%M} UTC", was=was, became=became)
     if found and min(now - timedelta(seconds=pod.silent_s) for pod, _ in found) > was.noticed_at:
         return _dropped(was, "it worked, or was not measured, since it was told")
-    if not found or not _all_idle(found) or now < was.due_at:
+    if not found or not _all_idle(found):
         return None
-    if not all(one.pool in acted_on for one, _ in found):
+    acts = all(one.pool in acted_on for one, _ in found)
+    if was.stage == "telling":
+        return _told_again(was, acts, rule, now)
+    if now < was.due_at or not acts:
         return None
     if was.stage == "advised":
         return _noticed_late(was, found, rule, now)
     return _rest(was, state, _evidence(found), now)
+
+
+def _told_again(was: Reclaim, acts: bool, rule: ReclaimPolicy, now: datetime) -> ReclaimStep | None:
+    """Whoever began it may have died before: told as of then, so that it is the same alert, with its whole grace."""
+    if now - was.at < timedelta(seconds=TELLING_S):
+        return None
+    due_at = now + timedelta(seconds=rule.grace)
+    became = msgspec.structs.replace(was, stage="noticed" if acts else "advised", at=now, due_at=due_at)
+    return ReclaimStep(do="notice" if acts else "advise", why=was.evidence, was=was, became=became)
 
 
 def _noticed_late(

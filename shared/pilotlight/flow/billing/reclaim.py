@@ -98,19 +98,30 @@ def _take(
     name, version = f"{deps.name}/{one.owner.key}", entry.version if entry else ABSENT
     try:
         match step.do:
-            case "advise":
-                told.tell_advice(deps, one, step.why, told.file(deps, "spared", one, _would(step.why), now))
-            case "notice":
-                told.tell_notice(deps, one, step.why, told.file(deps, "noticed", one, step.why, now))
+            case "advise" | "notice":
+                return _tell(deps, step, name, version, now)
             case "snooze":
+                RECLAIM.put(deps.state, name, one, if_version=version)
                 told.file(deps, "snoozed", one, step.why, now)
+                return f"{one.owner}: {step.do}: {step.why}"
             case "rest":
                 return _rest(deps, cluster, step, name, version, now)
             case "drop":
                 return _drop(deps, one, step.why, name, version, now)
-        RECLAIM.put(deps.state, name, one, if_version=version)
     except Conflict:
         return ""
+
+
+def _tell(deps: Deps, step: ReclaimStep, name: str, version: int, now: datetime) -> str:
+    """Written first, so that of two looks at once one tells; who dies in between leaves a record that is told again."""
+    one = step.became
+    assert one is not None
+    version = RECLAIM.put(deps.state, name, msgspec.structs.replace(one, stage="telling", at=now), if_version=version)
+    if step.do == "notice":
+        told.tell_notice(deps, one, step.why, told.file(deps, "noticed", one, step.why, now))
+    else:
+        told.tell_advice(deps, one, step.why, told.file(deps, "spared", one, _would(step.why), now))
+    RECLAIM.put(deps.state, name, one, if_version=version)
     return f"{one.owner}: {step.do}: {step.why}"
 
 
@@ -139,7 +150,7 @@ def _rest(deps: Deps, cluster: RestingCluster, step: ReclaimStep, name: str, ver
 
 def _drop(deps: Deps, one: Reclaim, why: str, name: str, version: int, now: datetime) -> str:
     decision = told.file(deps, "woken" if one.stage == "resting" else "spared", one, why, now)
-    if one.stage == "noticed":
+    if one.stage in ("telling", "noticed"):
         told.tell_over(deps, one, why, decision)
     RECLAIM.delete(deps.state, name, if_version=version)
     return f"{one.owner}: {why}"

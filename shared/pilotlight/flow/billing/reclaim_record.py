@@ -1,6 +1,7 @@
 """What is written and told of each step of an idle owner: a decision of the flow ``reclaim``, an alert, Events.
 
-Told before the step's record is written: whoever dies in between tells it twice, and never puts to rest unannounced.
+Told before the record says so: whoever dies in between tells it again, as the same alert, and never puts to rest
+unannounced.
 """
 
 from datetime import datetime
