@@ -468,3 +468,16 @@ def test_a_node_that_was_given_back_because_its_cloud_takes_it_counts_as_taken()
     stage.minutes(20)
     assert stage.outcome == "released"
     assert sum(ledger.recall(stage.deps.state, "c").memory.lives["one/a"].lost) == pytest.approx(1, rel=0.01)
+
+
+def test_each_of_many_notices_has_room_asked_for_at_once() -> None:
+    """What was bought a moment ago for the pods of one node that goes is no room for those of the next."""
+    stage = Doomed(msgspec.structs.replace(SPOT, max=20), pods=[SAVES] * 4)
+    asked = []
+    for node in list(stage.world.nodes):
+        stage.notice(node=node)
+        asked.append(stage.world.launches)
+    assert asked == [5, 6, 7, 8]
+    stage.until(110)
+    stage.minutes(6)
+    assert (stage.world.launches, len(stage.world.running)) == (8, 4)

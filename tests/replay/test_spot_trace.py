@@ -164,3 +164,16 @@ def test_what_no_run_could_mean_is_refused(words: list[str], told: str, files: d
     """It is refused before anything runs, in one line that says what to do."""
     with pytest.raises(BadInput, match=told):
         replay(files["trace.csv"], *(files.get(word, word) for word in words))
+
+
+def test_a_notice_is_acted_on_before_its_node_goes(catalog: Catalog) -> None:
+    """A zone goes down under a job: room is asked for in another ten seconds later, not two minutes."""
+    zone = ZoneHistory(zone="a", gap_s=60.0, runs=((1, 100), (0, 100)))
+    offset_s = judge_zones.offset_s([judge_zones.Zone.of("a", 60.0, zone.runs, 1)], 0)
+    rises_s = 12_000 - offset_s
+    long = msgspec.structs.replace(job(1, rises_s + 5), duration_s=9000.0)
+    result, log = ours([long], [zone, flat("b", 1, 10)], catalog)
+    first, second = [r["t"] for r in log if r["event"] == "launch"][:2]
+    falls_s = rises_s + 6000
+    assert result.jobs_done == 1
+    assert first < falls_s <= second - 10 <= falls_s + 1

@@ -9,7 +9,7 @@ from datetime import datetime
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
 from pilotlight.errors import Failed
-from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.messages import InterruptionNotice, PodPending, Tick
 from pilotlight.facts.trace import Job, Point
 from pilotlight.facts.workload import Toleration
 from pilotlight.replay.gate import Gate
@@ -36,8 +36,9 @@ HEADERS = {"content-type": "application/cloudevents+json"}
 class Driver:
     """Submits the jobs of a trace to a world and carries the events a cluster would send to the front door.
 
-    ``detect_s`` passes between a pod's wait beginning and its event, and between any other change and a look at it. A
-    look that could change nothing is skipped: nothing happened since the last, and no answer named this moment.
+    ``detect_s`` passes between a pod's wait beginning and its event, between a notice and ours, and between any other
+    change and a look at it. A look that could change nothing is skipped: nothing happened since the last, and no answer
+    named this moment.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class Driver:
         self._names = {j.job_id: j for j in jobs}
         self._waits: list[tuple[Seconds, int, str]] = []
         self._order = 0
-        self._stirred_s = self._look_at_s = self._after_s = math.inf
+        self._notices: list[tuple[Seconds, int, str]] = []
+        self._stirred_s = self._look_at_s = self._after_s = self._rescue_s = math.inf
         self._stirred = True
         faults = world.faults
         self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets or world.fleet.zones.names)
@@ -106,6 +108,8 @@ class Driver:
         return min(
             self.jobs[0].submit_s if self.jobs else math.inf,
             self._waits[0][0] if self._waits else math.inf,
+            self._notices[0][0] if self._notices else math.inf,
+            self._rescue_s,
             self._looks[0] if self._looks else math.inf,
             self._tick_due_s(),
             self._after_s,
@@ -125,6 +129,7 @@ class Driver:
             self._submit(self.jobs.popleft())
         while self._waits and self._waits[0][0] <= at_s:
             self._detected(heapq.heappop(self._waits)[2])
+        self._rescues(at_s)
         after = self._after(at_s)
         if self._tick_due_s() <= at_s or after:
             self._doors_due(at_s)
@@ -178,6 +183,9 @@ class Driver:
                 self.on_progress(len(self.world.finished))
         elif change.what in ("ready", "lost"):
             self._stir(self.detect_s)
+        elif change.what == "notice":
+            self._order += 1
+            heapq.heappush(self._notices, (self.world.now_s + self.detect_s, self._order, change.subject))
         if self.placement == "taint" and (change.what == "ready" or (change.what == "done" and self.world.pending)):
             heapq.heappush(self._looks, self.world.now_s + self.detect_s)
 
@@ -185,6 +193,30 @@ class Driver:
         """What happened is looked at so much later, together with what happens until then."""
         self._stirred = True
         self._stirred_s = min(self._stirred_s, self.world.now_s + after_s)
+
+    def _rescues(self, at_s: Seconds) -> None:
+        """Notices arrive, and what is done about them is carried on where that is due."""
+        told: set[str] = set()
+        while self._notices and self._notices[0][0] <= at_s:
+            told.add(heapq.heappop(self._notices)[2])
+        for node in sorted(told):
+            self._noticed(node)
+        if self._rescue_s <= at_s:
+            self._rescue_s = math.inf
+            now = self.world.clock.now()
+            self._send("spot_interruption", Tick(cluster=self.app.settings.cluster_name, what="rescue", at=now))
+
+    def _noticed(self, node_id: str) -> None:
+        """The cloud's notice that it takes a node arrives, if the node is still there."""
+        node = self.world.nodes.get(node_id)
+        if node is not None and node.doomed_s is not None:
+            cluster, now, at = self.app.settings.cluster_name, self.world.clock.now(), self.world.moment(node.doomed_s)
+            self._send(
+                "spot_interruption",
+                InterruptionNotice(
+                    cluster=cluster, instance=node_id, kind="spot-interruption", cloud="world", at=now, deadline=at
+                ),
+            )
 
     def _wait(self, job: str) -> None:
         self._order += 1
@@ -210,7 +242,7 @@ class Driver:
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
 
-    def _send(self, function: Function, message: PodPending | Tick) -> None:
+    def _send(self, function: Function, message: PodPending | Tick | InterruptionNotice) -> None:
         self.events += 1
         answer = self.app.receive(function, encode(message, id=f"e{self.events}"), HEADERS)
         if answer.status != 200 or "why" not in answer.body:
@@ -218,7 +250,9 @@ class Driver:
         if answer.body["did"]:
             self._after_s = min(self._after_s, self.world.now_s + TICK_S)
         again = answer.body.get("look_again_at")
-        if again is not None:
+        if again is not None and function == "spot_interruption":
+            self._rescue_s = min(self._rescue_s, max(self._second(again), self.world.now_s + 1))
+        elif again is not None:
             self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))
         until = answer.body.get("open_until")
         if until is not None:

@@ -17,7 +17,7 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, Interruption, Move
+from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, STOP_KINDS, Interruption, Move
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
@@ -128,7 +128,7 @@ class Rescue(Saving):
         needy = [self, *(one for one in self.beside if one is not self and one.needs_room())]
 
         def see(snapshot: Snapshot) -> Snapshot:
-            for one in needy:
+            for one in (*needy, *self._who_hold_room()):
                 snapshot = one.see(snapshot, move=True)
             return snapshot
 
@@ -159,6 +159,15 @@ class Rescue(Saving):
         if node is None or not acts or self._paused():
             return False
         return any(move.do == "replace" and move.at <= self.now for move in self.steps(node))
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether room was asked for its pods, who have not all left for it yet: it is nobody else's."""
+        return self.found.replaced and not self.found.over and self.found.kind not in STOP_KINDS
+
+    def _who_hold_room(self) -> "Sequence[Rescue]":
+        others = self.beside or [Rescue(self.deps, kept.found, self.view) for kept in interruptions.left(self.deps)]
+        return [one for one in others if one.found.instance != self.found.instance and one.holds_room]
 
     def _release(self, node: Node, why: str) -> None:
         """Give the instance back, and lower its pool by one: so that no group starts another in its place."""

@@ -6,7 +6,6 @@ import msgspec
 
 from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.interruption import STOP_KINDS
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Answer, Deps
@@ -70,9 +69,8 @@ def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
     """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
     it is kept until they come. None where no interruption is at work.
     """
-    found = [kept.found for kept in interruptions.left(deps)]
-    at_work = [one for one in found if one.replaced and not one.over and one.kind not in STOP_KINDS]
-    rescues = [Rescue(deps, found, ClusterView()) for found in at_work]
+    left = [Rescue(deps, kept.found, ClusterView()) for kept in interruptions.left(deps)]
+    rescues = [one for one in left if one.holds_room]
 
     def see(snapshot: Snapshot) -> Snapshot:
         for one in rescues:
