@@ -1,9 +1,9 @@
 """Alerts against local servers that answer as each provider does, three in ten requests failing.
 
 ``python bench/alert_storm.py --alerts 10000`` tells them twice: each by itself, and grouped. It exits 1 where one is
-lost, where one is shown twice although no connection broke after the provider had taken it, where a message is larger
-than its provider takes, or where a secret shows. All of that is counted where it arrives, by ``bench/providers.py``.
-The deliveries are real HTTP; the pauses between attempts pass on a clock that is moved.
+lost, where one is shown twice although no connection broke after the provider had taken it and it is no reminder,
+where a message is larger than its provider takes, or where a secret shows. All of that is counted where it arrives,
+by ``bench/providers.py``. The deliveries are real HTTP; the pauses between attempts pass on a clock that is moved.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.messages import Alert, DeadLetter, Tick
+from pilotlight.flow.delivery.escalation import UNDELIVERED
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import VirtualClock
@@ -35,6 +37,10 @@ URLS = ("SLACK", "BOTS", "HOOK", "EVENTS", "TEAMS", "DISCORD")
 FAULTY, AGAIN = 0.3, 0.1
 """Share of requests that fail, and of alerts whose sender delivers them again."""
 AT_ONCE, WAVE, MOST_ROUNDS = 8, 40, 3000
+BETWEEN_S = 5.0
+"""What the clock moves between two waves."""
+AGAIN_AFTER_S = 6 * 3600
+"""What docs/guides/alerts.md promises: the same thing is not told again for so long."""
 MOST_SLOW = 10
 """Answers of a provider that come too late, in all: each takes its channel's whole patience, on the wall."""
 
@@ -53,12 +59,17 @@ alerts:
 
 
 class Outcome(NamedTuple):
-    """What became of a storm, over all channels. ``broken`` were shown again after a break: nobody can tell."""
+    """What became of a storm, over all channels.
+
+    ``broken`` were shown again after a break: nobody can tell. ``reminded`` is how often a channel that still cannot
+    be told was named again after its time.
+    """
 
     told: int
     messages: int
     dead: int
     broken: int
+    reminded: int
     lost: int
     doubled: int
     shown: int
@@ -72,7 +83,7 @@ class Outcome(NamedTuple):
         return self.lost + self.doubled + self.shown + self.too_large
 
 
-def storm(alerts: int, seed: int, *, grouped: bool = False) -> Outcome:
+def storm(alerts: int, seed: int, *, grouped: bool = False, between_s: float = BETWEEN_S) -> Outcome:
     """So many alerts to all channels. Grouped ones meet no break after they were taken: then their counts add up."""
     faults = LATER + NEVER + (() if grouped else BREAKS)
     slow = min(alerts // 100, MOST_SLOW)
@@ -81,7 +92,9 @@ def storm(alerts: int, seed: int, *, grouped: bool = False) -> Outcome:
     logs.begin(log)
     with running(providers):
         wired, clock = _wired(providers, 10 if grouped else 0)
-        said = _deliver(wired, clock, alerts, Random(seed))
+        for each in providers:
+            each.elapsed = clock.elapsed_s
+        said = _deliver(wired, clock, alerts, Random(seed), between_s)
     return _counted(wired, providers, alerts, log.getvalue() + said, time.monotonic() - began)
 
 
@@ -98,7 +111,7 @@ def _wired(providers: list[Provider], group_after: int) -> tuple[App, VirtualClo
     ), clock
 
 
-def _deliver(wired: App, clock: VirtualClock, alerts: int, rng: Random) -> str:
+def _deliver(wired: App, clock: VirtualClock, alerts: int, rng: Random, between_s: float) -> str:
     """Wave after wave, then ticks until nothing waits; all that the function answered."""
     bodies = [body for n in range(alerts) for body in [_alert(n)] * (2 if rng.random() < AGAIN else 1)]
     said: list[str] = []
@@ -106,7 +119,7 @@ def _deliver(wired: App, clock: VirtualClock, alerts: int, rng: Random) -> str:
         for first in range(0, len(bodies), WAVE):
             wave = bodies[first : first + WAVE]
             said += [str(answer.body) for answer in senders.map(lambda b: wired.receive("alert_fanout", b, {}), wave)]
-            said.append(_tick(wired, clock, 5))
+            said.append(_tick(wired, clock, between_s))
     for _ in range(MOST_ROUNDS):
         said.append(_tick(wired, clock, 60))
         if not wired.state.scan("waiting/", limit=1).items:
@@ -146,7 +159,7 @@ def _counted(wired: App, providers: list[Provider], alerts: int, said: str, seco
         ours = [one for one in letters.values() if one.path == f"alerts.channels.{each.kind}"]
         prints = {msgspec.json.decode(one.body)["data"]["fingerprint"] for one in ours}
         dead = {each for each in prints if not each.startswith("undelivered")}
-        doubled += sum(max(0, n - 1 - each.broke[key]) for key, n in each.took.items())
+        doubled += sum(max(0, n - 1 - _reminders(each, key) - each.broke[key]) for key, n in each.took.items())
         if any(key.startswith("group/") for key in each.took):  # Nothing broke there: the counts are exact.
             known = sum(n for key, n in each.sizes.items() if "undelivered" not in key) + len(dead)
             lost, doubled = lost + max(0, alerts - known), doubled + max(0, known - alerts)
@@ -157,7 +170,8 @@ def _counted(wired: App, providers: list[Provider], alerts: int, said: str, seco
         told=sum(sum(each.sizes.values()) for each in providers),
         messages=sum(sum(each.took.values()) for each in providers),
         dead=len(letters),
-        broken=sum(max(0, n - 1) for each in providers for n in each.took.values()),
+        broken=sum(max(0, n - 1 - _reminders(each, key)) for each in providers for key, n in each.took.items()),
+        reminded=sum(_reminders(each, key) for each in providers for key in each.took),
         lost=lost,
         doubled=doubled,
         shown=(said + stored + "".join(letter.reason for letter in letters.values())).count(SECRET),
@@ -165,6 +179,14 @@ def _counted(wired: App, providers: list[Provider], alerts: int, said: str, seco
         seconds=seconds,
         met=sum((each.met for each in providers), Counter()),
     )
+
+
+def _reminders(provider: Provider, fingerprint: str) -> int:
+    """How often it was rightly told anew. The storm's own alerts are said once: what is shown twice of them is a double
+    however late. That a channel cannot be told is said each time, and may be shown once in ``AGAIN_AFTER_S``."""
+    if not fingerprint.startswith(f"{UNDELIVERED}/"):
+        return 0
+    return sum(later - before >= AGAIN_AFTER_S for before, later in pairwise(provider.times[fingerprint]))
 
 
 def main() -> int:
@@ -183,6 +205,7 @@ def main() -> int:
             f"  lost {found.lost}, told twice {found.doubled}, secrets shown {found.shown}, too large {found.too_large}"
         )
         print(f"  shown again after a break that the provider had taken: {found.broken}")
+        print(f"  told again after their time: {found.reminded}")
         print(f"  requests: {', '.join(f'{fault} {n}' for fault, n in sorted(found.met.items()))}")
     return int(wrong > 0)
 

@@ -9,8 +9,8 @@ import socket
 import struct
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
@@ -44,6 +44,8 @@ TAKES: dict[Kind, int] = {
 class Provider(ThreadingHTTPServer):
     """Takes alerts and counts what it took by fingerprint; ``broke`` are those whose sender never heard of it.
 
+    ``times`` are the seconds of ``elapsed``, the clock of whoever sends, at which each was taken.
+
     A ``share`` of requests meets one of the ``faults``; at most ``slow`` of them are slow, which takes the wall's time.
     """
 
@@ -53,6 +55,8 @@ class Provider(ThreadingHTTPServer):
     def __init__(self, kind: Kind, rng: Random, share: float, faults: tuple[str, ...], slow: int) -> None:
         self.kind: Kind = kind
         self.took: Counter[str] = Counter()
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self.elapsed: Callable[[], float] = lambda: 0.0
         self.broke: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
         self.sizes: dict[str, int] = {}
@@ -81,6 +85,7 @@ class Provider(ThreadingHTTPServer):
             self.met[fault or "taken"] += 1
             if not fault or fault in BREAKS:
                 self.took[fingerprint] += 1
+                self.times[fingerprint].append(self.elapsed())
                 self.sizes[fingerprint] = size
             if fault in BREAKS:
                 self.broke[fingerprint] += 1

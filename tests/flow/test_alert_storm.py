@@ -1,12 +1,16 @@
 """A small storm of alerts over real HTTP; ``python bench/alert_storm.py`` is the large one."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
 from alert_storm import KINDS, storm
 from pilotlight.adapters import http
+from pilotlight.facts.messages import Alert
+from pilotlight.facts.telling import Telling
 from pilotlight.flow.delivery import alert_dedup, desk, fan_out, flush
+from pilotlight.flow.delivery.escalation import UNDELIVERED
 from providers import SECRET
 
 
@@ -19,10 +23,24 @@ def test_a_storm_loses_and_doubles_nothing(grouped: bool) -> None:
     assert sum(found.met.values()) > found.met["taken"]
 
 
+def test_what_is_told_anew_after_its_time_is_no_double() -> None:
+    """A channel that still cannot be told is named again after six hours; that is counted apart."""
+    found = storm(80, seed=7, between_s=10_700)
+    assert (found.lost, found.doubled) == (0, 0)
+    assert found.reminded > 0
+
+
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alert_dedup, "heard", lambda *_: False)
     for module in (fan_out, flush):
         monkeypatch.setattr(module, "known", lambda *_: "")
+
+
+def _repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(before: Telling | None, alert: Alert, now: datetime, again_s: float) -> str:
+        return "" if alert.kind == UNDELIVERED else desk.known(before, alert, now, again_s)
+
+    monkeypatch.setattr(flush, "known", known)
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,8 +53,13 @@ def _shows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("plant", "count"),
-    [(_forgets, "doubled"), (_drops, "lost"), (_shows, "shown")],
-    ids=["a proof that is not looked at", "a refusal that leaves no letter", "an error that shows a secret"],
+    [(_forgets, "doubled"), (_repeats, "doubled"), (_drops, "lost"), (_shows, "shown")],
+    ids=[
+        "a proof that is not looked at",
+        "a reminder before its time",
+        "a refusal that leaves no letter",
+        "an error that shows a secret",
+    ],
 )
 def test_the_storm_catches_a_planted_bug(
     monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], count: str
