@@ -80,7 +80,7 @@ BUGS = {
         test="tests/flow/test_still_booting.py",
     ),
     "recovery takes a pool's size as what came": Bug(
-        "flow.cycle.leftovers:_settle",
+        "flow.cycle.leftovers:_settle_grow",
         "came = max(0, min(step.count, step.count - (step.to - size)))",
         "came = min(step.count, size)",
         test="tests/chaos/test_one_stall.py::test_what_never_came_is_not_told_as_bought",
