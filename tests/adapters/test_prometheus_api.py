@@ -23,7 +23,7 @@ ROOT = "/workspaces/ws-1"
 LABELS = {"namespace": "a", "pod": "b-0", "UUID": "GPU-1", "modelName": 'an "A100", 80 GB'}
 
 
-def body(kind: str, value: float = 50.0) -> Any:
+def body(kind: str, value: float | str = 50.0) -> Any:
     """An answer with one series."""
     values: dict[str, Any] = {"values": [[0, str(value)]]} if kind == "matrix" else {"value": [0, str(value)]}
     return {"status": "success", "data": {"resultType": kind, "result": [{"metric": LABELS, **values}]}}
@@ -102,6 +102,31 @@ def test_no_series_makes_a_figure_up(raw: dict[str, Any], sent: list[tuple[str, 
     }
     assert read == {key: max(values) for key, values in told.items()}
     assert (found.metric == "") == (not told)
+
+
+WATTS = {"61.5": 61.5, "0": None, "-1": None, "NaN": None, "+Inf": None, "140737488355328": None, "x": None}
+
+
+@pytest.mark.parametrize(("text", "watts"), WATTS.items(), ids=WATTS)
+def test_watts_are_asked_for_apart(text: str, watts: float | None) -> None:
+    """What functions read asks nothing of power; what no card draws is not known, also of a device without a series."""
+    asked: list[str] = []
+
+    def answer(path: str, *_: Any) -> tuple[int, Any]:
+        asked.append(path)
+        second = {"metric": {**LABELS, "UUID": "GPU-2"}, "values": [[0, "0"]]}
+        data = body("matrix", text if "POWER_USAGE" in path else 0)["data"]
+        more = [] if "POWER_USAGE" in path else [second]
+        return 200, {"status": "success", "data": {**data, "result": [*data["result"], *more]}}
+
+    with answering(answer) as host:
+        api = PrometheusTelemetry(PrometheusApi(f"http://{host}", {}))
+        read = api.read(0, 0, 60)
+        assert not any("POWER_USAGE" in path for path in asked)
+        assert [list(one.watts) for one in read.series] == [[], []]
+        told = api.with_watts(read)
+    assert sum("POWER_USAGE" in path for path in asked) == 1
+    assert [[value for value in one.watts if value == value] for one in told.series] == [[watts] if watts else [], []]
 
 
 def signed(told: Mapping[str, Any], secret: str = SECRET) -> Any:

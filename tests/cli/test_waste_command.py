@@ -27,6 +27,8 @@ START, STEP, COUNT = 1_790_000_000, 60, 720
 END = START + STEP * (COUNT - 1)
 ABSURD = 9223372036854775794.0
 REPLICAS = 6
+WATTS = (60.0, -1.0, 70.0, 0.0, 140737488355328.0)
+"""Of the notebook's GPU: two that are measured, and what a card gives that does not tell."""
 EARLY = 30
 """Samples, two hours before the others, of three pods that share one device."""
 
@@ -60,7 +62,7 @@ def _kube_state(at: int) -> dict[str, list[str]]:
 
 def _recorded() -> str:
     """Six replicas that are mostly quiet, a notebook without work, a device without a pod, figures that are none."""
-    util, used, free = [], [], []
+    util, used, free, power = [], [], [], []
     for n in range(COUNT):
         at = START + STEP * n
         for replica in range(REPLICAS):
@@ -73,6 +75,7 @@ def _recorded() -> str:
         note = 'gpu="0",UUID="GPU-9",Hostname="n2",pod="notebook-0",namespace="lab"'
         util.append(f"DCGM_FI_DEV_GPU_UTIL{{{note}}} 0 {at}")
         used.append(f"DCGM_FI_DEV_FB_USED{{{note}}} 500 {at}")
+        power.append(f"DCGM_FI_DEV_POWER_USAGE{{{note}}} {WATTS[n % len(WATTS)]} {at}")
         util.append(f'DCGM_FI_DEV_GPU_UTIL{{gpu="1",UUID="GPU-10",Hostname="n2",pod=""}} 0 {at}')
         for device, value in (("GPU-20", 80), ("GPU-21", 0)):
             both = f'gpu="{device[-1]}",UUID="{device}",Hostname="n3",pod="train-0",namespace="lab"'
@@ -84,6 +87,7 @@ def _recorded() -> str:
             who = f'gpu="0",Hostname="n4",vgpu="{share}",pod="note-{share}",namespace="lab{share}"'
             util.append(f"DCGM_FI_DEV_GPU_UTIL{{{who}}} 50 {at}")
     metrics = {"DCGM_FI_DEV_GPU_UTIL": util, "DCGM_FI_DEV_FB_USED": used, "DCGM_FI_DEV_FB_FREE": free}
+    metrics["DCGM_FI_DEV_POWER_USAGE"] = power
     metrics |= kube
     lines = [line for name, rows in metrics.items() for line in (f"# TYPE {name} gauge", *rows)]
     return "\n".join([*lines, "# EOF", ""])
@@ -153,6 +157,15 @@ def test_dollars_are_those_of_the_recorded_series(prometheus: str) -> None:
     asked = max(sum(_activity(n, r) for r in range(REPLICAS)) / 100 for n in range(COUNT - 240, COUNT))
     assert chat["spare"] == REPLICAS - math.ceil(1.2 * asked / 0.95)
     assert found["metric"] == "DCGM_FI_DEV_GPU_UTIL"
+
+
+def test_an_idle_gpus_draw_is_told_where_it_is_known(prometheus: str) -> None:
+    """Of the notebook the mean of what was measured; of the trainer's idle device nothing is known, which is not 0."""
+    watts = {row["owner"]: row["watts"] for row in _figures(prometheus)["owners"]}
+    assert watts == {"web/chat": None, "lab/train": None, "lab/notebook": pytest.approx(65)}
+    assert "W of an idle GPU" in _said("--prometheus", prometheus, "--since", "719m", columns=1000)
+    busy = _said("--prometheus", prometheus, "--since", "29m", "--until", str(START - 7200 + STEP * (EARLY - 1)))
+    assert "W of an idle GPU" not in busy
 
 
 def test_a_device_that_is_shared_by_time_costs_once(prometheus: str) -> None:

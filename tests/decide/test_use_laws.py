@@ -117,6 +117,31 @@ def test_free_gpus_are_stranded_only_while_something_waits(
     assert found.score == pytest.approx(score)
 
 
+DRAWN = st.lists(st.sampled_from([nan, -1.0, 0.0, 50.0, 90.0]), max_size=30)
+
+
+@given(DRAWN, st.booleans(), st.booleans())
+@example([nan] * 30, False, False)
+@example([50.0] * 30, True, False)
+def test_no_watts_are_made_up(drawn: list[float], shared: bool, part: bool) -> None:
+    """An idle pod's are the mean of what was measured, none where nothing was or where its device is not its alone."""
+    watts = [*[nan] * (30 - len(drawn)), *drawn]
+    idle = GpuSeries(
+        pod="a/idle",
+        device="GPU-1/2" if part else "GPU-1",
+        part=part,
+        activity=[0.0] * 30,
+        memory=[nan] * 30,
+        watts=watts if drawn else (),
+    )
+    busy = GpuSeries(pod="b/busy", device="GPU-1", activity=[0.9] * 30, memory=[nan] * 30, watts=watts)
+    seen = Telemetry(start_s=MONDAY, step_s=STEP, metric="m", series=(idle, busy) if shared else (idle,))
+    found = {row.owner: row.watts for row in waste(seen, Decimal(1), 81_920, 240)}
+    known = [] if shared or part else [value for value in drawn if value > 0]
+    assert found["a/idle"] == (pytest.approx(sum(known) / len(known)) if known else None)
+    assert found.get("b/busy") is None
+
+
 Spoil = Callable[[list[float]], list[float]]
 SPOILS: dict[str, Spoil] = {
     "no series": lambda values: [nan] * len(values),

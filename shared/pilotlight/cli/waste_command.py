@@ -80,6 +80,7 @@ def waste_command(
         typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
     elif step_s is None and telemetry.step_s > STEPS_S[0]:
         typer.echo(f"GPUs are scraped less often than every minute: a step of {human(telemetry.step_s)}", err=True)
+    telemetry = _with_watts(api, telemetry)
     found = Found(
         telemetry,
         waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
@@ -125,6 +126,12 @@ def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds |
 
     read = PrometheusTelemetry(api)
     return on_its_grid(read, start, end) if step_s is None else read.read(start, end, step_s)
+
+
+def _with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    return PrometheusTelemetry(api).with_watts(telemetry)
 
 
 def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:

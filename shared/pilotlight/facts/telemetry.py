@@ -18,6 +18,8 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
     """The device is a slice (MIG) of one, or shared already: its name is the whole one's, a slash, and its own."""
     activity: Sequence[float]
     memory: Sequence[float]
+    watts: Sequence[float] = ()
+    """The whole device's draw, also where this is a part of it; empty where nobody asked for it."""
 
     @property
     def whole(self) -> str:

@@ -38,6 +38,11 @@ def usd_of(row: Waste, part: str) -> Decimal:
     return usd
 
 
+def watts_of(row: Waste) -> str:
+    """The mean draw of its idle GPUs, each; nothing where it is not known."""
+    return "" if row.watts is None else f"{row.watts:,.0f}"
+
+
 def figures(found: Found) -> dict[str, Any]:
     """Every figure and its evidence."""
     sums = {f"{part}_usd_per_hour": _sum(found.rows, part) for part in (*PARTS, *INSTEAD)}
@@ -64,6 +69,7 @@ def _owner(row: Waste) -> dict[str, Any]:
         "mean_activity": row.activity,
         "usd_per_hour": row.usd_per_hour,
         **parts,
+        "watts": row.watts,
         "idle": [_idle(one) for one in row.idle],
         "beyond": [_idle(one) for one in row.beyond],
         "replicas": row.replicas._asdict() if row.replicas else None,
@@ -103,14 +109,17 @@ def _sum(rows: Sequence[Waste], part: str) -> Decimal:
 def show(found: Found, out: Console) -> None:
     """Print the table, then a line for each thing that was found, then the trend."""
     names = ("GPUs", "activity", "$/h", *(f"{part} $/h" for part in PARTS), "by sharing $/h", "by slices $/h")
+    drawn = any(row.watts is not None for row in found.rows)
+    names += ("W of an idle GPU",) * drawn
     table = Sheet(Column("owner", "name"), *(Column(name, "figure") for name in names))
     for row in found.rows:
         dollars = (row.usd_per_hour, *(usd_of(row, part) for part in (*PARTS, *INSTEAD)))
-        table.add(row.owner, f"{row.held:.4g}", f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars))
+        cells = [f"{row.held:.4g}", f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars)]
+        table.add(row.owner, *cells, *[watts_of(row)] * drawn)
     sums = [sum((row.usd_per_hour for row in found.rows), Decimal(0))]
     sums += [_sum(found.rows, part) for part in (*PARTS, *INSTEAD)]
     held = sum(row.held for row in found.rows)
-    table.add("all", f"{held:.6g}", "", *(f"${usd:,.2f}" for usd in sums), style="bold")
+    table.add("all", f"{held:.6g}", "", *(f"${usd:,.2f}" for usd in sums), *[""] * drawn, style="bold")
     out.print(table)
     for line in evidence(found):
         out.print(line, markup=False)

@@ -9,6 +9,8 @@ number near 2**63; such values, negative ones and those over their scale are no 
 from collections.abc import Mapping
 from math import isfinite, nan
 
+import msgspec
+
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
@@ -16,6 +18,8 @@ from pilotlight.units import Seconds
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
+POWER = "DCGM_FI_DEV_POWER_USAGE"
+MOST_WATTS = 1e4
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 
@@ -51,6 +55,14 @@ class PrometheusTelemetry:
             for (pod, device), activity in sorted(rows.items())
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
+
+    def with_watts(self, telemetry: Telemetry) -> Telemetry:
+        """The same with each device's draw, by one query more: 0 is no measurement, as every device draws some."""
+        end_s = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
+        rows = self._rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, {})
+        watts = {key: [value if value > 0 else nan for value in row] for key, row in rows.items()}
+        series = (msgspec.structs.replace(one, watts=watts.get((one.pod, one.device), ())) for one in telemetry.series)
+        return msgspec.structs.replace(telemetry, series=tuple(series))
 
     def _rows(
         self,

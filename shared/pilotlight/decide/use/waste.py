@@ -59,6 +59,8 @@ class Waste(NamedTuple):
     beyond: tuple[IdlePod, ...]
     """Devices that do nothing, of pods that work on others."""
     beyond_usd: UsdPerHour
+    watts: float | None
+    """The mean draw of a device of those two while it was silent; None where no sample of it is known."""
     replicas: Replicas | None
     spare: int
     """Replicas that run now beyond the advice, idle ones apart."""
@@ -147,6 +149,7 @@ def _row(
         idle_usd=_usd(price, idle_part),
         beyond=beyond,
         beyond_usd=_usd(price, beyond_part),
+        watts=_watts(members, (*idle, *beyond), telemetry.step_s),
         replicas=advice,
         spare=spare,
         spare_usd=_usd(price, spare_part),
@@ -172,6 +175,19 @@ def _activity(members: Sequence[_Held]) -> float:
     ]
     weight = sum(part for _, part in both)
     return sum(value * part for value, part in both) / weight if weight else 0.0
+
+
+def _watts(members: Sequence[_Held], silent: Sequence[IdlePod], step_s: Seconds) -> float | None:
+    """A device tells its draw as a whole: it is a pod's where it holds all of it and nobody else any."""
+    quiet = {(one.pod, one.device): round(one.silent_s / step_s) for one in silent}
+    known = [
+        watts
+        for one in members
+        if one.key in quiet and not one.series.part
+        for watts, count in list(zip(one.series.watts, one.holders, strict=False))[-quiet[one.key] :]
+        if count == 1 and watts > 0
+    ]
+    return sum(known) / len(known) if known else None
 
 
 def _alone(members: Sequence[_Held], samples: int) -> list[GpuSeries]:
