@@ -73,6 +73,18 @@ def test_a_mark_that_no_record_names_comes_off() -> None:
     assert not closed(stage, node)
 
 
+def test_the_mark_of_an_interruption_that_another_worker_ended_comes_off() -> None:
+    """One stood still before it closed the node, and died once it had; nobody else would open it."""
+    stage, node = lit()
+    stage.submit("b", run_s=3_000)
+    stage.minutes(1)
+    marks.hold(stage.deps, node, "rescue", "a notice that was disproved meanwhile")
+    assert closed(stage, node)
+    stage.minutes(3)
+    assert not closed(stage, node)
+    assert list(marks.every(stage.deps)) == []
+
+
 def test_a_node_that_may_still_go_is_not_opened() -> None:
     """While a release may land its node is closed, with or without a record."""
     stage, node = lit()

@@ -108,7 +108,8 @@ def settle(
     """Set marks against what a look shows: nodes that rest and until when, and what people should know.
 
     A node that a person opened while it was being given back rests; one that others keep closed is closed again. A mark
-    that no record names, and one whose time is over, comes off. What may still be called for a node keeps it closed.
+    that no record names, and one whose time is over, comes off; so does that of an interruption which another worker
+    ended before it was written. What may still be called for a node keeps it closed.
     """
     known = {mark.node: mark for mark in every(deps)}
     rests: dict[str, datetime] = {}
@@ -120,6 +121,9 @@ def settle(
                 open_node(deps, node.name)
             continue
         release = mark.owners.get("release")
+        if _late(deps, mark, now):
+            lift(deps, node.name, "rescue")
+            continue
         if release is not None and release.given_back:
             if _back(release, node, now):
                 lift(deps, node.name, "release", by=release.by)
@@ -140,6 +144,16 @@ def settle(
         if _settled(gone, now):
             forget(deps, gone.node)
     return rests, tuple(findings)
+
+
+def _late(deps: Deps, mark: NodeMark, now: datetime) -> bool:
+    """Whether an interruption holds it that is over: such a one lifts its mark before its record goes."""
+    claim = mark.owners.get("rescue")
+    if claim is None or now - claim.since < SETTLED:
+        return False
+    from pilotlight.state_schema.interruptions import RESCUE
+
+    return all(entry.value.node != mark.node for entry in RESCUE.scan(deps.state, f"{deps.name}/"))
 
 
 def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
