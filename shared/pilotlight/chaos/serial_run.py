@@ -27,6 +27,8 @@ STALL_S = 20.0
 
 LOOKED = ("done", "seen", "stopped", "nothing")
 """How an answer ends whose worker looked at all that is lit."""
+ELSEWHERE = ("alert_fanout", "billing_tick")
+"""They tell and meter: what they answer ends no look."""
 
 
 class SeedResult(NamedTuple):
@@ -191,7 +193,7 @@ class Process(Worker):
         if delivery.meters:
             spend = at.invariants.spend
             (spend.looked if answer.status == 200 else spend.broke_off)(self.began_s, at.world.now_s)
-        if answer.body.get("outcome") in LOOKED:
+        if answer.body.get("outcome") in LOOKED and delivery.function not in ELSEWHERE:
             at.looked_s.append(at.world.now_s)
         if answer.status == 500:
             at.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")
