@@ -17,6 +17,7 @@ from pilotlight.decide.money.node_cost import FAR_BEHIND, Bought, Lived, bought_
 from pilotlight.facts.bill import Bill, MeteredNode, NodeCost
 from pilotlight.facts.decisions import Buy
 from pilotlight.flow.billing import meter
+from pilotlight.flow.billing.meter import CATCH_UP, DAY
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.memory import ledger
@@ -31,13 +32,8 @@ SETTLED = timedelta(hours=1)
 AT_ONCE = 200
 """Costs that one tick files; the next goes on."""
 
-BACK = 35
-"""Days that are gone back to at most, as the meter does."""
-
 CORRECTIONS = 5
 """So often a bill's word on one node is filed: it may be corrected."""
-
-DAY = timedelta(days=1)
 
 
 class Ended(NamedTuple):
@@ -51,7 +47,7 @@ class Ended(NamedTuple):
 def file(deps: Deps, now: datetime) -> tuple[str, ...]:
     """File what the nodes came to that are over; a line on it."""
     found, today = COST_FROM.get(deps.state, deps.name), now.date()
-    first = max(found.value.day if found else today - DAY, today - BACK * DAY)
+    first = max(found.value.day if found else today - DAY, today - CATCH_UP * DAY)
     over = _ended(deps, first, today)
     filed = _filed(deps.state, deps.name, min([first, *(one.ended_at.date() for one in over)]))
     left = [one for one in over if not _is_filed(filed, one)]
@@ -158,7 +154,7 @@ def _costs(deps: Deps, over: Sequence[Ended]) -> list[NodeCost]:
 
 
 def _begin(one: Ended) -> date:
-    return max(one.node.since.date(), one.ended_at.date() - BACK * DAY)
+    return max(one.node.since.date(), one.ended_at.date() - CATCH_UP * DAY)
 
 
 def _cost(one: Ended, decision: str, days: Mapping[date, Mapping[str, MeteredNode]]) -> NodeCost:

@@ -4,7 +4,7 @@ Key: ``mark/<cluster>/<node>``, written before the node is marked and deleted be
 marked node that no record names, which the next look opens.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
@@ -112,6 +112,7 @@ def settle(
     ended before it was written. What may still be called for a node keeps it closed.
     """
     known = {mark.node: mark for mark in every(deps)}
+    late = _late(deps, known.values(), now)
     rests: dict[str, datetime] = {}
     findings: list[Finding] = []
     for node in nodes:
@@ -121,7 +122,7 @@ def settle(
                 open_node(deps, node.name)
             continue
         release = mark.owners.get("release")
-        if _late(deps, mark, now):
+        if node.name in late:
             lift(deps, node.name, "rescue")
             continue
         if release is not None and release.given_back:
@@ -146,14 +147,15 @@ def settle(
     return rests, tuple(findings)
 
 
-def _late(deps: Deps, mark: NodeMark, now: datetime) -> bool:
-    """Whether an interruption holds it that is over: such a one lifts its mark before its record goes."""
-    claim = mark.owners.get("rescue")
-    if claim is None or now - claim.since < SETTLED:
-        return False
+def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
+    """Nodes held by an interruption that is over: such a one lifts its mark before its record goes."""
+    claims = ((mark.node, mark.owners.get("rescue")) for mark in marks)
+    held = {node for node, claim in claims if claim is not None and now - claim.since >= SETTLED}
+    if not held:
+        return held
     from pilotlight.state_schema.interruptions import RESCUE
 
-    return all(entry.value.node != mark.node for entry in RESCUE.scan(deps.state, f"{deps.name}/"))
+    return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 
 
 def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
