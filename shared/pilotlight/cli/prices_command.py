@@ -93,6 +93,7 @@ def refreshed(catalog: Catalog, changes: list[Change], disks: Mapping[str, DiskP
     import yaml
 
     body = msgspec.to_builtins(catalog)
+    del body["elsewhere"]
     plain = msgspec.to_builtins(InstanceType(cloud="", gpu_model="", gpus=0, prices={}))
     kinds = body["instance_types"]
     for name, entry in kinds.items():

@@ -86,6 +86,8 @@ def _problems(catalog: Catalog) -> Iterator[str]:
         yield "as_of: must be a time with its zone, as 2026-07-01T00:00:00Z"
     if not catalog.instance_types:
         yield "instance_types: there is none"
+    if catalog.elsewhere:
+        yield "unknown key elsewhere"
     for name, offered in catalog.instance_types.items():
         yield from (f"instance_types.{name}.{problem}" for problem in _type_problems(offered))
         if offered.disk_gib and offered.standby_usd_per_hour is None and offered.disk not in catalog.disks:

@@ -26,10 +26,11 @@ MOST_KEPT = 256
 def with_told(catalog: Catalog, told: ToldPrices, region: str = "") -> Catalog:
     """Types that the catalogue has not stay unknown: a price alone is no machine.
 
-    ``region`` is where the cloud was asked: beside what it said there another region's prices count no more.
+    ``region`` is where the cloud was asked: what it said holds there; another region's prices hold in that one.
     """
-    types = {name: _priced(kind, told.prices.get(name, {}), region) for name, kind in catalog.instance_types.items()}
-    return replace(catalog, instance_types=types)
+    here = {name: kind for name in catalog.instance_types if (kind := catalog.sold_in(region, name)) is not None}
+    types = {name: _priced(kind, told.prices.get(name, {}), region) for name, kind in here.items()}
+    return catalog.followed_by(replace(catalog, instance_types=types))
 
 
 def _priced(kind: InstanceType, told: Mapping[CapacityType, Price], region: str) -> InstanceType:

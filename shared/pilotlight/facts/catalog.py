@@ -109,7 +109,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A catalogue file. ``throughput[class][model]`` is relative speed; models not in it do not compare.
 
     ``as_of`` is when its prices held; a replay's clock starts there. ``region`` is where they hold, empty: anywhere;
-    ``disks`` what its kinds of disk cost there.
+    ``disks`` what its kinds of disk cost there. ``elsewhere[region]`` are other files' types there; no file has it.
     """
 
     name: str
@@ -120,6 +120,28 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     notes: str = ""
     region: str = ""
     disks: dict[str, DiskPrice] = {}
+    elsewhere: dict[str, dict[str, InstanceType]] = {}
+
+    def sold_in(self, region: str, name: str) -> InstanceType | None:
+        """A type with the prices of a region where a file has them, else as the last file that names it does."""
+        kind = self.instance_types.get(name)
+        if kind is None or not kind.region or kind.region == region:
+            return kind
+        return self.elsewhere.get(region, {}).get(name, kind)
+
+    def followed_by(self, later: "Catalog") -> "Catalog":
+        """With a later one, whose entries replace these; a type of another region stays too, for pools there."""
+        stay = {region: dict(kinds) for region, kinds in self.elsewhere.items()}
+        for name in later.instance_types.keys() & self.instance_types.keys():
+            kind = self.instance_types[name]
+            if kind.region and kind.region != later.instance_types[name].region:
+                stay.setdefault(kind.region, {})[name] = kind
+        return msgspec.structs.replace(
+            later,
+            instance_types={**self.instance_types, **later.instance_types},
+            throughput=speeds(self.throughput, later.throughput),
+            elsewhere=stay,
+        )
 
     def resolved(self) -> "Catalog":
         """With each type's own region, and what it costs while it stands by where its disks say that."""

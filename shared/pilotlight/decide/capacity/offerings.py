@@ -37,11 +37,11 @@ def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple
     found: list[Offering] = []
     findings: list[Finding] = []
     for name, pool in policy.pools.items():
-        machine = catalog.instance_types.get(pool.instance_type)
+        where = _region(pool.cloud, pool.zones[0] if pool.zones else "") or region
+        machine = catalog.sold_in(where, pool.instance_type)
         if machine is None:
             findings.append(_unknown_type(name, pool, catalog))
             continue
-        where = _region(pool.cloud, pool.zones[0] if pool.zones else "") or region
         here = _priced_in(machine, where)
         price = price_of(policy, pool.instance_type, here, pool.capacity_type)
         if price is None:
