@@ -5,9 +5,10 @@ every file is looked at by itself.
 """
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -62,11 +63,23 @@ def wrong(records: Iterable[Mapping[str, Any]], zones: Sequence[Zone], seed: int
         for r in records:
             if r["event"] == "launch" and r["capacity_type"] == "spot" and r.get("zone") == zone.name:
                 born[r["type"]].append(r)
-                alive = [o for o in born[r["type"]] if ends[o["node"]][0] > r["t"] - NEAR_S or o is r]
-                if len(alive) > zone.room(offset + r["t"] + NEAR_S):
-                    out.append(f"{r['node']}: launched in {zone.name} at {r['t']:.0f} s, where there was no room")
         for alike in born.values():
+            out += _crowded(alike, zone, offset, ends)
             out += _taken(alike, zone, offset, last_s, ready, ends)
+    return out
+
+
+def _crowded(
+    alike: Sequence[Mapping[str, Any]], zone: Zone, offset: float, ends: Mapping[str, tuple[float, str]]
+) -> list[str]:
+    """Launches of one type in one zone, in their order, beyond the room there."""
+    out, alive = [], list[float]()
+    for r in alike:
+        while alive and alive[0] <= r["t"] - NEAR_S:
+            heappop(alive)
+        if len(alive) + 1 > zone.room(offset + r["t"] + NEAR_S):
+            out.append(f"{r['node']}: launched in {zone.name} at {r['t']:.0f} s, where there was no room")
+        heappush(alive, ends[r["node"]][0])
     return out
 
 
@@ -80,16 +93,17 @@ def _taken(
 ) -> list[str]:
     """Nodes of one type in one zone, in the order of their launches, against every tick of the run."""
     out, due = [], {}
+    born, here = deque(alike), list[Mapping[str, Any]]()
     tick_s = -(offset % zone.gap_s) + zone.gap_s
     while tick_s <= last_s + zone.gap_s:
         room = zone.room(offset + tick_s + NEAR_S)
-        here = [
-            r
-            for r in alike
-            if r["t"] < tick_s - NEAR_S and ends[r["node"]][0] > tick_s - NEAR_S and r["node"] not in due
-        ]
-        for r in here[int(min(room, len(here))) :]:
+        while born and born[0]["t"] < tick_s - NEAR_S:
+            here.append(born.popleft())
+        here = [r for r in here if ends[r["node"]][0] > tick_s - NEAR_S]
+        stay = int(min(room, len(here)))
+        for r in here[stay:]:
             due[r["node"]] = tick_s + (NOTICE_S if ready.get(r["node"], float("inf")) < tick_s + NEAR_S else 0.0)
+        here = here[:stay]
         tick_s += zone.gap_s
     for r in alike:
         at_s, reason = ends[r["node"]]

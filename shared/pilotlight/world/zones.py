@@ -20,8 +20,8 @@ class Zones:
     """When each zone has room, by one offset for all of them, drawn from the seed; each history wraps at its end."""
 
     def __init__(self, histories: Sequence[ZoneHistory], seed: int) -> None:
-        self._histories = {history.zone: history for history in histories}
-        longest_s = max((history.span_s for history in histories), default=0.0)
+        self._span_s = {history.zone: history.span_s for history in histories}
+        longest_s = max(self._span_s.values(), default=0.0)
         self.offset_s = Random(f"{seed}/spot-trace").uniform(0.0, longest_s) if histories else 0.0
         self._begins: dict[str, list[Seconds]] = {}
         self._most: dict[str, list[int | None]] = {}
@@ -33,18 +33,18 @@ class Zones:
     @property
     def names(self) -> tuple[str, ...]:
         """The zones by name; none where nothing was recorded."""
-        return tuple(sorted(self._histories))
+        return tuple(sorted(self._span_s))
 
     def most(self, zone: str, now_s: Seconds) -> int | None:
         """The most spot nodes of one type in a zone now; None is no limit."""
-        if zone not in self._histories:
+        if zone not in self._span_s:
             return None
         return self._most[zone][self._spell(zone, now_s)]
 
     def next_fall_s(self, zone: str, now_s: Seconds) -> Seconds | None:
         """When a zone next has less room than before, after now; None where it never has."""
         begins, most = self._begins[zone], self._most[zone]
-        span_s, here = self._histories[zone].span_s, self._spell(zone, now_s)
+        span_s, here = self._span_s[zone], self._spell(zone, now_s)
         lap_s = now_s - self._in_lap_s(zone, now_s)
         for ahead in range(1, len(begins) + 1):
             laps, at = divmod(here + ahead, len(begins))
@@ -56,7 +56,7 @@ class Zones:
         return bisect_right(self._begins[zone], self._in_lap_s(zone, now_s) + MICRO_S) - 1
 
     def _in_lap_s(self, zone: str, now_s: Seconds) -> Seconds:
-        span_s = self._histories[zone].span_s
+        span_s = self._span_s[zone]
         in_lap_s = (self.offset_s + now_s) % span_s
         return 0.0 if span_s - in_lap_s < MICRO_S else in_lap_s
 
