@@ -69,6 +69,16 @@ def test_a_file_gets_todays_prices_and_keeps_the_rest(aws: Aws, file: Path) -> N
     assert (str(gp3.usd_per_gib_month), gp3.source, after.region) == ("0.088", "AWS Price List eu-west-1", "eu-west-1")
 
 
+def test_a_file_without_a_region_or_disks_gets_those_of_the_region(aws: Aws, file: Path) -> None:
+    """Its prices hold there alone from then on; of disks it gets those that are told."""
+    lines = [line for line in FILE.splitlines() if not line.startswith(("region:", "disks:"))]
+    file.write_text("\n".join(lines))
+    done = run(file)
+    assert (done.exit_code, "disks/gp3: no price -> $0.088" in done.output) == (0, True)
+    after = read_catalog(file.read_bytes(), "after")
+    assert (after.region, list(after.disks)) == ("eu-west-1", ["gp3"])
+
+
 def test_a_dry_run_says_what_would_be_written_and_writes_nothing(aws: Aws, file: Path) -> None:
     """The old price and its date beside the new one, as lines or JSON."""
     said = run(file, "--dry-run").output

@@ -55,7 +55,7 @@ def refresh(
     changes, missing = compared(catalog, prices)
     missing += [f"disks/{name}" for name in catalog.disks if name not in disks]
     if not dry_run:
-        _write(file, refreshed(catalog, changes, disks, datetime.now(UTC)))
+        _write(file, refreshed(catalog, region, changes, disks, datetime.now(UTC)))
     if as_json:
         from pilotlight.cli.printing import json_text
 
@@ -65,11 +65,7 @@ def refresh(
         for change in changes:
             typer.echo(_line(change))
         for name, disk in disks.items():
-            was = catalog.disks[name]
-            typer.echo(
-                f"disks/{name}: ${was.usd_per_gib_month} of {was.date} -> ${disk.usd_per_gib_month} of {disk.date} "
-                f"({disk.source})"
-            )
+            typer.echo(_disk_line(name, catalog.disks.get(name), disk))
         typer.echo("dry run: nothing is written" if dry_run else f"wrote {file}")
     if missing:
         raise Failed(
@@ -88,8 +84,10 @@ def compared(catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]])
     return changes, missing
 
 
-def refreshed(catalog: Catalog, changes: list[Change], disks: Mapping[str, DiskPrice], now: datetime) -> str:
-    """The file's new text: what has its default is left out."""
+def refreshed(
+    catalog: Catalog, region: str, changes: list[Change], disks: Mapping[str, DiskPrice], now: datetime
+) -> str:
+    """The file's new text, which is of that region from now on: what has its default is left out."""
     import yaml
 
     body = msgspec.to_builtins(catalog)
@@ -102,6 +100,7 @@ def refreshed(catalog: Catalog, changes: list[Change], disks: Mapping[str, DiskP
     for change in changes:
         kinds[change.instance_type]["prices"][change.capacity_type] = msgspec.to_builtins(change.now)
     body["disks"] |= msgspec.to_builtins(dict(disks))
+    body["region"] = region
     body["as_of"] = f"{now:%Y-%m-%dT00:00:00Z}"
     head = f"# Prices as the cloud told them on {now:%Y-%m-%d} (pilotlight prices refresh); each has its own date.\n"
     return head + str(yaml.safe_dump(body, sort_keys=False, width=120))
@@ -117,6 +116,7 @@ def _read(file: Path) -> Catalog:
 def _told(
     catalog: Catalog, region: str, file: Path
 ) -> tuple[Mapping[str, Mapping[CapacityType, Price]], Mapping[str, DiskPrice]]:
+    from pilotlight.cli.sizes_command import CLOUDS as BILLS
     from pilotlight.connections import shop_at
 
     if catalog.region not in ("", region):
@@ -125,10 +125,16 @@ def _told(
     if len(clouds) != 1 or not clouds <= CLOUDS.keys():
         named = ", ".join(sorted(clouds)) or "no cloud"
         raise BadInput(f"{file} has types of {named}: only a file of types of {', '.join(CLOUDS)} can be refreshed")
-    shop = shop_at(msgspec.structs.replace(deployed(), pools=f"{CLOUDS[clouds.pop()]}:{region}"))
+    kind = CLOUDS[clouds.pop()]
+    shop = shop_at(msgspec.structs.replace(deployed(), pools=f"{kind}:{region}"))
     assert shop is not None
-    disks = shop.disk_prices(list(catalog.disks)) if isinstance(shop, DiskShop) else {}
+    disks = shop.disk_prices(list(catalog.disks) or BILLS[kind].disks) if isinstance(shop, DiskShop) else {}
     return shop.prices(list(catalog.instance_types)), disks
+
+
+def _disk_line(name: str, old: DiskPrice | None, new: DiskPrice) -> str:
+    was = f"${old.usd_per_gib_month} of {old.date}" if old else "no price"
+    return f"disks/{name}: {was} -> ${new.usd_per_gib_month} of {new.date} ({new.source})"
 
 
 def _line(change: Change) -> str:
