@@ -11,6 +11,7 @@ from small_cloud import POOLS, START, pod, world
 from pilotlight.errors import Busy
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.workload import PodDemand
+from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.world import World
 
 
@@ -49,6 +50,24 @@ def test_a_checkpoint_that_is_asked_for_is_kept(here: Ports) -> None:
     assert bound.checkpointed_at == START + timedelta(seconds=600)
     here.cluster.evict("default", "a", "a")
     assert (job.saved_s, here.world.lost_gpu_seconds) == (500, 20)
+
+
+def test_a_node_is_read_anew_only_once_a_checkpoint_is_written() -> None:
+    """Between two checkpoints what is shown is the same object; asked for or by its own clock, a new one is seen."""
+    made = world()
+    cluster = WorldCluster(made)
+    made.launch("one")
+    made.submit(saving("a"), 9000)
+    made.advance(200)
+    (first,) = cluster.observe().nodes
+    cluster.tell("default", "a", CHECKPOINT_NOW, "")
+    made.advance(219)
+    assert cluster.observe().nodes[0] is first
+    seen = []
+    for at_s in (220, 3699, 3700, 7300):
+        made.advance(at_s)
+        seen.append(cluster.observe().nodes[0].pods[0].checkpointed_at)
+    assert seen == [START + timedelta(seconds=s) for s in (200, 200, 3700, 7300)]
 
 
 @pytest.mark.parametrize(("grace_s", "kept_s"), [(30.0, 100.0), (5.0, 0.0)], ids=["enough grace", "too little"])

@@ -117,12 +117,10 @@ class WorldCluster:
         return node
 
     def _value(self, node: WorldNode) -> Node:
-        if node.value is not None:
-            return node.value
-        seen = self._frozen(node)
-        if not any(pod.checkpoint_s or pod.checkpoint_takes_s for pod in seen.pods):  # Their checkpoints move on.
-            node.value = seen
-        return seen
+        if node.value is None or self._world.now_s >= node.value_until_s:
+            node.value = self._frozen(node)
+            node.value_until_s = self._world.kept_until_s(node)
+        return node.value
 
     def _frozen(self, node: WorldNode) -> Node:
         idle = node.idle_since_s
@@ -153,8 +151,7 @@ class WorldCluster:
     def _bound(self, node: WorldNode) -> Iterator[BoundPod]:
         for job in node.jobs.values():
             since = self._world.moment(job.start_s)
-            tells = job.demands[0].shape.checkpoint_s or job.demands[0].checkpoint_takes_s
-            kept_at = self._world.kept_at(job) if tells else None
+            kept_at = self._world.kept_at(job) if job.tells else None
             yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
 
 

@@ -44,6 +44,8 @@ class Evictions:
     def saved(self, job: WorldJob) -> None:
         """The checkpoint is written."""
         job.asked_s, job.saves_s = job.saving_s, None
+        for placement in job.placement:
+            placement.node.value = None
 
     def stop(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
         """The grace is over."""

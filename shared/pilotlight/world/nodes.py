@@ -99,6 +99,11 @@ class WorldJob:
         return 0.0 if self.finish_s is None else self.finish_s - self.submit_s - self.run_s
 
     @property
+    def tells(self) -> bool:
+        """Whether its pods say that they save."""
+        return bool(self.demands[0].shape.checkpoint_s or self.demands[0].checkpoint_takes_s)
+
+    @property
     def due_s(self) -> Seconds:
         """When the current run ends if nothing takes its nodes."""
         return self.start_s + self.restore_s + self.run_s - self.saved_s
@@ -120,6 +125,11 @@ class WorldJob:
     def kept_s(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """The run time that its last checkpoint keeps."""
         return max(self.saved_s, self.asked_s, self.reached_s(now_s) // checkpoint_s * checkpoint_s)
+
+    def next_kept_s(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
+        """When it writes its next checkpoint by itself, if it runs until then."""
+        due_s = (self.reached_s(now_s) // checkpoint_s + 1) * checkpoint_s
+        return self.start_s + self.restore_s + due_s - self.saved_s
 
     def interrupt(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """Stop before the end: keep the last checkpoint, and tell the seconds lost (run time since it, restore)."""
@@ -169,6 +179,7 @@ class WorldNode:
         "steered",
         "stopped_s",
         "value",
+        "value_until_s",
     )
 
     def __init__(self, seq: int, machine: Machine, launched_s: Seconds, ready_s: Seconds) -> None:
@@ -190,6 +201,8 @@ class WorldNode:
         self.groups: Counter[str] = Counter()
         self.value: Node | None = None
         """The frozen value last shown to an observer; None after a change."""
+        self.value_until_s: Seconds = 0.0
+        """When the value is another though nothing happened: a checkpoint is written."""
         self.room = Room("", (), (), self.free)
         self.changed()
 

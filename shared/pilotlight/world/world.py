@@ -26,7 +26,7 @@ from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldJob, WorldNode
 from pilotlight.world.scheduler import Need
 from pilotlight.world.workload import Workload
-from pilotlight.world.zones import NOTICE_S, beyond
+from pilotlight.world.zones import MICRO_S, NOTICE_S, beyond
 
 REPLACE_AGAIN_S = 60.0
 """How soon a pool that could not replace a lost node asks again."""
@@ -192,6 +192,12 @@ class World:
         kept_s = job.kept_s(self.now_s, self._workload.checkpoint_s(job))
         return self.moment(job.start_s + job.restore_s + kept_s - job.saved_s) if kept_s > job.saved_s else None
 
+    def kept_until_s(self, node: WorldNode) -> Seconds:
+        """Until when the last checkpoints on a node stay so, if nothing else happens."""
+        telling = [job for job in node.jobs.values() if job.tells]
+        soonest_s = (job.next_kept_s(self.now_s, self._workload.checkpoint_s(job)) for job in telling)
+        return min(soonest_s, default=math.inf) - MICRO_S
+
     def cordon(self, node_id: str, on: bool = True) -> None:
         """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there."""
         with self._lock:
@@ -227,6 +233,8 @@ class World:
         with self._lock:
             self.faults = self.fleet.faults = self._workload.faults = faults
             self._errors = list(faults.api_errors)
+            for node in self.nodes.values():
+                node.value = None
 
     def next_event_s(self) -> Seconds | None:
         """When something next happens by itself, or None."""
