@@ -1,6 +1,7 @@
 """Every sample of an interruption goes end to end: taken once, accounted for, told; a malformed one is refused."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,12 +143,24 @@ def test_there_are_samples_of_every_kind() -> None:
     }  # fmt: skip
 
 
-def test_a_malformed_notice_is_refused_by_its_path() -> None:
-    """Without its instance it goes into the dead letters, with the place that is wrong."""
-    site = Site([])
-    event = json.loads((OURS / "aws" / "spot_interruption.json").read_bytes())
-    event = event["body"] if event.keys() == {"headers", "body"} else event
-    del event["detail"]["instance-id"]
-    answer = site.app.receive("spot_interruption", json.dumps(event).encode(), {})
-    assert (answer.status, "instance-id" in answer.body["rejected"]) == (200, True)
-    assert [m.topic for m in site.outbox.sent] == ["dead-letter"]
+def _broken(told: Any, instance: str) -> Any:
+    """The same, with a number wherever the instance is named."""
+    if isinstance(told, dict):
+        return {key: _broken(value, instance) for key, value in told.items()}
+    if isinstance(told, list):
+        return [_broken(value, instance) for value in told]
+    return 7 if isinstance(told, str) and instance in told else told
+
+
+@pytest.mark.parametrize(("path", "said"), list(filter(_in_clear, _samples())))
+def test_a_malformed_notice_is_refused_by_its_path(path: Path, said: list[InterruptionNotice]) -> None:
+    """A number for its instance, in every sample: dead letters with the place that is wrong, and nothing is filed."""
+    site = Site(said)
+    body, headers = _unpacked(path)
+    broken = json.dumps(_broken(json.loads(body), said[0].instance)).encode()
+    answer = site.app.receive("spot_interruption", broken, headers)
+    refused = [one["rejected"] for one in answer.body.get("answers", [answer.body])]
+    assert answer.status == 200
+    assert all(re.match(r"[][.\w-]+: Expected `str`, got `int`$", why) for why in refused)
+    assert [m.topic for m in site.outbox.sent] == ["dead-letter"] * len(refused)
+    assert site.state.scan("interruption/local/").items == []
