@@ -77,6 +77,21 @@ def test_bad_input_is_said_in_one_line(zone: Path, words: tuple[str, ...], said:
         run(*words)
 
 
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (POLICY.replace("t4.small", "t9.none"), "no spot price of t9.none in catalogue small: name one"),
+        (POLICY.replace("spot", "on-demand"), "the policy has no spot pool: add one"),
+    ],
+    ids=["a type that the catalogue has not", "no spot pool"],
+)
+def test_why_there_is_no_row_is_said(zone: Path, policy: str, said: str) -> None:
+    """Whether the pool or its price is missing, and what to write."""
+    (zone.parent / "policy.yaml").write_text(policy)
+    with pytest.raises(BadInput, match=said):
+        run()
+
+
 def test_the_table_is_whole_at_any_width(zone: Path) -> None:
     """What is folded has the same letters, in lines that fit."""
     narrow = run("--zones", str(zone), columns=60)

@@ -77,11 +77,22 @@ def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob
 
     sold = [offering for offering in site.deps.offerings if offering.capacity_type == "spot"]
     if not sold:
-        raise BadInput("the policy has no spot pool: add one with capacity_type: spot, as examples/policy.yaml shows")
+        raise BadInput(_none_sold(site))
     lives = ledger.recall(site.state, site.settings.cluster_name).memory.lives
     names = sorted({offering.instance_type for offering in sold})
     prices = _prices(site, names, region) if region else _kept_prices(site)
     return spot_rows(sold, lives, named_apart(records), prices, job)
+
+
+def _none_sold(site: "App") -> str:
+    """Why there is no row."""
+    named = sorted({pool.instance_type for pool in site.policy.pools.values() if pool.capacity_type == "spot"})
+    if not named:
+        return "the policy has no spot pool: add one with capacity_type: spot, as examples/policy.yaml shows"
+    return (
+        f"no spot price of {', '.join(named)} in catalogue {site.catalog.name}: name one that has it in "
+        "PILOTLIGHT_CATALOG or prices.files, or set prices.overrides: {TYPE/spot: USD-PER-HOUR}"
+    )
 
 
 def _shares(site: "App") -> tuple[SpotShare, ...]:
