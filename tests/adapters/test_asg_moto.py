@@ -1,73 +1,26 @@
 """Auto Scaling groups on moto's server, which others wrote: what it has of Auto Scaling, EC2 and STS."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-from uuid import uuid4
 
-import boto3
 import pytest
 from aws_server import Aws, serving
+from moto_groups import REGION, Here, at_moto
 from small_cloud import world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.ports import CloudAccount, Pools, SpotShop
-
-REGION, ZONE = "us-east-1", "us-east-1a"
-
+from pilotlight.ports import CloudAccount, SpotShop
 
 G, P = "Running On-Demand G and VT instances", "Running On-Demand P instances"
 G_SPOT, P5_SPOT = "All G and VT Spot Instance Requests", "All P5 Spot Instance Requests"
 QUOTAS = {G: 64, P: 0, G_SPOT: 32, P5_SPOT: 384, "All P4, P3 and P2 Spot Instance Requests": 96}
 
 
-class Here(NamedTuple):
-    """A group at moto with the port to it, and boto3's client for it."""
-
-    pools: Pools
-    client: Any
-    ec2: Any
-    group: str
-
-    @property
-    def instances(self) -> list[str]:
-        """What runs, as EC2 tells."""
-        states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-        named = [{"Name": "tag:aws:autoscaling:groupName", "Values": [self.group]}]
-        found = self.ec2.describe_instances(Filters=states + named)["Reservations"]
-        return sorted(i["InstanceId"] for r in found for i in r["Instances"])
-
-    @property
-    def desired(self) -> int:
-        """The size that the port tells."""
-        (pool,) = self.pools.describe()
-        return pool.desired
-
-
 @pytest.fixture
 def here(dynamodb_server: str) -> Iterator[Here]:
-    """A group of one zone with a launch configuration: moto knows no LaunchInstances."""
-    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION}
-    client, ec2 = (boto3.client(name, endpoint_url=dynamodb_server, **keys) for name in ("autoscaling", "ec2"))
-    name, image = f"gpu-{uuid4()}", ec2.describe_images()["Images"][0]["ImageId"]
-    client.create_launch_configuration(LaunchConfigurationName=name, ImageId=image, InstanceType="g5.xlarge")
-    client.create_auto_scaling_group(
-        AutoScalingGroupName=name,
-        LaunchConfigurationName=name,
-        MinSize=0,
-        MaxSize=3,
-        DesiredCapacity=0,
-        AvailabilityZones=[ZONE],
-        Tags=[
-            {"Key": "eks:cluster-name", "Value": f"c-{name}", "PropagateAtLaunch": True},
-            {"Key": "eks:nodegroup-name", "Value": "gpu", "PropagateAtLaunch": True},
-        ],
-    )
-    environ = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    pools = asg.open_pools(f"{REGION}/c-{name}", CloudAccount({"t4": "gpu"}, world().clock, lambda: "", environ))
-    assert pools is not None
-    yield Here(pools, client, ec2, name)
-    client.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    """One group of one zone."""
+    with at_moto(dynamodb_server, ["t4"]) as found:
+        yield found
 
 
 def test_a_group_grows_and_its_named_instance_goes(here: Here) -> None:

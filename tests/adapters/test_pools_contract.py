@@ -1,10 +1,12 @@
-"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API and over AWS's."""
+"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API and over AWS's; over
+moto's server too, but for what needs the world behind the cloud, or asks it while a call waits at its gate.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from aws_server import REGION as AWS_REGION
 from aws_server import serving as aws_serving
 from both_ways import WAYS, Ports, ports
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
+from moto_groups import at_moto
 from small_cloud import START, pod
 
 from pilotlight.adapters.civo_api import CivoApi
@@ -26,6 +29,9 @@ AWS = "AWS, launching at once"
 SAY_NO = (*WAYS, "Civo", AWS)
 """Clouds that refuse at once what they cannot launch."""
 CLOUDS = (*SAY_NO, "AWS, by a size")
+MOTO = "AWS, by moto"
+GONE = "i-00000000000000000"
+"""An instance that never was, by a name that every cloud reads."""
 
 
 @contextmanager
@@ -54,6 +60,28 @@ def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
     """A small world behind each cloud."""
     with clouds(request.param) as made:
         yield made
+
+
+class Rented(NamedTuple):
+    """The port to some pools, and what the cloud behind it has running."""
+
+    pools: Pools
+    there: Callable[[], list[str]]
+
+    def size(self, name: str) -> int:
+        """A pool's, as the port tells it."""
+        return next(pool.desired for pool in self.pools.describe() if pool.name == name)
+
+
+@pytest.fixture(params=[*CLOUDS, MOTO])
+def rented(request: pytest.FixtureRequest) -> Iterator[Rented]:
+    """Pools behind each cloud, and behind a server of AWS's calls that others wrote."""
+    if request.param == MOTO:
+        with at_moto(request.getfixturevalue("dynamodb_server"), ["one", "four"]) as moto:
+            yield Rented(moto.pools, lambda: moto.instances)
+        return
+    with clouds(request.param) as made:
+        yield Rented(made.pools, lambda: list(made.world.nodes))
 
 
 @pytest.fixture(params=WAYS)
@@ -87,10 +115,10 @@ def test_every_pool_is_told_with_what_boots(here: Ports) -> None:
     assert _pool(here, "four") == PoolState(name="four", desired=1)
 
 
-def test_growing_again_to_a_size_buys_nothing(here: Ports) -> None:
+def test_growing_again_to_a_size_buys_nothing(rented: Rented) -> None:
     """The desired size becomes the larger of what it is and what is asked."""
-    assert [here.pools.grow("one", to).desired for to in (2, 2, 1)] == [2, 2, 2]
-    assert here.world.launches == 2
+    assert [rented.pools.grow("one", to).desired for to in (2, 2, 1)] == [2, 2, 2]
+    assert len(rented.there()) == 2
 
 
 def test_many_at_once_grow_to_the_largest(here: Ports) -> None:
@@ -100,13 +128,13 @@ def test_many_at_once_grow_to_the_largest(here: Ports) -> None:
     assert (_pool(here, "one").desired, here.world.launches) == (4, 4)
 
 
-def test_a_release_takes_the_named_instance_once(here: Ports) -> None:
+def test_a_release_takes_the_named_instance_once(rented: Rented) -> None:
     """One instance goes with one from the desired size; again, or one that never was, is no error."""
-    here.pools.grow("one", 2)
-    for instance in ("n1", "n1", "n9"):
-        here.pools.release("one", instance)
-    assert list(here.world.nodes) == ["n2"]
-    assert _pool(here, "one").desired == 1
+    rented.pools.grow("one", 2)
+    first, second = rented.there()
+    for instance in (first, first, GONE):
+        rented.pools.release("one", instance)
+    assert (rented.there(), rented.size("one")) == ([second], 1)
 
 
 def test_an_instance_is_told_with_its_age(here: Ports) -> None:
@@ -132,56 +160,63 @@ def test_an_instance_that_is_taken_is_told_so(ours: Ports) -> None:
     assert (before.going, after.going, after.deadline) == (False, True, START + timedelta(seconds=120))
 
 
-def test_an_instance_is_not_released_as_another_pools(here: Ports) -> None:
+def test_an_instance_is_not_released_as_another_pools(rented: Rented) -> None:
     """A release that names the wrong pool takes nothing."""
-    here.pools.grow("one", 1)
-    here.pools.release("four", "n1")
-    assert list(here.world.nodes) == ["n1"]
+    rented.pools.grow("one", 1)
+    only = rented.there()
+    rented.pools.release("four", only[0])
+    assert rented.there() == only
 
 
-CHANGES: dict[str, Callable[[Pools, Gate], object]] = {
-    "grow": lambda pools, gate: pools.grow("one", 2, gate=gate),
-    "release": lambda pools, gate: pools.release("one", "n1", gate=gate),
+CHANGES: dict[str, Callable[[Pools, str, Gate], object]] = {
+    "grow": lambda pools, first, gate: pools.grow("one", 2, gate=gate),
+    "release": lambda pools, first, gate: pools.release("one", first, gate=gate),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_gate_is_asked_once_before_anything_changes(here: Ports, change: Callable[[Pools, Gate], object]) -> None:
+def test_a_gate_is_asked_once_before_anything_changes(
+    here: Ports, change: Callable[[Pools, str, Gate], object]
+) -> None:
     """At the gate the cloud is as it was; behind it the change is made."""
     here.pools.grow("one", 1)
     at_gate: list[list[str]] = []
-    change(here.pools, lambda: at_gate.append(list(here.world.nodes)))
+    change(here.pools, "n1", lambda: at_gate.append(list(here.world.nodes)))
     assert at_gate == [["n1"]]
     assert list(here.world.nodes) != ["n1"]
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_gate_that_raises_changes_nothing(here: Ports, change: Callable[[Pools, Gate], object]) -> None:
+def test_a_gate_that_raises_changes_nothing(rented: Rented, change: Callable[[Pools, str, Gate], object]) -> None:
     """Its error passes, and the cloud stays as it was."""
-    here.pools.grow("one", 1)
+    rented.pools.grow("one", 1)
+    before = rented.there()
 
     def no() -> None:
         raise Conflict("another has taken over")
 
     with pytest.raises(Conflict, match="taken over"):
-        change(here.pools, no)
-    assert (list(here.world.nodes), _pool(here, "one").desired) == (["n1"], 1)
+        change(rented.pools, before[0], no)
+    assert (rented.there(), rented.size("one")) == (before, 1)
 
 
-NOTHING: dict[str, Callable[[Pools, Gate], object]] = {
-    "a size that is there": lambda pools, gate: pools.grow("one", 1, gate=gate),
-    "an instance that is not there": lambda pools, gate: pools.release("one", "n9", gate=gate),
-    "an instance of another pool": lambda pools, gate: pools.release("four", "n1", gate=gate),
+NOTHING: dict[str, Callable[[Pools, str, Gate], object]] = {
+    "a size that is there": lambda pools, first, gate: pools.grow("one", 1, gate=gate),
+    "an instance that is not there": lambda pools, first, gate: pools.release("one", GONE, gate=gate),
+    "an instance of another pool": lambda pools, first, gate: pools.release("four", first, gate=gate),
 }
 
 
 @pytest.mark.parametrize("ask", NOTHING.values(), ids=NOTHING)
-def test_no_gate_is_asked_where_nothing_has_to_be_changed(here: Ports, ask: Callable[[Pools, Gate], object]) -> None:
+def test_no_gate_is_asked_where_nothing_has_to_be_changed(
+    rented: Rented, ask: Callable[[Pools, str, Gate], object]
+) -> None:
     """What is so already is read, and not asked for."""
-    here.pools.grow("one", 1)
+    rented.pools.grow("one", 1)
+    before = rented.there()
     asked: list[str] = []
-    ask(here.pools, lambda: asked.append("gate"))
-    assert (asked, list(here.world.nodes)) == ([], ["n1"])
+    ask(rented.pools, before[0], lambda: asked.append("gate"))
+    assert (asked, rented.there()) == ([], before)
 
 
 def test_a_node_that_runs_a_pod_is_not_released(ours: Ports) -> None:
