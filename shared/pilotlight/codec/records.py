@@ -66,6 +66,11 @@ class Format(Generic[T]):
         self._last[key] = record, value
         return value
 
+    def wrote(self, key: str, record: bytes, value: T) -> None:
+        """A record that was read before is written anew: who reads it next has its value at hand."""
+        if key in self._last:
+            self._last[key] = record, value
+
     def _decoded(self, key: str, record: bytes) -> T:
         schema, fields = _header(key, record)
         if schema > self.schema:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -183,6 +184,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple([p for p in self.pods if p.gpu is not None and not p.daemonset])
 
     @cached_property
+    def due(self) -> bool:
+        """Whether a pod on it has a deadline."""
+        return any(pod.shape is not None and pod.shape.due is not None for pod in self.gpu_pods)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that is known of it. Most nodes of a look are those of the look before."""
+        return digest(self)
+
+    @cached_property
     def roomy(self) -> bool:
         """Whether a device of it, or a part of one, has room."""
         return any(self.devices) or any(self.slices.values())
@@ -322,3 +333,8 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     broken: bool = False
     woken: bool = False
+
+
+def digest(value: object) -> str:
+    """What stands for facts in a record: SHA-256 of their JSON with keys in order. Equal ones have equal digests."""
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

@@ -1,6 +1,6 @@
 """A schedule tick: settle what booted, put out what idles, catch demand whose event was lost."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Denied, Retry

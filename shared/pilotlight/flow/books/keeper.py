@@ -1,10 +1,10 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
@@ -49,7 +49,7 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
-    view = msgspec.structs.replace(keeper.snapshot.view, nodes=nodes)
+    view = replace(keeper.snapshot.view, nodes=nodes)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
 
 
@@ -142,13 +142,13 @@ class _Keeper:
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
-        own, has, wants = (msgspec.structs.replace(h, accounts=found.value.accounts) for h in (own, has, wants))
+        own, has, wants = (replace(h, accounts=found.value.accounts) for h in (own, has, wants))
         cut, name = self.room.cut(wants, own, concerned), _named(has, one)
         refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
         late = cut != wants and (cut.until - self.now).total_seconds() <= stop_s(pods) + TICK.total_seconds()
         if late:
             refused += [m for m in concerned if self._told(m, self.room.lacks(m, cut, wants, name))]
-        after = msgspec.structs.replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
+        after = replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
         if refused and not own.stopping:
             after = self._stopped(after, one, [meter for meter in refused if meter.budget.hard and meter.end])
         self._look_again(after, pods, concerned, bool(refused))
@@ -188,7 +188,7 @@ class _Keeper:
             self.due.append(begins)
             return hold
         why = self.told[refused[0].key][1][-1].why
-        return msgspec.structs.replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, why, self.now))
+        return replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, why, self.now))
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node

@@ -1,11 +1,12 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.capacity.demand_rates import with_demand
 from pilotlight.decide.capacity.placement import OPEN_S, counted
@@ -50,8 +51,7 @@ GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class Aim(msgspec.Struct, frozen=True, kw_only=True):
     """What a cycle is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
     are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere,
     ``queues`` how long the queues are whose workers get their nodes ahead.
@@ -60,8 +60,8 @@ class Aim:
     releases: bool
     see: Callable[[Snapshot], Snapshot] | None = None
     gives: tuple[NodeVerdict, ...] = ()
-    refused: Mapping[str, datetime] = field(default_factory=dict)
-    queues: Mapping[str, QueueHistory] = field(default_factory=dict)
+    refused: Mapping[str, datetime] = {}
+    queues: Mapping[str, QueueHistory] = {}
 
 
 def dry_run(deps: Deps, *, releases: bool) -> Answer:
@@ -177,7 +177,7 @@ class Cycle:
             from pilotlight.flow.memory.advice import follow
 
             follow(self.deps, plan, snapshot.view, snapshot.now)
-        return msgspec.structs.replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
+        return replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
 
     def taken_on(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers the deadlines that are promised to pods which wait."""
@@ -198,8 +198,8 @@ class Cycle:
         snapshot = with_flights(self.deps, snapshot)
         memory = snapshot.memory
         memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
-        again = msgspec.structs.replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
-        snapshot = replace(snapshot, memory=msgspec.structs.replace(memory, tally=again))
+        again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
+        snapshot = replace(snapshot, memory=replace(memory, tally=again))
         snapshot = _with_due(snapshot)
         snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
         if self.aim.releases and _any_due(snapshot.view):
@@ -238,7 +238,7 @@ class Cycle:
         messages = () if record.steps else messages_of(self.deps, record) + over
         if not (record.steps or messages):
             return None
-        return msgspec.structs.replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
+        return replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
 
     def act(self, snapshot: Snapshot, record: Record, lost: Sequence[Sending] = ()) -> Record:
         """Write the decision, make its calls, tell what became of them.
@@ -262,7 +262,7 @@ class Cycle:
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
         nodes = {node.name for node in snapshot.view.nodes}
         messages += () if record.messages else endings(deps, done, nodes)
-        done = msgspec.structs.replace(done, messages=messages)
+        done = replace(done, messages=messages)
         if released(done):
             instance_lifetimes.released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
@@ -304,7 +304,7 @@ def _decide(
         ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
         use=_use(deps) if deps.policy.rules else None,
     )
-    plan = msgspec.structs.replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
+    plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
 
 
@@ -328,12 +328,15 @@ def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
         return held  # Nothing that another could have left.
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
-    return msgspec.structs.replace(held, paused={**others, **held.paused}) if others else held
+    return replace(held, paused={**others, **held.paused}) if others else held
+
+
+_DUE = attrgetter("due")
 
 
 def _any_due(view: ClusterView) -> bool:
     """Whether a pod on a node has a deadline."""
-    return any(pod.shape is not None and pod.shape.due is not None for node in view.nodes for pod in node.gpu_pods)
+    return any(map(_DUE, view.nodes))
 
 
 def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:

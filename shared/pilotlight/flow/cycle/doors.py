@@ -6,10 +6,9 @@ plan keeps closed is opened. A cluster that does not answer changes nothing.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.errors import BadRequest, Denied, Retry
 from pilotlight.facts.decisions import Plan
@@ -38,7 +37,7 @@ def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) 
             keep(for_s=CALL_S)
             with suppress(Denied, Retry):  # One that is gone has no door; else the next look sees it as it is.
                 call(name)
-    memory = msgspec.structs.replace(snapshot.memory, openings=placed.openings, strays=placed.strays)
+    memory = replace(snapshot.memory, openings=placed.openings, strays=placed.strays)
     if memory == snapshot.memory:
         return snapshot
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)

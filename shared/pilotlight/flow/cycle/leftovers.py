@@ -4,9 +4,9 @@ A worker that died, one that stands still, and a call whose answer was lost all 
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.capacity.brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
@@ -72,7 +72,7 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     grows = [step for _, step in open_ if step.call == "grow"]
     pools = tuple(_as_asked(pool, grows) for pool in snapshot.pools)
     sizes = {**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}}
-    memory = msgspec.structs.replace(turned, sizes=sizes)
+    memory = replace(turned, sizes=sizes)
     snapshot = replace(
         snapshot,
         memory=memory,
@@ -116,7 +116,7 @@ def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot
     """The look with its pools' sizes as they are now that nodes went after it: purchases raise them from there."""
     grows = [sending.step for sending in purchases(left)]
     now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
-    pools = (msgspec.structs.replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
+    pools = (replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
     return replace(snapshot, pools=tuple(pools))
 
 
@@ -140,7 +140,7 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
         if sending.step.count and (sending.step.state in CAME or sending.step.call == "grow")
         if sending.step.state != "revoked"
     ]
-    return msgspec.structs.replace(snapshot.memory, turns=recent(turns, snapshot.now))
+    return replace(snapshot.memory, turns=recent(turns, snapshot.now))
 
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
@@ -197,7 +197,7 @@ def _undo(deps: Deps, record: Record, step: Step) -> None:
 
 def _close(deps: Deps, one: Left) -> bool:
     """Whether all of it is known: then it is told and filed."""
-    known = msgspec.structs.replace(one.record, steps=tuple(sending.step for sending in one.sendings))
+    known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
     hold_ends.after(deps, known)
@@ -210,7 +210,7 @@ def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
     key = ledger.flight_name(deps.name, record.id, step.n)
     entry = ledger.flight(deps.state, key)
     if entry is not None and came:
-        ledger.write_flight(deps.state, key, msgspec.structs.replace(entry, count=came, demands=()))
+        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=()))
     elif entry is not None:
         ledger.forget_flight(deps.state, key)
 
@@ -218,7 +218,7 @@ def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
 def _as_asked(pool: PoolState, grows: Sequence[Step]) -> PoolState:
     """The pool with what was asked of it and may still come: it counts as on its way."""
     asked = max((step.to for step in grows if step.pool == pool.name), default=0)
-    return msgspec.structs.replace(pool, desired=asked) if asked > pool.desired else pool
+    return replace(pool, desired=asked) if asked > pool.desired else pool
 
 
 def _until(step: Step) -> str:

@@ -1,10 +1,9 @@
 """A node that goes, as decisions see it: closed to new pods, and its pods among those that wait for room."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import POOL, ZONE
@@ -17,14 +16,14 @@ def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Seq
 
     ``onto`` are the only pools that they may go to, where any are named.
     """
-    kept = () if gone else (msgspec.structs.replace(node, schedulable=False),)
+    kept = () if gone else (replace(node, schedulable=False),)
     nodes = (*(n for n in snapshot.view.nodes if n.name != node.name), *kept)
     known = {demand.uid for demand in snapshot.view.pending}
     waiting = [demand_of(pod, node.pool, snapshot.now) for pod in node.gpu_pods if move and pod.uid not in known]
     waiting = [_only(demand, POOL, onto) for demand in waiting] if onto else waiting
     beside = _zones_beside(snapshot.view, node) if waiting else {}
     waiting = [_only(one, ZONE, (beside[one.uid],)) if one.uid in beside else one for one in waiting]
-    view = msgspec.structs.replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
+    view = replace(snapshot.view, nodes=nodes, pending=(*snapshot.view.pending, *waiting))
     return replace(snapshot, view=view, moving=snapshot.moving.union(demand.uid for demand in waiting))
 
 
@@ -61,7 +60,7 @@ def _only(demand: PodDemand, key: str, values: Sequence[str]) -> PodDemand:
     fields = {name: getattr(demand.shape, name) for name in PodShape.__struct_fields__}
     terms = tuple((*term, here) for term in demand.shape.terms or ((),))
     due = demand.shape.due if key != POOL else None
-    return msgspec.structs.replace(demand, shape=shape(**{**fields, "terms": terms, "due": due, "key": ""}))
+    return replace(demand, shape=shape(**{**fields, "terms": terms, "due": due, "key": ""}))
 
 
 def _elsewhere(pod: BoundPod, pool: str) -> PodShape:

@@ -21,7 +21,9 @@ class ShownNotices:
     def see(self, snapshot: Snapshot) -> Snapshot:
         """The look as it is, or as who looks besides sees it."""
         for node in snapshot.view.nodes:
-            if any(mark in SHOWN for mark in (*node.conditions, *(taint.key for taint in node.taints))):
+            if (node.conditions or node.taints) and not SHOWN.keys().isdisjoint(
+                (*node.conditions, *[taint.key for taint in node.taints])
+            ):
                 self._nodes[node.name] = node
         return self._then(snapshot) if self._then is not None else snapshot
 

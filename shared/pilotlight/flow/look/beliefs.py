@@ -4,10 +4,9 @@ Key: ``belief/<cluster>/<part>``.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.capacity.misfits import beliefs, findings, given_up, misfits, not_due
 from pilotlight.errors import Busy, Conflict
@@ -33,7 +32,7 @@ def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, date
     except Conflict:
         raise Busy(LOST) from None
     memory = given_up(snapshot.memory, found, snapshot.now) if found else snapshot.memory
-    memory = msgspec.structs.replace(memory, believing=bool(now))
+    memory = replace(memory, believing=bool(now))
     remembered = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     told = (*snapshot.findings, *findings(found, snapshot.view.pending))
     return replace(snapshot, memory=memory, was=remembered, findings=told), bool(found)

@@ -2,10 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
 from pilotlight.decide.capacity.learnt import with_learnt
@@ -36,7 +35,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
         from pilotlight.decide.survival import looked
 
         lives = looked(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
-        memory = msgspec.structs.replace(memory, lives=dict(lives)) if lives != memory.lives else memory
+        memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory
     unresolved = snapshot.unresolved
     live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
     pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
@@ -59,18 +58,18 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
             continue
         if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
             memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
-        memory = msgspec.structs.replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
+        memory = replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
         if entry.woken:
             memory = measured(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
     memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
-    memory, findings = msgspec.structs.replace(memory, rests=rests), findings + opened
+    memory, findings = replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed(snapshot.pools)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     instances.learn(deps, snapshot)
-    memory = msgspec.structs.replace(memory, came=tuple(came))
+    memory = replace(memory, came=tuple(came))
     return replace(snapshot, memory=memory, was=was, findings=findings)
 
 
@@ -88,7 +87,7 @@ def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[
         for name, size in sorted(sizes.items())
         if size > memory.sizes.get(name, size)
     )
-    return msgspec.structs.replace(memory, sizes=sizes), findings
+    return replace(memory, sizes=sizes), findings
 
 
 def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) -> tuple[Finding, ...]:
@@ -114,7 +113,7 @@ def _fresh(memory: Memory, now: datetime) -> Memory:
     """Without quarantines that are over, and without back-offs so old that their count of tries means nothing."""
     if not memory.quarantines and not memory.backoffs:
         return memory
-    return msgspec.structs.replace(
+    return replace(
         memory,
         quarantines=tuple(q for q in memory.quarantines if q.until > now),
         backoffs=tuple(b for b in memory.backoffs if now - b.until < timedelta(hours=1)),
@@ -153,7 +152,7 @@ def _idle(memory: Memory, snapshot: Snapshot, deps: Deps) -> Memory:
     lit = Counter({pool.name: pool.desired for pool in snapshot.pools})
     lit.subtract(node.pool for node in snapshot.view.nodes if node.name in idle)
     hits = {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}
-    return msgspec.structs.replace(memory, idle_since=idle, hits=hits)
+    return replace(memory, idle_since=idle, hits=hits)
 
 
 WORKED_S = 30.0
@@ -170,4 +169,4 @@ def _quarantine(memory: Memory, shape: str, entry: InFlight, now: datetime) -> M
     why = f"a node bought for it by decision {entry.decision} was ready and the pod still could not be scheduled"
     fresh = Quarantine(shape=shape, pool=entry.pool, until=now + timedelta(seconds=QUARANTINE_S), why=why)
     others = tuple(q for q in memory.quarantines if (q.shape, q.pool) != (shape, entry.pool))
-    return msgspec.structs.replace(memory, quarantines=(*others, fresh))
+    return replace(memory, quarantines=(*others, fresh))

@@ -1,14 +1,13 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight.facts.budget import Money
-from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState
+from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
@@ -18,8 +17,7 @@ from pilotlight.flow.memory.ledger import CLOUD_SKEW, Remembered
 from pilotlight.units import Seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What was read, at a moment of the store's time: no two workers' clocks have to agree.
 
     ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
@@ -37,8 +35,8 @@ class Snapshot:
     flights: tuple[tuple[str, InFlight], ...]
     now: datetime
     findings: tuple[Finding, ...] = ()
-    unsettled: Mapping[str, str] = field(default_factory=dict)
-    leaving: Mapping[str, str] = field(default_factory=dict)
+    unsettled: Mapping[str, str] = {}
+    leaving: Mapping[str, str] = {}
     going: tuple[Node, ...] = ()
     unresolved: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
@@ -68,10 +66,11 @@ def look(deps: Deps) -> Snapshot:
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
     """What a plan over this look rests on. Equal facts have equal digests, in whatever order they were read."""
+    nodes = [node.digest for node in snapshot.view.nodes]
     named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
     return Basis(
-        facts=_digest((snapshot.view, snapshot.pools, snapshot.memory)),
-        policy=_digest(deps.policy),
+        facts=digest((nodes, replace(snapshot.view, nodes=()), snapshot.pools, snapshot.memory)),
+        policy=digest(deps.policy),
         prices=tuple(
             PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
             for one in deps.offerings
@@ -83,10 +82,6 @@ def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
     )
 
 
-def _digest(value: object) -> str:
-    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
-
-
 def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look without the nodes whose instance was given back. Reads nothing where no node is marked."""
     if not any(node.marked for node in snapshot.view.nodes):
@@ -94,9 +89,7 @@ def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     names = marks.given_back(deps, snapshot.view.nodes, snapshot.now)
     if not names:
         return snapshot
-    view = msgspec.structs.replace(
-        snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names)
-    )
+    view = replace(snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names))
     going = tuple(node for node in snapshot.view.nodes if node.name in names)
     return replace(snapshot, view=view, going=(*snapshot.going, *going))
 
@@ -114,7 +107,7 @@ def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:
 def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes)
-    return pool if len(booting) == len(pool.booting) else msgspec.structs.replace(pool, booting=booting)
+    return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
 
 def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
@@ -126,7 +119,7 @@ def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
     if not pool.owed or since is None:
         return pool
     fresh = sum(e.count for e in entries if e.pool == pool.name and e.requested_at > since)
-    return msgspec.structs.replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
+    return replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
 
 
 def _with_flights(
@@ -149,7 +142,7 @@ def _with_flights(
         if not (left or over) and not waiting.isdisjoint(e.demands) and ready_for_s(e, view.nodes, now) is not None
     )
     overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
-    return msgspec.structs.replace(memory, in_flight=live, came=came, overdue=overdue)
+    return replace(memory, in_flight=live, came=came, overdue=overdue)
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], now: datetime) -> Seconds | None:

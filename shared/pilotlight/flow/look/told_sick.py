@@ -3,9 +3,7 @@
 An alert is a hint: of a node that is not there it says nothing, nor of one that has come since.
 """
 
-from dataclasses import replace
-
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.deps import Deps
@@ -42,5 +40,5 @@ def with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
     ill = {node.name for node in nodes if node.name in told and not node.sick and told[node.name].at >= node.created_at}
     if not ill:
         return snapshot
-    seen = tuple(msgspec.structs.replace(n, sick=told[n.name].why) if n.name in ill else n for n in nodes)
-    return replace(snapshot, view=msgspec.structs.replace(snapshot.view, nodes=seen))
+    seen = tuple(replace(n, sick=told[n.name].why) if n.name in ill else n for n in nodes)
+    return replace(snapshot, view=replace(snapshot.view, nodes=seen))
