@@ -33,6 +33,8 @@ def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:
     for node in view.nodes:
         labels = node.labels
+        if KARPENTER_NODE_POOL not in labels and AUTO_MODE[0] not in labels:
+            continue
         auto, owner = labels.get(AUTO_MODE[0]) == AUTO_MODE[1], labels.get(KARPENTER_NODE_POOL)
         if not (auto or owner) or node.pool not in policy.pools:
             continue

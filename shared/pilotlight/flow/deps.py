@@ -108,6 +108,9 @@ class Deps:
         return (rules.acts_as if rules is not None else None) or self.mode
 
 
+AT_ONCE = ("name", "state", "outbox", "clock")
+
+
 class LateDeps(Deps):
     """Deps of which only these four are there at once; with the first other one that is used, all are opened.
 
@@ -128,7 +131,9 @@ class LateDeps(Deps):
             opened = object.__getattribute__(self, "_open")()
         except Reject as error:
             raise Failed(f"not set up: {error}") from error
-        object.__setattr__(self, name, getattr(opened, name))
+        for late in Deps.__slots__:
+            if late not in AT_ONCE:
+                object.__setattr__(self, late, getattr(opened, late))
         return getattr(opened, name)
 
 

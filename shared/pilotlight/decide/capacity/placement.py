@@ -218,6 +218,8 @@ def _for_the_unhelped(view: ClusterView, plan: Plan, pods: Mapping[str, PodDeman
     left = (group for group in plan.pods if group.verdict in NOT_HELPED and group.code != "zone")
     unhelped = [pods[uid] for group in left for uid in group.uids if uid in pods]
     by_shape = {pod.shape.key: pod for pod in (*view.others, *reversed(unhelped))}
+    if not by_shape:
+        return {}
     return {
         node.name: Opening(pods=(pod.uid,))
         for node in view.nodes

@@ -107,7 +107,7 @@ def plan_cluster(
         memory = resting(memory, failed, now) if failed else memory
     unwell: tuple[Finding, ...] = ()
     no_room = leaving
-    if view.nodes and any(_may_be_sick(node, by_pool) for node in staying):
+    if _any_may_be_sick(staying, by_pool):
         from pilotlight.decide.capacity.sick import sick
 
         found = sick([n for n in staying if n.name not in {f.node for f in failed}], by_pool, now)
@@ -247,11 +247,15 @@ def _in_time(run: Provisioner, pending: Sequence[PodDemand]) -> Sequence[PodDema
     return kept
 
 
-def _may_be_sick(node: Node, by_pool: Mapping[str, Offering]) -> bool:
-    """Whether its GPUs may not be well: it is said, it is lost with its pods, or it shows fewer than its type has."""
-    if node.sick or (node.gpu_pods and not node.ready):
-        return True
-    return node.ready and node.pool in by_pool and 0 < node.gpus < len(by_pool[node.pool].devices)
+def _any_may_be_sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering]) -> bool:
+    """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
+    for node in nodes:
+        if node.sick or (node.gpu_pods and not node.ready):
+            return True
+        offering = by_pool.get(node.pool) if node.ready else None
+        if offering is not None and 0 < len(node.devices) < len(offering.devices):
+            return True
+    return False
 
 
 def _bought(buys: Sequence[Buy]) -> Counter[str]:

@@ -15,7 +15,16 @@ from pilotlight.decide.capacity.neighbours import NOBODY, Neighbours
 from pilotlight.decide.capacity.placement import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.capacity.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.capacity.run_lengths import expected_run_s
-from pilotlight.decide.capacity.selection import Candidate, Eligible, dearer, eligible, held_back, ranked, short_zones
+from pilotlight.decide.capacity.selection import (
+    Candidate,
+    Eligible,
+    Memo,
+    dearer,
+    eligible,
+    held_back,
+    ranked,
+    short_zones,
+)
 from pilotlight.decide.capacity.shortage import better_waited_for
 from pilotlight.decide.spot import spot_verdict
 from pilotlight.facts.budget import StepInForce, Terms
@@ -84,22 +93,22 @@ class Provisioner:
         self.zone = ""
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
+        self._known: Memo[Eligible] = Memo()
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """What of some offerings a shape may be bought now."""
-        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
         if self.elsewhere:
             from pilotlight.decide.capacity.rules import elsewhere
 
-            able = elsewhere(self.elsewhere, shape, offerings, lambda rest: eligible(shape, rest, *known))
+            able = elsewhere(self.elsewhere, shape, offerings, partial(self._eligible, shape))
         else:
-            able = eligible(shape, offerings, *known)
+            able = self._eligible(shape, offerings)
         if (shares := self.headroom.spot_shares) is not None:
             from pilotlight.decide.capacity.spot_shares import within
 
             others = [o for o in offerings if o.capacity_type != "spot"]
-            able = within(shares, able, shape, lambda: eligible(shape, others, *known))
+            able = within(shares, able, shape, lambda: self._eligible(shape, others))
         if shape.due is None:
             return able
         from pilotlight.decide.capacity.due import narrowed
@@ -108,6 +117,12 @@ class Provisioner:
         if able.look_again_at is not None:
             self.due.append(able.look_again_at)
         return able
+
+    def _eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
+        """Worked out once for a shape, of which it is asked at each step of a plan."""
+        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
+        about, key = (offerings if shape.key else (shape, *offerings)), (shape.key, self.lit_on_demand)
+        return self._known(tuple(about), key, lambda: eligible(shape, offerings, *known))
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""

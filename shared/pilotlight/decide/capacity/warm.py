@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
 
 from pilotlight.decide.capacity.bursts import chance_of, likely_to_follow, smaller_at_s
 from pilotlight.decide.capacity.demand_rates import Outlook, aged, hit_again_per_hour, lead_s, learned
@@ -24,7 +26,7 @@ from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.queues import NodesAhead
-from pilotlight.units import HOUR, Seconds, cents, clock_seconds, human, moment, per_hour
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment, per_hour
 
 FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
@@ -56,15 +58,11 @@ class Spares:
         self.offering = offering
         self.hits = aged(hits, clock_seconds(now))
         self.wait = value_of_wait * Decimal(hits.worth)
-        price = offering.usd_per_hour
-        self.usd_per_hit = per_hour(self.wait, lead_s(offering)) + per_hour(price, offering.boot_s)
-        self._least = float(price / self.usd_per_hit) if self.usd_per_hit else math.inf
-        last_s = hits.asked_at or hits.at
-        self._ends_s = last_s + LONGEST * float(self.usd_per_hit / price) * HOUR if price else math.inf
+        sums = _sums(offering.usd_per_hour, offering.boot_s, lead_s(offering), self.wait)
+        self.usd_per_hit, self._boot, self._least, least, longest_s = sums
+        self._ends_s = (hits.asked_at or hits.at) + longest_s
         self._outlook = Outlook(self.hits)
         self.steady = self._count()
-        saved, self._boot = per_hour(self.wait, lead_s(offering) / 2), per_hour(price, offering.boot_s)
-        least = max(LIKELY, float(self._boot / (self._boot + saved))) if saved else 1.0
         more = likely_to_follow(self.hits, least)
         self.count = max(self.steady, more)
         again = hit_again_per_hour(self.hits)
@@ -82,8 +80,10 @@ class Spares:
 
     def pays(self, k: int, after_s: Seconds = 0.0) -> bool:
         """Whether the k-th spare pays for itself, now or so much later if nothing is asked for."""
+        if self.hits.at + after_s >= self._ends_s:
+            return False
         rate = self.hits_per_hour(k, after_s)
-        return self.hits.at + after_s < self._ends_s and (rate is None or rate > self._least)
+        return rate is None or rate > self._least
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """How often the k-th spare is taken while it is there; None for one that hardly ever is."""
@@ -116,6 +116,26 @@ class Spares:
             return f"nothing was asked for so long that idling cost {LONGEST} times what a hit saves, {saved}"
         sign = ">" if self.pays(k) else "<="
         return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} {sign} {cents(price)}/h"
+
+
+class _Sums(NamedTuple):
+    """What a hit saves, what a boot costs; the least hits an hour and the least chance that pay; the longest idling."""
+
+    usd_per_hit: Usd
+    boot: Usd
+    per_hour: float
+    chance: float
+    longest_s: Seconds
+
+
+@lru_cache(maxsize=1024)
+def _sums(price: UsdPerHour, boot_s: Seconds, lead_s: Seconds, wait: UsdPerHour) -> _Sums:
+    """The sums of an offering at what an hour's wait for it is worth: the same from look to look."""
+    boot, saved = per_hour(price, boot_s), per_hour(wait, lead_s / 2)
+    usd_per_hit = per_hour(wait, lead_s) + boot
+    least = float(price / usd_per_hit) if usd_per_hit else math.inf
+    longest_s = LONGEST * float(usd_per_hit / price) * HOUR if price else math.inf
+    return _Sums(usd_per_hit, boot, least, max(LIKELY, float(boot / (boot + saved))) if saved else 1.0, longest_s)
 
 
 @dataclass(frozen=True, slots=True)
