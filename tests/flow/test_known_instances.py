@@ -1,6 +1,5 @@
 """Where instances were: known while they are there and two days after, without a look reading all of that."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -42,7 +41,10 @@ def test_the_newest_place_of_an_instance_counts(hours: int) -> None:
     for pool in ("one", "two"):
         moved = msgspec.structs.replace(node, pool=pool)
         for nodes in ((moved,), ()):
-            instances.learn(stage.deps, replace(first, view=ClusterView(nodes=nodes), pools=(), now=stage.deps.now()))
+            instances.learn(
+                stage.deps,
+                msgspec.structs.replace(first, view=ClusterView(nodes=nodes), pools=(), now=stage.deps.now()),
+            )
         stage.wait(hours * 3600)
     found = instances.where(stage.deps, node.instance)
     assert found is not None
