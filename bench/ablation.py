@@ -2,7 +2,8 @@
 
 Usage: python bench/ablation.py TRACE.. [--days 0 1] [--value-of-wait 16] [--only "a burst"] [--json]
 The objective is dollars + value of wait x hours waited, as a multiple of the bound. A cost above 0 % is what the
-objective loses without the idea: it pays. One below says that it did not on these jobs. One day of each trace is
+objective loses without the idea: it pays. One below says that it did not on these jobs. "with" names what was tried on
+top and is not built: below 0 % is what it would have saved. One day of each trace is
 replayed unless ``--days`` says which; a day of 1,000 jobs takes about half a minute of one processor a row.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from by_hour import spares_by
 from pilotlight.cli.printing import console
 from pilotlight.cli.replay_command import load_catalog, load_policy
 from pilotlight.cli.sweeping import counted
@@ -54,8 +56,11 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
 }
 """What is put in the place of each idea. Placement is an idea too: it is off in the scenario."""
 
+TRIED: dict[str, int] = {"with rates by the hour of the day": 24, "with rates by the hour of the week": 7 * 24}
+"""What was tried on top and is not built, as hours of a cycle: below 0 % is what it would have saved."""
+
 PLACEMENT = "placement: any job on any node"
-IDEAS = (*PATCHES, PLACEMENT)
+IDEAS = (*PATCHES, PLACEMENT, *TRIED)
 
 
 def asked(words: Sequence[str]) -> argparse.Namespace:
@@ -84,7 +89,8 @@ def chosen(only: Sequence[str]) -> list[str]:
 def without(idea: str) -> Iterator[None]:
     """The product without an idea."""
     with ExitStack() as stack:
-        for where, name, instead in PATCHES.get(idea, ()):
+        tried: tuple[Patch, ...] = ((warm, "Spares", spares_by(TRIED[idea])),) if idea in TRIED else ()
+        for where, name, instead in (*PATCHES.get(idea, ()), *tried):
             stack.enter_context(patch.object(where, name, instead))
         yield
 

@@ -214,6 +214,16 @@ def test_a_spare_is_bought_before_it_is_asked_for() -> None:
     assert not plan(nodes=[booting], offerings=[T4], rules=rules, memory=memory).buys
 
 
+def test_a_spare_that_pays_by_the_boot_it_saves_is_kept_and_not_bought() -> None:
+    """A lit node saves the boot of another; one that is bought has its own: its hits must pay by waits alone."""
+    hits = history(900)
+    rate = spares(hits, "100").hits_per_hour(1) or 0.0
+    waits_alone = 3600 / (rate * LEAD_S)
+    found = {value: spares(hits, f"{value:f}") for value in (waits_alone * 0.95, waits_alone * 1.05)}
+    assert [(one.count, one.bought) for one in found.values()] == [(1, 0), (1, 1)]
+    assert "a boot of" not in found[waits_alone * 1.05].why_bought(1)
+
+
 def test_a_pod_that_takes_the_spare_on_its_way_has_another_bought() -> None:
     """The demand is counted at that look, once: the next look of the same pods buys and counts nothing."""
     rules, memory = policy([T4], value_of_wait=Decimal(100)), Memory(hits={"t4": history(900)})

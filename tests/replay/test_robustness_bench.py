@@ -8,9 +8,12 @@ from msgspec.structs import replace
 
 import ablation
 import robustness
+from by_hour import Hours
+from pilotlight.decide.capacity import warm
 from pilotlight.errors import BadInput
 from pilotlight.facts.trace import Bounds, Job, Result, Spread
 from pilotlight.replay.run import Scenario
+from pilotlight.units import HOUR
 
 HOURLY = tuple(
     Job(job_id=f"j{at:02}", submit_s=at * 700.0, duration_s=300.0, gpus=1, models=("T4",)) for at in range(8)
@@ -47,6 +50,24 @@ def test_each_idea_is_off_only_while_it_is_tried(idea: str) -> None:
     with ablation.without(idea):
         assert [getattr(where, name) for where, name, _ in patches] == [instead for *_, instead in patches]
     assert [getattr(where, name) for where, name, _ in patches] == before
+
+
+def test_hours_say_nothing_before_two_cycles_and_then_how_busy_each_is() -> None:
+    """A pool asked for at nine every day: nine is busier than the mean after two days, and every hour is 1 before."""
+    hours = Hours(24)
+    hours.began_s, hours.counts[9] = 0.0, 5.0
+    assert hours.busy(9 * HOUR, 47 * HOUR) == hours.busy(3 * HOUR, 47 * HOUR) == 1.0
+    assert hours.busy(9 * HOUR, 48 * HOUR) > 10 > 1 > hours.busy(3 * HOUR, 48 * HOUR) > 0
+    assert hours.factors(72 * HOUR + 8 * HOUR, 72 * HOUR + 9 * HOUR)[-1] == pytest.approx(
+        hours.busy(9 * HOUR, 80 * HOUR)
+    )
+
+
+def test_rates_by_the_hour_are_on_only_while_they_are_tried() -> None:
+    """The replay of an idea tried on top has other spares, and the product's own afterwards."""
+    with ablation.without("with rates by the hour of the day"):
+        assert warm.Spares.__name__ == "ByHour"
+    assert warm.Spares.__name__ == "Spares"
 
 
 def test_without_spares_every_pod_that_comes_late_waits() -> None:

@@ -48,8 +48,8 @@ class Spares:
     One bought while demand comes saves half a lead time's wait on average, and costs nothing more where it is asked for
     before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing.
 
-    To reach it ``bought`` are paid for: none while nodes are at work that by experience are idle again before another
-    is asked for.
+    To reach it ``bought`` are paid for. A hit on one that was bought saves the wait alone: its own boot was paid. None
+    is bought while nodes are at work that by experience are idle again before another is asked for.
 
     Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for.
     """
@@ -59,21 +59,22 @@ class Spares:
         self.hits = aged(hits, clock_seconds(now))
         self.wait = value_of_wait * Decimal(hits.worth)
         sums = _sums(offering.usd_per_hour, offering.boot_s, lead_s(offering), self.wait)
-        self.usd_per_hit, self._boot, self._least, least, longest_s = sums
+        self.usd_per_hit, self._boot, self._least, least_bought, least_chance, longest_s = sums
         self._ends_s = (hits.asked_at or hits.at) + longest_s
         self._outlook = Outlook(self.hits)
-        self.steady = self._count()
-        more = likely_to_follow(self.hits, least)
+        self.steady = self._count(self._least)
+        more = likely_to_follow(self.hits, least_chance)
         self.count = max(self.steady, more)
         again = hit_again_per_hour(self.hits)
-        self.bought = 0 if again is not None and again <= self._least and more <= self.steady else self.count
+        comes_back = again is not None and again <= self._least and more <= self.steady
+        self.bought = 0 if comes_back else max(more, self._count(least_bought))
 
-    def _count(self) -> int:
-        """The largest k that pays with all before it, but those that are hardly ever there."""
+    def _count(self, least: float) -> int:
+        """The largest k hit more than ``least`` times an hour with all before it, but those hardly ever there."""
         most = 0
         for k in range(1, len(self.hits.rates) + 1 if self.hits.at < self._ends_s else 1):
             rate = self.hits_per_hour(k)
-            if rate is not None and rate <= self._least:
+            if rate is not None and rate <= least:
                 break
             most = most if rate is None else k
         return most
@@ -104,6 +105,13 @@ class Spares:
             early, late = (middle, late) if self.pays(k, middle) else (early, middle)
         return moment(min(self.hits.at + late, self._ends_s))
 
+    def why_bought(self, k: int) -> str:
+        """The sum behind buying the k-th spare: "hit 3.1 times an hour x 190 s x $10.00/h > $0.53/h"."""
+        if k > self.steady:
+            return self.why(k)
+        saved = f"{lead_s(self.offering):.0f} s x {cents(self.wait)}/h"
+        return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} > {cents(self.offering.usd_per_hour)}/h"
+
     def why(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x (190 s x $10.00/h + a boot of $0.03) > $0.53/h"."""
         price, boot = self.offering.usd_per_hour, cents(self._boot)
@@ -119,11 +127,14 @@ class Spares:
 
 
 class _Sums(NamedTuple):
-    """What a hit saves, what a boot costs; the least hits an hour and the least chance that pay; the longest idling."""
+    """What a hit saves, what a boot costs; the least hits an hour that pay for a spare that is lit and for one that is
+    bought, and the least chance; the longest idling.
+    """
 
     usd_per_hit: Usd
     boot: Usd
     per_hour: float
+    per_hour_bought: float
     chance: float
     longest_s: Seconds
 
@@ -131,11 +142,13 @@ class _Sums(NamedTuple):
 @lru_cache(maxsize=1024)
 def _sums(price: UsdPerHour, boot_s: Seconds, lead_s: Seconds, wait: UsdPerHour) -> _Sums:
     """The sums of an offering at what an hour's wait for it is worth: the same from look to look."""
-    boot, saved = per_hour(price, boot_s), per_hour(wait, lead_s / 2)
-    usd_per_hit = per_hour(wait, lead_s) + boot
+    boot, waited = per_hour(price, boot_s), per_hour(wait, lead_s)
+    usd_per_hit = waited + boot
     least = float(price / usd_per_hit) if usd_per_hit else math.inf
+    least_bought = float(price / waited) if waited else math.inf
+    least_chance = max(LIKELY, float(boot / (boot + waited / 2))) if waited else 1.0
     longest_s = LONGEST * float(usd_per_hit / price) * HOUR if price else math.inf
-    return _Sums(usd_per_hit, boot, least, max(LIKELY, float(boot / (boot + saved))) if saved else 1.0, longest_s)
+    return _Sums(usd_per_hit, boot, least, least_bought, least_chance, longest_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +248,7 @@ def spare_buys(
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
-                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
+                why = f"{pay} spare pay for themselves: the last is {own.why_bought(pay)}"
             elif name in ahead:
                 why = f"for workers that are coming: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
