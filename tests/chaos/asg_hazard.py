@@ -89,13 +89,17 @@ class ChaosAws(Aws):
         with nullcontext() if action.startswith("Describe") else self.around():
             return super().answer(action, asked)
 
+    def owes(self, pool: str) -> int:
+        """The nodes that a group has been asked for and could not launch so far."""
+        return max(0, self.world.fleet.desired[pool] - len(self._nodes(pool)))
+
     def _SetDesiredCapacity(self, asked: dict[str, Any]) -> dict[str, Any]:
         self.owed[self._pool(asked["AutoScalingGroupName"])] = self.late
         return super()._SetDesiredCapacity(asked)
 
     def _DescribeAutoScalingGroups(self, asked: dict[str, Any]) -> dict[str, Any]:
         for pool, around in self.owed.items():
-            if self.world.fleet.desired[pool] > len(self._nodes(pool)) and self.dice.random() < self.tries:
+            if self.owes(pool) and self.dice.random() < self.tries:
                 with around():
                     self.try_again(pool)
         return super()._DescribeAutoScalingGroups(asked)
@@ -272,6 +276,7 @@ def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch, stops: bool =
                 if stops:
                     aws.reuse = {pool: {"MaxGroupPreparedCapacity": 0, "MinSize": 0} for pool in world.fleet.pools}
                 opened[id(world)] = aws, stack.enter_context(serving(aws))
+                invariants.owed = aws.owes
             return AsgHazard(*opened[id(world)], hazard, invariants, off_s)
 
         for module in (setting, deployment):
