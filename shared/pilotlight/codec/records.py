@@ -46,11 +46,17 @@ class Format(Generic[T]):
         self._head = b'{"schema":%d' % self.schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
         self._last: dict[str, tuple[bytes, T]] = {}
+        self._written: tuple[T, bytes] | None = None
 
     def write(self, value: T) -> bytes:
-        """The record of a value."""
+        """The record of a value. One of which the size was looked at is not encoded again."""
+        written = self._written
+        if written is not None and written[0] is value:
+            return written[1]
         fields = msgspec.json.encode(value)
-        return self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
+        record = self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
+        self._written = value, record
+        return record
 
     def read(self, key: str, record: bytes) -> T:
         """The value of a record, brought to this schema. Raises ``Corrupt``, which names the key.

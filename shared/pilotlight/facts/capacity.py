@@ -1,6 +1,6 @@
 """What can be bought, what is there, and what is on its way."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
@@ -130,6 +130,9 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     shape: PodShape | None = None
 
 
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
 
@@ -187,6 +190,26 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def due(self) -> bool:
         """Whether a pod on it has a deadline."""
         return any(pod.shape is not None and pod.shape.due is not None for pod in self.gpu_pods)
+
+    @cached_property
+    def place(self) -> tuple[str, str]:
+        """Its pool and its name."""
+        return self.pool, self.name
+
+    @cached_property
+    def starts(self) -> tuple[tuple[str, str, int, datetime | None], ...]:
+        """Of each pod that holds a GPU its class, team and GPUs, and when it started."""
+        return tuple([(p.workload_class, p.team, p.gpu.count if p.gpu else 0, p.started_at) for p in self.gpu_pods])
+
+    @cached_property
+    def last_start(self) -> datetime:
+        """When the last of its pods with a GPU started: of one that does not say it, not yet."""
+        return max([pod.started_at or _LATEST for pod in self.gpu_pods], default=_EARLIEST)
+
+    @cached_property
+    def shows(self) -> tuple[str, int, bool, bool]:
+        """Its pool, its devices, whether it is ready, and whether its GPUs are said to be ill or are lost with pods."""
+        return self.pool, len(self.devices), self.ready, bool(self.sick or (self.gpu_pods and not self.ready))
 
     @cached_property
     def digest(self) -> str:

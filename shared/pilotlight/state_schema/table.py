@@ -140,6 +140,8 @@ class Parted(Generic[V]):
     def read(self, state: State, within: str) -> ReadParts[V]:
         """What all parts hold."""
         found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
+        if len(found) == 1:
+            return ReadParts(next(iter(found.values())).value.items, found)
         return ReadParts({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
 
     def write(self, state: State, within: str, was: ReadParts[V], values: Mapping[str, V]) -> ReadParts[V]:

@@ -249,7 +249,7 @@ def _lately(view: ClusterView, now: datetime) -> Iterator[PodShape]:
     """The shapes of pods that wait or started lately."""
     yield from (pod.shape for pod in view.pending)
     since = now - STARTED
-    for node in view.nodes:
+    for node in [node for node in view.nodes if node.last_start >= since]:
         for pod in node.gpu_pods:
             if pod.shape is not None and (pod.started_at is None or pod.started_at >= since):
                 yield pod.shape

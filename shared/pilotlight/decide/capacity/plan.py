@@ -99,7 +99,7 @@ def plan_cluster(
 
         view, offerings = resolved(view, offerings)
     by_pool = _first_by_pool(offerings)
-    staying = [n for n in view.nodes if n.name not in leaving]
+    staying = [n for n in view.nodes if n.name not in leaving] if leaving else view.nodes
     failed: list[NodeVerdict] = []
     if memory.overdue or any(pool.booting for pool in pools) or not all(node.ready for node in staying):
         failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
@@ -115,7 +115,7 @@ def plan_cluster(
         no_room = {*leaving, *found.closed}
         memory = resting(memory, found.verdicts, now)
     gone = {f.node for f in failed}
-    standing = [n for n in view.nodes if n.name not in gone]
+    standing = [n for n in view.nodes if n.name not in gone] if gone else view.nodes
     ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, no_room, _asked(memory, offerings))
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
@@ -156,7 +156,7 @@ def plan_cluster(
     nodes: list[NodeVerdict] = []
     look_again = None
     if releases:
-        others = [n for n in standing if n.name not in leaving]
+        others = [n for n in standing if n.name not in leaving] if leaving else standing
         coming, reserved = spares_coming(run, by_pool), _reserved(ready)
         nodes, look_again = verdicts(
             others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
@@ -168,7 +168,7 @@ def plan_cluster(
         look_again = min((t for t in (look_again, falls_due, comes_of_age) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
         nodes = [f for f in failed if f.flight]
-    here = {n.name for n in view.nodes}
+    here = {n.name for n in view.nodes} if gives else ()
     nodes += [n for n in gives if n.node in here and n.node not in leaving]
     released = known_per_hour(n for n in nodes if n.verdict == "release")
     pods: Sequence[PodGroup] = run.outcomes
@@ -249,11 +249,8 @@ def _in_time(run: Provisioner, pending: Sequence[PodDemand]) -> Sequence[PodDema
 
 def _any_may_be_sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering]) -> bool:
     """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
-    for node in nodes:
-        if node.sick or (node.gpu_pods and not node.ready):
-            return True
-        offering = by_pool.get(node.pool) if node.ready else None
-        if offering is not None and 0 < len(node.devices) < len(offering.devices):
+    for pool, devices, ready, ill in {node.shows for node in nodes}:
+        if ill or (ready and pool in by_pool and 0 < devices < len(by_pool[pool].devices)):
             return True
     return False
 

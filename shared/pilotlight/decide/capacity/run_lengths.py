@@ -79,12 +79,12 @@ def _seen(
     begun_s: dict[str, Seconds] = defaultdict(float)
     counted = {kind: moment(ran.at) for kind, ran in known.items()}
     for node in nodes:
-        for pod in node.gpu_pods:
-            kind = _kind(pod.workload_class, pod.team, pod.gpu.count if pod.gpu else 0)
+        for workload_class, team, gpus, started_at in node.starts:
+            kind = _kind(workload_class, team, gpus)
             running[kind] += 1
-            if pod.started_at is not None and pod.started_at > counted.get(kind, NEVER):
+            if started_at is not None and started_at > counted.get(kind, NEVER):
                 began[kind] += 1
-                begun_s[kind] += now_s - clock_seconds(pod.started_at)
+                begun_s[kind] += now_s - clock_seconds(started_at)
     return running, began, begun_s
 
 

@@ -28,8 +28,10 @@ def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     if not gone:
         return
     now = deps.now()
-    since = {one.instance: one.since for one in lit(snapshot.view.nodes, snapshot.pools)}
-    named = ((node, node.instance or node.node) for node in gone)
+    named = [(node, node.instance or node.node) for node in gone]
+    names = {name for _, name in named}
+    nodes = [node for node in snapshot.view.nodes if (node.instance or node.name) in names]
+    since = {one.instance: one.since for one in lit(nodes, snapshot.pools)}
     ended(
         deps,
         *(

@@ -26,14 +26,14 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
     was = INSTANCES.read(deps.state, deps.name)
     known = was.values if was.parts else _of_one_record(deps)
     seen = {b.instance: (p.name, "") for p in snapshot.pools for b in p.booting}
-    seen |= {n.instance: (n.pool, n.name) for n in snapshot.view.nodes if n.instance}
+    seen |= {n.instance: n.place for n in snapshot.view.nodes if n.instance}
     now, old = snapshot.now, snapshot.now - REFRESH
     new = {
         name: Instance(pool=pool, node=node, seen_at=now)
         for name, (pool, node) in seen.items()
         if (one := known.get(name)) is None or one.seen_at <= old or one.node != node or one.pool != pool
     }
-    gone = {name: one for name, one in known.items() if name not in seen}
+    gone = {name: one for name, one in known.items() if name not in seen} if known.keys() - seen.keys() else {}
     if not new and not gone and was.parts:
         return
     with suppress(Conflict):

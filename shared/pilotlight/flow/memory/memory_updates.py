@@ -91,9 +91,11 @@ def arrived(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
     """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
     own = set(entry.demands)
     for node in nodes:
-        held = [pod for pod in node.pods if pod.uid in own]
         began = node.ready_since or node.created_at
-        if not held or node.pool != entry.pool or began < entry.requested_at - CLOUD_SKEW:
+        if node.pool != entry.pool or began < entry.requested_at - CLOUD_SKEW:
+            continue
+        held = [pod for pod in node.pods if pod.uid in own]
+        if not held:
             continue
         tally = tally.took("boot", (began - entry.requested_at).total_seconds())
         for pod in held:
