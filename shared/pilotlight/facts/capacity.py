@@ -1,7 +1,7 @@
 """What can be bought, what is there, and what is on its way."""
 
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Literal
 
@@ -197,9 +197,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.pool, self.name
 
     @cached_property
-    def starts(self) -> tuple[tuple[str, str, int, datetime | None], ...]:
-        """Of each pod that holds a GPU its class, team and GPUs, and when it started."""
-        return tuple([(p.workload_class, p.team, p.gpu.count if p.gpu else 0, p.started_at) for p in self.gpu_pods])
+    def runs(self) -> tuple[tuple[str, datetime | None], ...]:
+        """Of each pod that holds a GPU its ``run_kind``, and when it started."""
+        pods = self.gpu_pods
+        return tuple([(run_kind(p.workload_class, p.team, p.gpu.count if p.gpu else 0), p.started_at) for p in pods])
 
     @cached_property
     def last_start(self) -> datetime:
@@ -356,6 +357,12 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     broken: bool = False
     woken: bool = False
+
+
+@lru_cache(maxsize=1024)
+def run_kind(workload_class: str, team: str, gpus: int) -> str:
+    """Pods of one class, team and number of GPUs run alike: what their lengths are learned by."""
+    return f"{workload_class}/{team}/{gpus}"
 
 
 def digest(value: object) -> str:

@@ -8,12 +8,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 
 import msgspec
 
 from pilotlight.decide.money.economics import TYPICAL_RUN_S
-from pilotlight.facts.capacity import Node
+from pilotlight.facts.capacity import Node, run_kind
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import Seconds, clock_seconds, moment
@@ -49,7 +48,7 @@ def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
 
     A few short runs say nothing of the rare long ones, which cost most on the wrong node.
     """
-    now_s, own = clock_seconds(now), _kind(shape.workload_class, shape.team, shape.gpu.count)
+    now_s, own = clock_seconds(now), run_kind(shape.workload_class, shape.team, shape.gpu.count)
     class_s, class_ended = TYPICAL_RUN_S, 1.0
     for kind, ran in memory.ran.items():
         if kind.startswith(f"{shape.workload_class}/"):
@@ -58,11 +57,6 @@ def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
     known = memory.ran.get(own) or Ran(at=now_s)
     mean_s = (_run_s(known, now_s) + LEANS * class_s / class_ended) / (known.ended + LEANS)
     return min(max(mean_s, TYPICAL_RUN_S), shape.max_run_s or math.inf)
-
-
-@lru_cache(maxsize=1024)
-def _kind(workload_class: str, team: str, gpus: int) -> str:
-    return f"{workload_class}/{team}/{gpus}"
 
 
 def _run_s(ran: Ran, now_s: Seconds) -> Seconds:
@@ -74,17 +68,15 @@ def _seen(
     nodes: Iterable[Node], known: Mapping[str, Ran], now_s: Seconds
 ) -> tuple[Counter[str], Counter[str], Mapping[str, Seconds]]:
     """By kind: how many pods run, how many of them began since it was last counted, and what those have run."""
-    running: Counter[str] = Counter()
+    runs = [run for node in nodes for run in node.runs]
+    running = Counter([kind for kind, _ in runs])
     began: Counter[str] = Counter()
     begun_s: dict[str, Seconds] = defaultdict(float)
     counted = {kind: moment(ran.at) for kind, ran in known.items()}
-    for node in nodes:
-        for workload_class, team, gpus, started_at in node.starts:
-            kind = _kind(workload_class, team, gpus)
-            running[kind] += 1
-            if started_at is not None and started_at > counted.get(kind, NEVER):
-                began[kind] += 1
-                begun_s[kind] += now_s - clock_seconds(started_at)
+    for kind, started_at in runs:
+        if started_at is not None and started_at > counted.get(kind, NEVER):
+            began[kind] += 1
+            begun_s[kind] += now_s - clock_seconds(started_at)
     return running, began, begun_s
 
 
