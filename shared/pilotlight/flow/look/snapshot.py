@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
+from pilotlight.decide.capacity.selection import Memo
 from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
@@ -64,13 +65,16 @@ def look(deps: Deps) -> Snapshot:
     return without_going(deps, snapshot)
 
 
+_POLICIES: Memo[str] = Memo()
+
+
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
     """What a plan over this look rests on. Equal facts have equal digests, in whatever order they were read."""
     nodes = [node.digest for node in snapshot.view.nodes]
     named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
     return Basis(
         facts=digest((nodes, replace(snapshot.view, nodes=()), snapshot.pools, snapshot.memory)),
-        policy=digest(deps.policy),
+        policy=_POLICIES((deps.policy,), "", lambda: digest(deps.policy)),
         prices=tuple(
             PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
             for one in deps.offerings
