@@ -175,13 +175,13 @@ def placement(
     doors = {node.name for node in view.nodes if node.pool in shut and not node.unserved}
     openings = {name: o for name, o in _openings(view, plan, memory, now).items() if name in doors}
     close, open_ = [], []
-    for node in sorted(view.nodes, key=lambda n: n.name):
+    for node in view.nodes:
         kept = node.name not in doors or node.name in openings
         if kept and node.closed:
             open_.append(node.name)
         elif not kept and not node.closed and node.ready and node.schedulable:
             close.append(node.name)
-    return NodeDoors(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
+    return NodeDoors(close=tuple(sorted(close)), open=tuple(sorted(open_)), openings=openings, strays=dict(seen))
 
 
 def _openings(view: ClusterView, plan: Plan, memory: Memory, now: datetime) -> dict[str, Opening]:
