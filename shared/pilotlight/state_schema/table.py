@@ -150,16 +150,28 @@ class Parted(Generic[V]):
         Raises ``Conflict`` where another has written one of the changed parts meanwhile: read again. Parts before that
         one are written then; each holds what it should.
         """
-        wanted: dict[str, dict[str, V]] = {key: {} for key in was.parts}
-        home = {name: key for key, entry in was.parts.items() for name in entry.value.items}
+        new = {name: v for name, v in values.items() if name not in was.values or was.values[name] != v}
+        gone = [name for name in was.values if name not in values]
+        return ReadParts(dict(values), self.change(state, within, was, new, gone))
+
+    def change(
+        self, state: State, within: str, was: ReadParts[V], new: Mapping[str, V], gone: Iterable[str]
+    ) -> Mapping[str, Entry[Part[V]]]:
+        """Give some names their values and drop others, over what was read; the parts after it. Raises as ``write``."""
+        wanted: dict[str, dict[str, V]] = {}
         sizes: dict[str, int] = {}
-        for name, value in values.items():
-            key = home.get(name) or self._room(within, name, value, was, sizes)
-            wanted.setdefault(key, {})[name] = value
+
+        def items_of(key: str) -> dict[str, V]:
+            return wanted.setdefault(key, dict(was.parts[key].value.items) if key in was.parts else {})
+
+        for name in gone:
+            items_of(_home(name, was)).pop(name, None)
+        for name, value in new.items():
+            items_of(_home(name, was) or self._room(within, name, value, was, sizes))[name] = value
         now = dict(was.parts)
         for key, items in wanted.items():
             self._write_part(state, key, items, now, full=sizes.get(key, 0) >= FULL)
-        return ReadParts(dict(values), now)
+        return now
 
     def add(self, state: State, within: str, values: Mapping[str, V]) -> None:
         """Write these names besides what there is. Whoever was faster makes it start again from what that one wrote."""
@@ -199,6 +211,11 @@ class Parted(Generic[V]):
             return
         part = self._kind(items=items, full=full or was_full)
         now[key] = Entry(key, self.table.put(state, key, part, if_version=version), part)
+
+
+def _home(name: str, was: ReadParts[V]) -> str:
+    """The part that a name lies in, empty where there is none."""
+    return next((key for key, entry in was.parts.items() if name in entry.value.items), "")
 
 
 def way(name: str, root: str = ROOT) -> Iterable[str]:

@@ -38,8 +38,10 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
         return
     with suppress(Conflict):
         GONE.add(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H}", gone)
-        INSTANCES.write(deps.state, deps.name, was, {name: new.get(name) or known[name] for name in seen})
-        if not was.parts:
+        if was.parts:
+            INSTANCES.change(deps.state, deps.name, was, new, gone)
+        else:
+            INSTANCES.write(deps.state, deps.name, was, {name: new.get(name) or known[name] for name in seen})
             INSTANCES.table.delete(deps.state, deps.name)
 
 
