@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from stage import MINUTE, START, Stage
 
@@ -185,6 +186,29 @@ def test_a_warm_node_spares_the_wait() -> None:
     assert list(stage.world.running) == ["uid-p"]
     stage.minutes(1)
     assert stage.nodes("one") == 2
+
+
+KEPT_LIT = {"warm": PoolPolicy(instance_type="one", warm=1), "least": PoolPolicy(instance_type="one", min=1)}
+
+
+@pytest.mark.parametrize("pool", KEPT_LIT.values(), ids=KEPT_LIT.keys())
+def test_nodes_whose_gpus_never_come_are_not_bought_again_at_once(pool: PoolPolicy) -> None:
+    """What is kept lit rests after a failure as what is bought for a pod does: an hour, not a minute."""
+    stage = Stage(pools={"one": pool}, faults=Faults(gpu_lag_s=1e7))
+    stage.minutes(4 * 60)
+    assert 1 <= stage.world.launches <= 5
+
+
+@pytest.mark.parametrize("pool", KEPT_LIT.values(), ids=KEPT_LIT.keys())
+def test_nothing_is_kept_lit_at_a_price_that_is_far_too_old(pool: PoolPolicy) -> None:
+    """What no pod may be bought is not bought for nobody either."""
+    stage = Stage(pools={"one": pool})
+    old = START - timedelta(days=700)
+    stage.deps = replace(
+        stage.deps, offerings=tuple(msgspec.structs.replace(o, priced_at=old) for o in stage.deps.offerings)
+    )
+    stage.minutes(5)
+    assert stage.world.launches == 0
 
 
 def test_advice_changes_nothing() -> None:

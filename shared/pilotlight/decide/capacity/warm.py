@@ -17,6 +17,7 @@ from typing import NamedTuple
 from pilotlight.decide.capacity.bursts import chance_of, likely_to_follow, smaller_at_s
 from pilotlight.decide.capacity.demand_rates import Outlook, aged, hit_again_per_hour, lead_s, learned
 from pilotlight.decide.capacity.fit import Bin
+from pilotlight.decide.capacity.offerings import too_old
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.money.economics import break_even_s
 from pilotlight.decide.money.ladder import barred
@@ -226,7 +227,8 @@ def spare_buys(
 ) -> tuple[Buy, ...]:
     """Nodes to reach each pool's spares that pay for themselves, its warm and its least number.
 
-    ``ahead`` says for which workers of queues a pool's warm number is as high as it is.
+    ``ahead`` says for which workers of queues a pool's warm number is as high as it is. As for pods nothing is bought
+    while a pool rests, nor at a price that is far too old.
     """
     buys: list[Buy] = []
     empty = _empty((*run.ready, *run.booting), by_pool)
@@ -235,10 +237,12 @@ def spare_buys(
         if offering is None or not (pool.warm or pool.min or name in memory.hits):
             continue
         offering = _in_its_best_zone(offering, run, memory)
+        if memory.backing_off(offering.name, run.now) or too_old(policy, offering, run.now):
+            continue
         if run.steps and barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
         own = spares.get(name)
-        pay = own.bought if own is not None and not memory.backing_off(offering.name, run.now) else 0
+        pay = own.bought if own is not None else 0
         short = max(pool.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
         if short <= 0:
             continue
