@@ -52,9 +52,9 @@ def closed(name: str, pool: str = "t4") -> Json:
     return made
 
 
-def lease(*, watched: datetime | None = None, renewed: datetime | None = None) -> Json:
+def lease(*, watched: datetime | str | None = None, renewed: datetime | None = None) -> Json:
     """Our Lease."""
-    marks = {"pilotlight.dev/watched-at": watched.isoformat()} if watched else {}
+    marks = {"pilotlight.dev/watched-at": str(watched)} if watched else {}
     spec = {"renewTime": renewed.isoformat()} if renewed else {}
     meta = {"name": "pilotlight-placement", "namespace": "pilotlight", "annotations": marks}
     return {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta, "spec": spec}
@@ -122,6 +122,10 @@ def test_pods_without_gpus_are_seen_where_nodes_are_closed(server: ApiServer, cl
 WATCHED = {
     "a minute ago": (lease(watched=NOW - timedelta(minutes=1)), True),
     "an hour ago": (lease(watched=NOW - timedelta(hours=1)), False),
+    "a minute ahead, as clocks differ": (lease(watched=NOW + timedelta(minutes=1)), True),
+    "a year ahead": (lease(watched=NOW + timedelta(days=365)), False),
+    "at a time without a zone": (lease(watched=NOW.replace(tzinfo=None)), False),
+    "at what is no time": (lease(watched="soon"), False),
     "never": (lease(), False),
 }
 
@@ -157,6 +161,8 @@ def test_closing_and_opening_leave_other_taints(server: ApiServer, cluster: Kube
 SILENCES = {
     "awake a minute ago": (NOW - timedelta(minutes=1), []),
     "silent for six minutes": (NOW - timedelta(minutes=6), ["n"]),
+    "awake at a time four hours ahead": (NOW + timedelta(hours=4), ["n"]),
+    "awake at a time without a zone": (NOW.replace(tzinfo=None), ["n"]),
     "never awake": (None, ["n"]),
 }
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from small_fleet import A100, NOW, T4, V100X4, node
 
 from pilotlight.decide.deadline import (
-    LEAD_S,
     MARGIN_S,
     assumed_saved,
     begin_of,
@@ -24,7 +23,7 @@ from pilotlight.decide.deadline import (
 )
 from pilotlight.decide.money.owner import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import Interruption, Move
+from pilotlight.facts.interruption import LEAD_S, Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest

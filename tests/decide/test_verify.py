@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight.decide.verify import BOOT, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
-from pilotlight.facts.interruption import NOTICE_S, Interruption
+from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind
 from pilotlight.facts.notices import (
     ANNOUNCED,
@@ -57,6 +57,7 @@ def _said(there: bool = True, **fields: Any) -> InstanceState:
 
 
 GOES, RUNS = _said(going=True, deadline=NOW + _s(300)), _said(going=False)
+LATER = _said(going=True, deadline=NOW + _s(LEAD_S + 1))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,8 @@ GOES, RUNS = _said(going=True, deadline=NOW + _s(300)), _said(going=False)
     [
         pytest.param(_found(), _node(), GOES, "verified", id="the cloud says so too"),
         pytest.param(_found(), _node(), RUNS, "disproved", id="the cloud says that it runs on"),
+        pytest.param(_found("lifecycle"), _node(), LATER, "unverified", id="its cloud ends it far later"),
+        pytest.param(_found("state-change"), _node(), LATER, "unverified", id="it ended, and its cloud ends it later"),
         pytest.param(_found(), _node(), None, "unverified", id="the cloud cannot be asked"),
         pytest.param(_found(), _node(), _said(), "unverified", id="the cloud never says so"),
         pytest.param(_found(), _node(), _said(there=False), "unverified", id="the cloud does not know it"),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.verify import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import BACK, NOTICE_S, Interruption, Lost, Move
+from pilotlight.facts.interruption import BACK, LEAD_S, NOTICE_S, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
@@ -24,9 +24,6 @@ MARGIN_S: Seconds = 10.0
 
 RETRY_S: Seconds = 20.0
 """A pod behind a disruption budget is tried so long before it must leave: the budget may refuse it for a while."""
-
-LEAD_S: Seconds = 1800.0
-"""A rescue begins at most so long before the deadline: maintenance is announced days ahead."""
 
 CORDON_S: Seconds = 1800.0
 """A node that may be taken, and is emptied for that, is cordoned for so long at most."""

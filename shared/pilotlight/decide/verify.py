@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import InstanceState, Node
-from pilotlight.facts.interruption import NOTICE_S, Interruption, Truth
+from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption, Truth
 from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, TAINTS, capacity_types
 from pilotlight.units import human
 
@@ -44,7 +44,7 @@ def judge(found: Interruption, node: Node, said: InstanceState | None, now: date
     shown = marks(node, found.kind)
     if shown and found.kind != "rebalance":
         return Proof("verified", f"its node says so: {shown}")
-    if said is not None and said.going and said.there:
+    if said is not None and said.there and _goes(said, now):
         return Proof("verified", "the cloud says so too", said.deadline)
     wrong = impossible(found, node, now) or _too_young(found, node, said)
     if wrong:
@@ -54,6 +54,11 @@ def judge(found: Interruption, node: Node, said: InstanceState | None, now: date
     if said is not None and said.there and said.going is False:
         return Proof("disproved", "the cloud says that it runs on")
     return _orders(found, said, now) if found.deadline else _ended(found, node, said, now)
+
+
+def _goes(said: InstanceState, now: datetime) -> bool:
+    """Whether the cloud's word is of an end that is dealt with now: a block of capacity has one from its first day."""
+    return bool(said.going) and (said.deadline is None or said.deadline - now <= timedelta(seconds=LEAD_S))
 
 
 def impossible(found: Interruption, node: Node | None, now: datetime) -> str:

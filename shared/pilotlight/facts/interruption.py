@@ -164,3 +164,6 @@ NOTICE_S: dict[NoticeKind, Seconds] = {
     "lifecycle": 120.0,
 }
 """What is left after a notice that names no deadline. EC2 gives two minutes; the others are taken for as little."""
+
+LEAD_S: Seconds = 1800.0
+"""A rescue begins at most so long before the deadline: maintenance is announced days ahead."""

@@ -6,7 +6,7 @@ The block says when it ends from its first day; the cloud's own event, forty min
 from datetime import timedelta
 from typing import Literal
 
-from pilotlight.decide.deadline import LEAD_S
+from pilotlight.facts.interruption import LEAD_S
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps

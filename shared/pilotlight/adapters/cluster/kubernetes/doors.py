@@ -55,28 +55,30 @@ def beat(api: Api, now: datetime) -> None:
 
 
 def renewed(api: Api) -> datetime | None:
-    """When we last renewed it; None where never. Raises ``Missing`` where there is no Lease."""
-    return api.get(LEASE, _LEASE).spec.renew_time
+    """When we last renewed it; None where never, or at a time without a zone. Raises ``Missing`` without a Lease."""
+    at = api.get(LEASE, _LEASE).spec.renew_time
+    return at if at is not None and at.tzinfo is not None else None
 
 
 def watched(api: Api, now: datetime) -> bool:
-    """Whether a watchman has looked at the Lease lately."""
+    """Whether a watchman has looked at the Lease lately: a time that is as far ahead is no proof of it."""
     try:
         looked = api.get(LEASE, _LEASE).metadata.annotations.get(WATCHED_AT, "")
-        return now - datetime.fromisoformat(looked) < WATCHED
+        at = datetime.fromisoformat(looked)
     except (BadRequest, Forbidden, ValueError):
         return False
+    return at.tzinfo is not None and abs(now - at) < WATCHED
 
 
 def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = False) -> Iterator[str]:
     """Open every node, and name each. With ``silent_s`` it is the watchman's round: it notes that it looked, and opens
-    only where the Lease is so old. It raises ``Missing`` where there is no Lease.
+    only where the Lease is so old, or dated so far ahead. It raises ``Missing`` where there is no Lease.
     """
     if silent_s:
         beaten = renewed(api)
         if not dry_run:
             api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
-        if beaten is not None and (now - beaten).total_seconds() < silent_s:
+        if beaten is not None and abs(now - beaten).total_seconds() < silent_s:
             return
     for name in Reads(api, Policy(version=1)).carrying(PLACEMENT):
         if not dry_run:
