@@ -25,7 +25,13 @@ def run(*words: str, stdin: bytes = b"") -> str:
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("PILOTLIGHT_POLICY", "PILOTLIGHT_CATALOG", "PILOTLIGHT_CLUSTER", "PILOTLIGHT_MODE"):
+    for name in (
+        "PILOTLIGHT_POLICY",
+        "PILOTLIGHT_CATALOG",
+        "PILOTLIGHT_CLUSTER",
+        "PILOTLIGHT_MODE",
+        "PILOTLIGHT_POOLS",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -157,3 +163,20 @@ def test_each_problem_of_a_policy_has_a_line(tmp_path: Path, capsys: pytest.Capt
 
     assert _report(BadPolicy(["p.yaml: a: x", "p.yaml: b: y"]), debug=False) == 2
     assert capsys.readouterr().err == "error: p.yaml: a: x\nerror: p.yaml: b: y\n"
+
+
+def test_a_pool_without_a_price_is_told_as_for_a_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the region of PILOTLIGHT_POOLS; the finding names the price that is missing there."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\npools: {one: {cloud: eks, instance_type: p3.2xlarge}}\n"
+        "classes: {batch: {capacity_types: [on-demand], gpu_models: any, max_runtime: 1d}}\n"
+    )
+    catalog = CLUSTER.parents[1] / "data" / "catalogs" / "aws-us-east-1.yaml"
+    words = [*FILES, "--policy", str(policy), "--catalog", str(catalog), "--json"]
+    for pools, expected in (("", []), ("asg:ap-south-1/cluster", ["unknown-price"])):
+        monkeypatch.setenv("PILOTLIGHT_POOLS", pools)
+        findings = json.loads(run(*words))["findings"]
+        told = [f for f in findings if f["subject"] == "pool one" and f["code"] != "stale-price"]
+        assert [f["code"] for f in told] == expected
+        assert all("p3.2xlarge/on-demand in ap-south-1" in f["message"] for f in told)

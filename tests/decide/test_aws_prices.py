@@ -123,7 +123,7 @@ def test_another_regions_price_is_no_price() -> None:
     ("pool", "said"),
     [
         ("instance_type: g5.xlarge", "no price for g5.xlarge/on-demand in us-west-2 (the price file is of us-east-1)"),
-        ("instance_type: p4d.24xlarge", "no price for p4d.24xlarge/on-demand in us-west-2: set"),
+        ("instance_type: p4d.24xlarge", "no price for p4d.24xlarge/on-demand in us-west-2: name a file of"),
         ("instance_type: p6.48xlarge", "p6.48xlarge is not in catalogue"),
         ("instance_type: p5en.48xlarge, zones: [ap-south-1a]", "no price for p5en.48xlarge/on-demand in ap-south-1"),
     ],
@@ -179,6 +179,95 @@ def test_a_later_file_of_the_same_region_or_of_none_replaces_what_was_there() ->
         )
         found, _ = offerings(read_policy(BOTH, "policy"), both.followed_by(own), "us-west-2")
         assert [str(one.usd_per_hour) for one in found] == expected
+
+
+NOWHERE = b"""
+version: 1
+pools:
+  unsaid: {cloud: eks, instance_type: p5en.48xlarge, capacity_type: spot}
+  odd: {cloud: eks, instance_type: p5en.48xlarge, capacity_type: spot, zones: [upstairs]}
+  own: {cloud: eks, instance_type: p3.2xlarge, capacity_type: spot}
+prices: {overrides: {p3.2xlarge/spot: 1.25}}
+"""
+
+
+@pytest.mark.parametrize(
+    "files", [("us-east-1", "us-west-2"), ("us-west-2", "us-east-1")], ids=["east first", "west first"]
+)
+def test_a_pool_of_unknown_region_takes_no_files_price_by_chance(files: tuple[str, ...]) -> None:
+    """Where files of two regions differ it has none, and the error says what to write; an override holds anywhere."""
+    found, findings = offerings(read_policy(NOWHERE, "policy"), together(*files))
+    assert [(one.pool, one.usd_per_hour) for one in found] == [("own", Decimal("1.25"))]
+    assert [(each.subject, each.code) for each in findings] == [
+        ("pool unsaid", "unknown-price"),
+        ("pool odd", "unknown-price"),
+    ]
+    assert "region unknown: write its zones, or set PILOTLIGHT_POOLS" in findings[0].message
+    assert "zone upstairs names none" in findings[1].message
+
+
+TWO_WAYS = b"""
+version: 1
+pools:
+  od: {instance_type: p5en.48xlarge}
+  spot: {instance_type: p5en.48xlarge, capacity_type: spot}
+"""
+
+
+def test_where_all_regions_agree_none_need_be_known() -> None:
+    """A price that every file has is the pool's; one that only some have, or at another figure, is not."""
+    both = together("us-east-1", "us-west-2")
+    kind = both.instance_types["p5en.48xlarge"]
+    same = {**kind.prices, "on-demand": Price(usd_per_hour=Decimal(60), source="ours", date="2026-11-01")}
+    east = replace(
+        both.elsewhere["us-east-1"]["p5en.48xlarge"],
+        prices=same | {"spot": replace(same["spot"], usd_per_hour=Decimal(9))},
+    )
+    agreed = replace(
+        both,
+        instance_types={"p5en.48xlarge": replace(kind, prices=same)},
+        elsewhere={"us-east-1": {"p5en.48xlarge": east}},
+    )
+    found, findings = offerings(read_policy(TWO_WAYS, "policy"), agreed)
+    assert [(one.pool, one.usd_per_hour) for one in found] == [("od", Decimal(60))]
+    assert [each.subject for each in findings] == ["pool spot"]
+
+
+def test_one_regions_file_is_that_of_pools_that_say_none() -> None:
+    """There is no other that could be meant."""
+    found, findings = offerings(read_policy(BOTH, "policy"), CATALOG.resolved())
+    assert {one.pool: str(one.usd_per_hour) for one in found} == {"east": "27.1988", "unsaid": "27.1988"}
+    assert [each.subject for each in findings] == ["pool west"]
+
+
+ZONES = {
+    "a zone id": ("usw2-az1", "us-west-2", "26.9369"),
+    "the id of a zone of another region": ("use1-az6", "us-east-1", "27.1988"),
+    "an id in a compass corner": ("apse2-az3", "ap-southeast-2", ""),
+    "an id in the middle": ("euc1-az2", "eu-central-1", ""),
+    "a zone of the government's": ("us-gov-west-1a", "us-gov-west-1", ""),
+    "a local zone, which has prices of its own": ("us-west-2-lax-1a", "us-west-2", ""),
+}
+
+
+@pytest.mark.parametrize(("zone", "region", "usd"), ZONES.values(), ids=ZONES.keys())
+def test_a_zone_says_its_region(zone: str, region: str, usd: str) -> None:
+    """By its name or its id: nodes' label is told from it, and the price that holds there, or none."""
+    text = f"version: 1\npools: {{p: {{cloud: eks, instance_type: p5en.48xlarge, capacity_type: spot, zones: [{zone}]"
+    both = together("us-east-1", "us-west-2")
+    found, findings = offerings(read_policy(f"{text}}}}}\n".encode(), "policy"), both, "us-east-1")
+    assert [str(one.usd_per_hour) for one in found] == ([usd] if usd else [])
+    assert all(f"in {region}" in each.message for each in findings)
+    own = read_policy(f"{text}}}}}\nprices: {{overrides: {{p5en.48xlarge/spot: 2}}}}\n".encode(), "policy")
+    assert [one.labels["topology.kubernetes.io/region"] for one in offerings(own, both)[0]] == [region]
+
+
+def test_the_usual_remedy_is_named_with_its_region() -> None:
+    """The command that writes a file of the type's prices."""
+    policy = read_policy(ELSEWHERE, "policy")
+    _, (far, _) = offerings(policy, CATALOG.resolved(), "eu-central-1")
+    assert "pilotlight sizes g5.xlarge --region eu-west-1 --catalog" in far.message
+    assert 'prices.overrides["g5.xlarge/on-demand"]' in far.message
 
 
 def test_a_file_cannot_say_what_is_elsewhere() -> None:

@@ -63,11 +63,10 @@ def _term(text: str) -> "tuple[str, Term]":
 
 
 def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]") -> "list[PaidAhead]":
-    from pilotlight.decide.capacity.offerings import offerings
     from pilotlight.decide.money.commitments import advice, nodes, together
     from pilotlight.flow.billing import anomalies
 
-    sold = [one for name in clusters for one in offerings(wired.at(name).policy, wired.at(name).catalog)[0]]
+    sold = [one for name in clusters for one in wired.at(name).priced()[0]]
     hours = together({name: list(anomalies.hours(wired.state, name)) for name in clusters})
     out = []
     for machine, term in terms:

@@ -37,14 +37,15 @@ def affinity(
     """
     import yaml
 
+    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.codec.kubernetes.affinity_policy import affinity_policy
-    from pilotlight.decide.capacity.offerings import offerings
     from pilotlight.settings import deployed
     from pilotlight.wiring import App
 
     settings = deployed()
-    site = App(msgspec.structs.replace(settings, policy=policy or settings.policy))
-    offered, unbuyable = offerings(site.policy, site.catalog)
+    site = App(msgspec.structs.replace(settings, policy=policy or settings.policy), state=MemoryState(SystemClock()))
+    offered, unbuyable = site.priced()
     for finding in unbuyable:
         typer.echo(f"{finding.subject}: {finding.message}", err=True)
     if not offered:

@@ -59,7 +59,8 @@ def plan(
         raise BadInput("--json and --markdown are two ways to have it: choose one")
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = priced(app.policy, value_of_wait)
-    snapshot, decided = decide(app, seams, now, rules)
+    dry = dry_run(app, seams, now, rules)
+    snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
     if as_json:
@@ -67,9 +68,9 @@ def plan(
     elif as_markdown:
         from pilotlight.report.offers import markdown
 
-        typer.echo("\n".join(markdown(decided, _prices(app, rules), now, source)))
+        typer.echo("\n".join(markdown(decided, _prices(dry), now, source)))
     else:
-        _print_text(decided, now, source, _prices(app, rules), ways)
+        _print_text(decided, now, source, _prices(dry), ways)
     if exit_code and not (decided.empty and not decided.held):
         raise typer.Exit(EXIT_WOULD_CHANGE)
 
@@ -90,11 +91,9 @@ def source_of(
     return app, *_from_files(app, pods, nodes, objects, at)
 
 
-def _prices(app: "App", policy: "Policy") -> dict[str, Decimal]:
+def _prices(dry: "App") -> dict[str, Decimal]:
     """Dollars an hour of every offering, by its name."""
-    from pilotlight.decide.capacity.offerings import offerings
-
-    return {offering.name: offering.usd_per_hour for offering in offerings(policy, app.catalog)[0]}
+    return {offering.name: offering.usd_per_hour for offering in dry.priced()[0]}
 
 
 def _settings(policy: str, catalog: str) -> Settings:
@@ -114,13 +113,11 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
     return {"cluster": cluster, "pools": FilePools(cluster)}, now
 
 
-def decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "tuple[Snapshot, Plan]":
-    """The look and the plan of a reconcile with nothing remembered, and what is wrong with pools and prices."""
+def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App":
+    """The app at a moment, with nothing remembered and nobody told."""
     from pilotlight.adapters.clock import StoppedClock
     from pilotlight.adapters.outbox.local import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
-    from pilotlight.decide.capacity.offerings import offerings
-    from pilotlight.flow.cycle.cycle import looked
     from pilotlight.wiring import App
 
     clock = StoppedClock(now)
@@ -132,9 +129,15 @@ def decide(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "tupl
         "state": MemoryState(clock),
         "outbox": MemoryOutbox(),
     }
-    seamed = App(app.settings, **given)
-    snapshot, decided = looked(_as_if_it_may_act(seamed.deps), releases=True)
-    _, unbuyable = offerings(policy, app.catalog)
+    return App(app.settings, **given)
+
+
+def decide(dry: "App") -> "tuple[Snapshot, Plan]":
+    """The look and the plan of a reconcile, and what is wrong with pools and prices."""
+    from pilotlight.flow.cycle.cycle import looked
+
+    snapshot, decided = looked(_as_if_it_may_act(dry.deps), releases=True)
+    _, unbuyable = dry.priced()
     return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 
 

@@ -105,6 +105,13 @@ def speeds(*tables: Mapping[Any, Mapping[str, float]]) -> dict[Any, dict[str, fl
     return merged
 
 
+def _same(sold: CapacityType, one: InstanceType, other: InstanceType) -> bool:
+    """Whether a type costs the same in two regions. ``one`` is sold so."""
+    there = other.prices.get(sold)
+    known = there is not None and there.usd_per_hour == one.prices[sold].usd_per_hour
+    return known and other.extra_usd_per_hour == one.extra_usd_per_hour
+
+
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A catalogue file. ``throughput[class][model]`` is relative speed; models not in it do not compare.
 
@@ -128,6 +135,14 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if kind is None or not kind.region or kind.region == region:
             return kind
         return self.elsewhere.get(region, {}).get(name, kind)
+
+    def sold_anywhere(self, kind: InstanceType, name: str) -> InstanceType:
+        """A type as it is sold in every region whose file has it: with the prices alone on which all of them agree."""
+        others = [kinds[name] for region, kinds in self.elsewhere.items() if name in kinds and region != kind.region]
+        prices = {sold: price for sold, price in kind.prices.items() if all(_same(sold, kind, o) for o in others)}
+        standby = {kind.standby_usd_per_hour, *(other.standby_usd_per_hour for other in others)}
+        same = kind.standby_usd_per_hour if len(standby) == 1 else None
+        return msgspec.structs.replace(kind, prices=prices, standby_usd_per_hour=same)
 
     def followed_by(self, later: "Catalog") -> "Catalog":
         """With a later one, whose entries replace these; a type of another region stays too, for pools there."""

@@ -32,7 +32,8 @@ EVICTION_MEMORY = 100 * 2**20
 def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
     """Every offering of the policy's pools, and a finding for each pool whose type or price is unknown.
 
-    ``region`` is that of pools whose zones do not say one. Another region's price is none.
+    ``region`` is that of pools whose zones do not say one. Another region's price is none; where no region is known,
+    only a price on which the files of all regions agree is one.
     """
     found: list[Offering] = []
     findings: list[Finding] = []
@@ -40,12 +41,17 @@ def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple
         where = _region(pool.cloud, pool.zones[0] if pool.zones else "") or region
         machine = catalog.sold_in(where, pool.instance_type)
         if machine is None:
-            findings.append(_unknown_type(name, pool, catalog))
+            from pilotlight.decide.capacity.unbuyable import unknown_type
+
+            findings.append(unknown_type(name, pool, catalog))
             continue
-        here = _priced_in(machine, where)
+        unsaid = not where and bool(machine.region)
+        here = catalog.sold_anywhere(machine, pool.instance_type) if unsaid else _priced_in(machine, where)
         price = price_of(policy, pool.instance_type, here, pool.capacity_type)
         if price is None:
-            findings.append(_unknown_price(name, pool, where, machine.region))
+            from pilotlight.decide.capacity.unbuyable import unknown_price
+
+            findings.append(unknown_price(name, pool, where, machine))
             continue
         machine = here
         found += [_offering(policy, name, pool, machine, price, zone) for zone in pool.zones or ("",)]
@@ -53,8 +59,8 @@ def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple
 
 
 def _priced_in(machine: InstanceType, where: str) -> InstanceType:
-    """A machine without the prices of another region; one of them unknown, they are taken as they are."""
-    if not (where and machine.region) or where == machine.region:
+    """A machine without the prices of another region."""
+    if not machine.region or where == machine.region:
         return machine
     disks_there = machine.disk_gib > 0
     return replace(machine, prices={}, standby_usd_per_hour=None if disks_there else machine.standby_usd_per_hour)
@@ -208,7 +214,7 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
     known = {
         labels.INSTANCE_TYPE: pool.instance_type,
         labels.ZONE: zone,
-        labels.REGION: _region(pool.cloud, zone),
+        labels.REGION: _region_label(pool.cloud, zone),
         labels.OS: "linux",
         labels.ARCH: machine.arch,
         labels.GPU_PRODUCT: machine.gpu_product,
@@ -220,33 +226,26 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
 
 
 def _region(cloud: str, zone: str) -> str:
-    """The region of a zone where its name says it: "us-east-1a" of AWS, "us-central1-a" of Google; else empty."""
+    """Where a zone's prices hold: the region that its name or id says; for a local zone of AWS that place; or empty."""
     if cloud == "gke":
         return zone.rpartition("-")[0]
-    return zone[:-1] if cloud == "eks" and zone[-1:].isalpha() and zone[-2:-1].isdigit() else ""
+    if cloud != "eks" or not zone:
+        return ""
+    if zone[-1:].isalpha() and zone[-2:-1].isdigit():
+        return zone[:-1]
+    from pilotlight.facts.aws_zones import region_of_id
+
+    return region_of_id(zone)
 
 
-def _unknown_type(name: str, pool: PoolPolicy, catalog: Catalog) -> Finding:
-    from difflib import get_close_matches
+def _region_label(cloud: str, zone: str) -> str:
+    """The region as nodes have it: a local zone of AWS is part of one."""
+    place = _region(cloud, zone)
+    if cloud != "eks" or place.count("-") < 4:
+        return place
+    from pilotlight.facts.aws_zones import region_around
 
-    close = get_close_matches(pool.instance_type, catalog.instance_types, n=1)
-    hint = f"did you mean {close[0]}?" if close else "add it to a catalogue file (prices.files)."
-    return Finding(
-        subject=f"pool {name}",
-        code="unknown-instance-type",
-        message=f"{pool.instance_type} is not in catalogue {catalog.name}: {hint} Nothing is bought from this pool",
-    )
-
-
-def _unknown_price(name: str, pool: PoolPolicy, where: str, elsewhere: str) -> Finding:
-    key = f"{pool.instance_type}/{pool.capacity_type}"
-    there = f" in {where}" if where else ""
-    known = f" (the price file is of {elsewhere})" if where and elsewhere and where != elsewhere else ""
-    return Finding(
-        subject=f"pool {name}",
-        code="unknown-price",
-        message=f'no price for {key}{there}{known}: set prices.overrides["{key}"]. Nothing is bought from this pool',
-    )
+    return region_around(place)
 
 
 def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
