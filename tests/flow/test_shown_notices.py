@@ -11,8 +11,11 @@ from stage import Stage
 from pilotlight.decide.shown import notice_of
 from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.books import interruptions
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.world import World
 
@@ -105,3 +108,43 @@ def test_the_soonest_of_two_marks_counts() -> None:
     notice = notice_of(both, "c", stage.deps.now())
     assert notice is not None
     assert notice.kind == "spot-interruption"
+
+
+POSTED: dict[str, dict[str, Any]] = {
+    "an end that is not true": {"kind": "spot-interruption", "seconds": 120},
+    "the same end as the mark's": {"kind": "spot-interruption", "seconds": 30},
+    "maintenance of weeks ahead, which is not over yet": {"kind": "scheduled-change", "seconds": 30 * 86400},
+    "that it is frozen for a moment": {"kind": "spot-interruption", "seconds": 30, "action": "freeze"},
+}
+
+
+@pytest.mark.parametrize("posted", POSTED.values(), ids=POSTED.keys())
+def test_a_mark_is_heeded_whatever_was_posted_before(posted: dict[str, Any]) -> None:
+    """What was no end of the node, or is none yet, keeps nobody from heeding the node's own mark; and that once."""
+    stage, _ = _shown()
+    cluster = stage.deps.cluster
+    assert isinstance(cluster, Showing)
+    now, fields = stage.deps.now(), dict(posted)
+    ends = now + timedelta(seconds=fields.pop("seconds"))
+    interrupt(
+        stage.deps, InterruptionNotice(cluster="c", instance="n1", cloud="world", at=now, deadline=ends, **fields)
+    )
+    stage.minutes(4, lambda: go_on(stage.deps))
+    cluster.fields = {"conditions": ("PreemptScheduled",), "cloud": "azure"}
+    stage.world.interrupt("n1", 120)
+    stage.tick()
+    stage.tick()
+    found = [one for one in interruptions.every(stage.deps.state, "c") if one.cloud == "azure"]
+    assert [(one.kind, one.truth) for one in found] == [("spot-interruption", "verified")]
+
+
+@pytest.mark.parametrize("mode", ["advise", "act"])
+def test_a_mark_that_was_dealt_with_is_shown_on_and_begins_nothing(mode: Any) -> None:
+    """GKE's taint stays on its node for an hour: it is told once, also where nothing may be done for it."""
+    stage, _ = _shown("on-demand")
+    cluster = stage.deps.cluster
+    assert isinstance(cluster, Showing)
+    stage.deps = replace(stage.deps, mode=mode)
+    cluster.fields = {"taints": (Taint(key=IMPENDING, effect="NoSchedule"),), "cloud": "gcp"}
+    stage.minutes(25)
+    assert sum(alert.kind == "interruption" and not alert.resolved for alert in stage.alerts) == 1

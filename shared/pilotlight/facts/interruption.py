@@ -167,3 +167,6 @@ NOTICE_S: dict[NoticeKind, Seconds] = {
 
 LEAD_S: Seconds = 1800.0
 """A rescue begins at most so long before the deadline: maintenance is announced days ahead."""
+
+STILL_THERE = ("disproved", "stayed", "uncordoned")
+"""Outcomes after which the instance is there as before: what is said of it then is of another end."""

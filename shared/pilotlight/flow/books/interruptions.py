@@ -55,8 +55,13 @@ def find(deps: Deps, instance: str) -> Versioned | None:
 
 def filed(deps: Deps, instance: str) -> Interruption | None:
     """An instance's last interruption that is over."""
-    last = deque(INTERRUPTION.scan(deps.state, f"{_name(deps.name, instance)}/"), maxlen=1)  # They sort by time.
-    return last[0].value if last else None
+    last = deque(past(deps, instance), maxlen=1)
+    return last[0] if last else None
+
+
+def past(deps: Deps, instance: str) -> Iterator[Interruption]:
+    """An instance's interruptions that are over, the first one first."""
+    return (entry.value for entry in INTERRUPTION.scan(deps.state, f"{_name(deps.name, instance)}/"))
 
 
 def withdraw(deps: Deps, kept: Versioned) -> None:

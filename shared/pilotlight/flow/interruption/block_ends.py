@@ -3,14 +3,14 @@
 The block says when it ends from its first day; the cloud's own event, forty minutes before, is only a reason to look.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
-from pilotlight.facts.interruption import LEAD_S
+from pilotlight.facts.interruption import LEAD_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.interruption.interrupt import SOONER, interrupt, news
 
 Whose = Literal["aws", "gcp", "azure", "world"]
 WHOSE: dict[str, Whose] = {"eks": "aws", "gke": "gcp", "aks": "azure"}
@@ -28,16 +28,34 @@ def begin(deps: Deps) -> None:
             if not paid.takes or paid.ends is None or paid.ends - now > timedelta(seconds=LEAD_S):
                 continue
             for instance in paid.instances:
-                if interruptions.find(deps, instance) is None:
-                    interrupt(
-                        deps,
-                        InterruptionNotice(
-                            cluster=deps.name,
-                            instance=instance,
-                            kind="capacity-reservation",
-                            cloud=WHOSE.get(reserved[state.name].cloud, "world"),
-                            identity=f"{instance}/{paid.name}",
-                            at=now,
-                            deadline=paid.ends,
-                        ),
-                    )
+                notice = InterruptionNotice(
+                    cluster=deps.name,
+                    instance=instance,
+                    kind="capacity-reservation",
+                    cloud=WHOSE.get(reserved[state.name].cloud, "world"),
+                    identity=f"{instance}/{paid.name}",
+                    at=now,
+                    deadline=paid.ends,
+                )
+                if _new(deps, notice, paid.ends):
+                    interrupt(deps, notice)
+
+
+def _new(deps: Deps, notice: InterruptionNotice, ends: datetime) -> bool:
+    """Whether an instance's end is yet to be begun: what was posted of the instance before does not keep it from it."""
+    known = interruptions.find(deps, notice.instance)
+    if known is None:
+        return True
+    return news(known.found, notice) and not any(
+        _begun(one, notice, ends) for one in interruptions.past(deps, notice.instance)
+    )
+
+
+def _begun(past: Interruption, notice: InterruptionNotice, ends: datetime) -> bool:
+    """Whether one that is over was begun here, of this end: what is posted of it sooner, or otherwise, was not."""
+    return (
+        (past.kind, past.cloud, past.outcome == "stayed") == (notice.kind, notice.cloud, False)
+        and (past.deadline is not None and abs(past.deadline - ends) < SOONER)
+        and (past.said_at is not None and abs(past.said_at - past.received_at) < SOONER)
+        and ends - past.received_at <= timedelta(seconds=LEAD_S)
+    )

@@ -11,7 +11,7 @@ from pilotlight.decide.money.owner import owner_of
 from pilotlight.decide.verify import impossible, judge
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, Interruption
+from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
@@ -78,14 +78,15 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
     if known.kind in AT_LEISURE:  # Ours, and of no end: whatever a cloud says then is more.
-        return known.outcome in ("", "uncordoned")
+        return known.outcome in ("", *STILL_THERE)
     if known.over:
         same = (notice.kind, notice.at) == (known.kind, known.said_at)
         if same or known.outcome == "disproved":  # After a false one there may come a true one.
             return not same
         if notice.at is not None and notice.at - (known.ended_at or known.received_at) > ANOTHER:
             return True
-        return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) and known.outcome == "stayed"
+        ends = known.kind != "rebalance" and notice.action not in STAYS
+        return known.outcome in STILL_THERE and (ends or _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2))
     return _RANK.get(notice.kind, 2) > _RANK.get(known.kind, 2) or _sooner(known, notice)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.interruption import STILL_THERE, Interruption
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.notices import SHOWN
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
@@ -33,16 +35,30 @@ class ShownNotices:
             return
         from pilotlight.decide.shown import notice_of
         from pilotlight.flow.books import interruptions
-        from pilotlight.flow.interruption.interrupt import interrupt
+        from pilotlight.flow.interruption.interrupt import interrupt, news
 
         failed: Retry | Denied | None = None
         for node in self._nodes.values():
             notice = notice_of(node, self._deps.name, interruptions.moment(self._deps))
             try:
                 known = interruptions.find(self._deps, node.instance or node.name)
-                if notice is not None and (known is None or known.found.kind == "rebalance"):
+                if notice is None or (known is not None and _dealt_with(known.found, node, notice)):
+                    continue
+                if known is None or news(known.found, notice):
                     interrupt(self._deps, notice)
             except (Retry, Denied) as error:
                 failed = failed or error
         if failed is not None:
             raise failed
+
+
+def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> bool:
+    """Whether a mark adds nothing to what is known of its node: it is shown until the node is gone.
+
+    A mark proves what is begun of it: what was disproved, or left the node there, was of something else.
+    """
+    if known.kind == "rebalance":
+        return False
+    if known.over:
+        return known.outcome not in STILL_THERE and known.received_at >= node.created_at
+    return notice.deadline is None  # After the fact: a rescue that is at work may still save what is on it.
