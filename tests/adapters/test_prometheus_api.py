@@ -15,6 +15,7 @@ from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.facts.queues import QueueRules
+from pilotlight.replay import history
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 AWS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET}
@@ -200,6 +201,37 @@ def test_what_names_none_is_refused_at_once(url: str, auth: str, said: str) -> N
     """In one line that says what to write."""
     with pytest.raises(BadInput, match=said):
         PrometheusApi(url, {}, auth)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:s3cret@127.0.0.1:1",
+        "http://s3cret@127.0.0.1:1",
+        "http://user:s3/cret@127.0.0.1:1",
+        "http://user:s3cret@s3cret@127.0.0.1:1/x",
+        "user:s3cret@prometheus:9090",
+        "ftp://user:s3cret@prometheus",
+    ],
+)
+def test_a_password_in_an_address_is_in_no_error(url: str) -> None:
+    """Whichever way the address is miswritten or nobody answers, for waste and for a trace of one's own."""
+    with pytest.raises((BadInput, Unavailable)) as refused:
+        PrometheusTelemetry(PrometheusApi(url, {})).read(0, 60, 60)
+    with pytest.raises((BadInput, Unavailable)) as of_history:
+        history.prometheus(url)("up", 0.0)
+    assert all(word not in f"{refused.value} {of_history.value}" for word in ("s3", "cret", "user"))
+    assert "[redacted]@" in str(refused.value)
+
+
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_a_password_is_in_no_answers_error(server: dict[str, Any], status: int) -> None:
+    """An answer's error names the address without it."""
+    server["verify"], server["status"] = (lambda *_: True), status
+    api = PrometheusApi(server["url"].replace("://", "://user:s3cret@"), {})
+    with pytest.raises((Forbidden, Throttled, Unavailable)) as refused:
+        PrometheusTelemetry(api).read(0, 60, 60)
+    assert "s3cret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

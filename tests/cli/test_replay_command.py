@@ -65,6 +65,16 @@ def test_a_run_that_leaves_a_job_fails_and_says_why(trace: str, tmp_path: Path) 
         replay(trace, "--policy", str(policy), "--json")
 
 
+@pytest.mark.parametrize("command", ["replay", "tune"])
+def test_a_type_that_the_catalogue_has_not_is_refused_before_the_run(command: str, trace: str, tmp_path: Path) -> None:
+    """One line names the type, its pool, the catalogue and the option that helps."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\npools: {t4: {instance_type: g4dn.xlarge}, far: {instance_type: p6.huge}}\n")
+    line = [command, trace, "--policy", str(policy)]
+    with pytest.raises(BadInput, match=r"^p6\.huge of pool far is not in the catalogue \S+: give --catalog"):
+        CliRunner().invoke(build(line), line, catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -18,6 +18,7 @@ from pilotlight.adapters.aws_api.signing import signed_query
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
+from pilotlight.codec.redact import without_login
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.units import Seconds
 
@@ -38,6 +39,7 @@ class PrometheusApi:
         self._url, self._environ, self._token = url.rstrip("/"), environ, token
         self._way, self._rest = _way(self._url, auth, environ) if not token else ("bearer", "")
         self._site = Site(self._url)
+        self._told = without_login(self._url)
         self._aws: Credentials | None = None
 
     def matrix(self, query: str, start_s: float, end_s: float, step_s: Seconds) -> Iterator[tuple[Labels, list[Any]]]:
@@ -51,7 +53,7 @@ class PrometheusApi:
         yield from ((one["metric"], one["value"][1]) for one in self._result("query", asked))
 
     def _result(self, what: str, asked: Mapping[str, str]) -> Any:
-        where = f"{self._url}/api/v1/{what}"
+        where = f"{self._told}/api/v1/{what}"
         answer = self.get(what, asked, WITHIN_S)
         try:
             body = json.loads(answer.body)
@@ -70,11 +72,11 @@ class PrometheusApi:
                     deadline, "GET", target_of(url), headers=headers, repeatable=True, largest=LARGEST
                 )
         except Broken as error:
-            raise Unavailable(f"{self._url}/api/v1/{what}: {error}; is that a Prometheus?") from None
+            raise Unavailable(f"{self._told}/api/v1/{what}: {error}; is that a Prometheus?") from None
         if answer.status in (401, 403):
-            raise Forbidden(f"{self._url} answers {answer.status}: {self._needed()}")
+            raise Forbidden(f"{self._told} answers {answer.status}: {self._needed()}")
         if answer.status == 429:
-            raise Throttled(f"{self._url} answers 429", PAUSE_S)
+            raise Throttled(f"{self._told} answers 429", PAUSE_S)
         return answer
 
     def request(self, what: str, asked: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
@@ -104,11 +106,12 @@ class PrometheusApi:
 def _way(url: str, auth: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """How the credential is shown, and for whom."""
     try:
-        host = urlsplit(url).hostname or ""
+        where = urlsplit(url)
+        host = where.hostname or "" if where.port != 0 else ""
     except ValueError:
         host = ""
     if not host or not url.startswith(("http://", "https://")):
-        raise BadInput(f"{url!r} names no Prometheus: write its address, as http://prometheus:9090")
+        raise BadInput(f"{without_login(url)!r} names no Prometheus: write its address, as http://prometheus:9090")
     way, _, rest = auth.partition(":")
     if not auth:
         amazon = AMAZON.fullmatch(host)

@@ -129,10 +129,12 @@ def replay(
         sample_s=SAMPLE_S if report else None,
     )
     jobs = read_trace(trace)
+    types, rules = load_catalog(catalog), load_policy(policy, value_of_wait)
+    check_types(rules, types)
     outcomes = compare(
         jobs,
-        load_catalog(catalog),
-        load_policy(policy, value_of_wait),
+        types,
+        rules,
         scenario,
         trace=Path(trace).name,
         against=against or [],
@@ -225,6 +227,14 @@ def load_catalog(where: str | None) -> Catalog:
     """The catalogue at a path; without one, that of the replay's five types."""
     path = where or str(default_file("data/catalogs/replay.yaml"))
     return read_catalog(read(path), Path(path).name)
+
+
+def check_types(policy: Policy, catalog: Catalog) -> None:
+    """Refuse a pool whose type the catalogue has not: a world cannot make its nodes."""
+    for name, pool in policy.pools.items():
+        if pool.instance_type not in catalog.instance_types:
+            where = f"{pool.instance_type} of pool {name} is not in the catalogue {catalog.name}"
+            raise BadInput(f"{where}: give --catalog FILE with it")
 
 
 def show(outcomes: Sequence[Outcome], *, as_json: bool, single: bool) -> None:

@@ -71,7 +71,12 @@ def _of_use(url: str, since: str, step: str, until: str, auth: str) -> "RunGroup
         raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
     telemetry = telemetry_of(url, auth, end - span_s, end, step_s)
     if not telemetry.series:
-        raise Failed(f"telemetry: absent. {url} has no series of dcgm-exporter with a pod in the last {human(span_s)}")
+        from pilotlight.codec.redact import without_login
+
+        there = without_login(url)
+        raise Failed(
+            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}"
+        )
     return use(telemetry, made_by)
 
 

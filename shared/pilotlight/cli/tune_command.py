@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import MOST_S, Shaping, load_catalog, load_policy
+from pilotlight.cli.replay_command import MOST_S, Shaping, check_types, load_catalog, load_policy
 from pilotlight.cli.sweeping import counted
 from pilotlight.cli.waiting import MOST
 from pilotlight.decide.frontier import Run, cheapest_within, knee, undominated
@@ -70,6 +70,7 @@ def tune(
     tried = _values(values)
     peers = [check_peer(name) for name in (PEERS if against is None else against)]
     jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
+    check_types(rules, types)
     scenario = Scenario(placement=placement.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds)
     name = Path(trace).name
     with counted(len(tried) + len(peers)) as on_done:

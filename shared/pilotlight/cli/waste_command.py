@@ -71,8 +71,11 @@ def waste_command(
     api = _api(prometheus, auth)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     if not telemetry.series:
+        from pilotlight.codec.redact import without_login
+
+        there = without_login(prometheus)
         raise Failed(
-            f"telemetry: absent. {prometheus} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
+            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
             "nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
     if telemetry.sparse():

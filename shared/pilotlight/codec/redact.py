@@ -42,6 +42,8 @@ _BY_SHAPE = (
 )
 _HEADER = re.compile(r"\b(Bearer|Basic|Token)(\s{1,8})[\w.~+/=-]{8,8000}", re.IGNORECASE)
 _LOGIN = re.compile(r"(://)[^/\s:@\"\\]{0,200}:[^/\s@\"\\]{1,400}(?=@)")
+_BEFORE_HOST = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]{0,20}://)?.*@", re.DOTALL)
+"""A password may hold "/" and "@" too: all up to the last."""
 _QUERY = re.compile(rf"([?&;][\w.-]{{0,40}}?(?:{_WORDS}|sig)[\w.-]{{0,40}}=)[^&\s\"\\;]{{1,4000}}", re.IGNORECASE)
 _WRAPPED = re.compile(r"(\"data(?:_base64)?\"\s{0,20}:\s{0,20}\")([A-Za-z0-9+/]{16,}={0,2})(\")")
 """What Pub/Sub and CloudEvents wrap in base64."""
@@ -50,6 +52,11 @@ _WRAPPED = re.compile(r"(\"data(?:_base64)?\"\s{0,20}:\s{0,20}\")([A-Za-z0-9+/]{
 def redacted(text: str) -> str:
     """The text without the secrets that can be told, also in base64 that wraps an event."""
     return _plain(_WRAPPED.sub(_inside, text))
+
+
+def without_login(url: str) -> str:
+    """A URL, also one that is miswritten, as it may be told: without the user and the password before its host."""
+    return redacted(_BEFORE_HOST.sub(rf"\g<1>{GONE}@", url))
 
 
 def _plain(text: str) -> str:

@@ -12,8 +12,10 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any, NamedTuple
 
+from pilotlight.codec.redact import without_login
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.trace import Job
 from pilotlight.replay.trace import DAY
@@ -123,8 +125,9 @@ def _numbered(jobs: Iterable[Job]) -> Iterable[Job]:
 def prometheus(url: str, token: str = "") -> Query:
     """Queries to a Prometheus by its HTTP interface. They raise ``BadInput`` for what it refuses, and ``Unavailable``
     where nobody answers."""
+    shown = without_login(url)
     if not url.startswith(("http://", "https://")):
-        raise BadInput(f"--prometheus is {url!r}: write its address, as http://prometheus:9090")
+        raise BadInput(f"--prometheus is {shown!r}: write its address, as http://prometheus:9090")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def ask(query: str, at: float) -> list[tuple[Labels, float]]:
@@ -135,12 +138,12 @@ def prometheus(url: str, token: str = "") -> Query:
                 told = json.loads(answer.read())
             return [_sample(each) for each in told["data"]["result"]]
         except urllib.error.HTTPError as error:
-            raise BadInput(f"{url}: {error.code} {_why(error)}") from None
+            raise BadInput(f"{shown}: {error.code} {_why(error)}") from None
         except OSError as error:
-            raise Unavailable(f"{url} does not answer: {getattr(error, 'reason', error)}") from None
-        except (ValueError, KeyError, TypeError):
+            raise Unavailable(f"{shown} does not answer: {getattr(error, 'reason', error)}") from None
+        except (ValueError, KeyError, TypeError, HTTPException):
             raise BadInput(
-                f"{url} does not answer as Prometheus does: name the address of its HTTP interface"
+                f"{shown} does not answer as Prometheus does: name the address of its HTTP interface"
             ) from None
 
     return ask
