@@ -229,10 +229,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Booting(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance the cloud has begun and the cluster does not have yet."""
+    """An instance the cloud has begun and the cluster does not have yet.
+
+    ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
+    """
 
     instance: str
     requested_at: datetime
+    doubt: str = ""
 
 
 class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Capacity that was paid for and did not help: what never became ready, and what a gang waited for in vain."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -31,7 +32,8 @@ def failed_capacity(
     """Nodes and instances to give back because they failed; ``offerings`` by pool.
 
     An instance or a node without GPU pods that is not ready ``deadline_s`` after its request; and the ready, idle
-    nodes of a gang whose other nodes did not come by then: all of a gang's nodes, or none.
+    nodes of a gang whose other nodes did not come by then: all of a gang's nodes, or none. An instance that may be a
+    node which this look does not show stays.
     """
     out: list[NodeVerdict] = []
     late = now - timedelta(seconds=deadline_s)
@@ -41,7 +43,7 @@ def failed_capacity(
             out += [
                 _verdict(offering, b.instance, b.instance, b.requested_at, now, _never(b.requested_at, now), False)
                 for b in state.booting
-                if b.requested_at < late
+                if b.requested_at < late and not b.doubt
             ]
     for node in nodes:
         offering = offerings.get(node.pool)
@@ -58,6 +60,17 @@ def failed_capacity(
     return out
 
 
+def in_doubt(nodes: Sequence[Node], pools: Sequence[PoolState], deadline_s: Seconds, now: datetime) -> Counter[str]:
+    """By pool the instances past the deadline that stay because they may be nodes: no room comes of them.
+
+    Those that are shown as nodes without an instance are not counted twice.
+    """
+    late = now - timedelta(seconds=deadline_s)
+    held = Counter({p.name: sum(bool(b.doubt) and b.requested_at < late for b in p.booting) for p in pools})
+    held.subtract(Counter(node.pool for node in nodes if not node.instance and node.pool in held))
+    return +held
+
+
 def _given_back(
     entry: InFlight,
     nodes: Sequence[Node],
@@ -68,7 +81,9 @@ def _given_back(
 ) -> list[NodeVerdict]:
     """What came for a gang that lacks a part: the newest of the pool that began since, without GPU pods."""
     since = entry.requested_at - CLOUD_SKEW
-    booting = [b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since]
+    booting = [
+        b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since and not b.doubt
+    ]
     came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in booting]
     came += [
         (n.created_at, len(n.name), n.name, n.instance or n.name, True)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.decide.capacity.brakes import braked
 from pilotlight.decide.capacity.daemons import with_daemons
 from pilotlight.decide.capacity.demand_rates import learned, with_demand
-from pilotlight.decide.capacity.failed import failed_capacity, resting
+from pilotlight.decide.capacity.failed import failed_capacity, in_doubt, resting
 from pilotlight.decide.capacity.fit import Bin, of_node, of_offering
 from pilotlight.decide.capacity.gangs import place_gang
 from pilotlight.decide.capacity.idle_nodes import IdleNodes
@@ -101,9 +101,11 @@ def plan_cluster(
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving] if leaving else view.nodes
     failed: list[NodeVerdict] = []
+    held = Counter[str]()
     if memory.overdue or any(pool.booting for pool in pools) or not all(node.ready for node in staying):
         failed = failed_capacity(staying, pools, by_pool, view.pending, memory, policy.gpu_ready_deadline, now)
         failed = [f for f in failed if f.node not in leaving]
+        held = in_doubt(staying, pools, policy.gpu_ready_deadline, now)
         memory = resting(memory, failed, now) if failed else memory
     unwell: tuple[Finding, ...] = ()
     no_room = leaving
@@ -116,7 +118,7 @@ def plan_cluster(
         memory = resting(memory, found.verdicts, now)
     gone = {f.node for f in failed}
     standing = [n for n in view.nodes if n.name not in gone] if gone else view.nodes
-    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, no_room, _asked(memory, offerings))
+    ready, booting, headroom = _room(standing, pools, by_pool, policy, failed, held, no_room, _asked(memory, offerings))
     run = Provisioner(
         offerings=sorted(offerings, key=lambda o: o.name),
         policy=policy,
@@ -306,12 +308,14 @@ def _room(
     by_pool: Mapping[str, Offering],
     policy: Policy,
     failed: Sequence[NodeVerdict],
+    held: Mapping[str, int],
     leaving: Collection[str],
     asked: Mapping[str, Sequence[Offering]],
 ) -> tuple[list[Bin], list[Bin], Headroom]:
     """Free room of ready nodes (fullest first), room on its way, and what the caps leave. ``asked`` is what was bought.
 
-    Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet.
+    Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet,
+    and what is ``held`` because it may be a node.
     """
     headroom = Headroom(policy)
     ready: list[tuple[float, str, Node]] = []
@@ -328,6 +332,9 @@ def _room(
         offering = by_pool.get(state.name)
         if offering is not None:
             coming = max(0, state.desired - registered[state.name])
+            missing = min(held.get(state.name, 0), coming)
+            registered[state.name] += missing
+            coming -= missing
             owed[state.name] = min(state.owed, coming)
             booted = coming - owed[state.name]
             bought = asked.get(state.name, ())[-booted:] if booted else ()

@@ -136,6 +136,7 @@ _TITLES = {
     LAUNCH_OWED: "is owed nodes by its cloud",
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
+    "instance-without-node": "has instances that no node stands for",
     "unknown-instance-type": "has an unknown instance type",
     "unknown-price": "has no price",
     "waits-for-quota": "has work that waits for quota",

@@ -26,7 +26,7 @@ CLOSED_FOR = timedelta(minutes=10)
 
 
 class Occupied(Denied):
-    """A GPU pod bound to the node meanwhile."""
+    """A GPU pod bound to the node meanwhile, or the instance became a node."""
 
 
 class Gone(Denied):
@@ -82,11 +82,19 @@ class GiveBack:
     def _empty(self) -> None:
         """Nothing new may bind to it, and what is no GPU work leaves. What its cloud takes is saved by other means."""
         node = self.node
-        if node.registered and not node.forced:
+        if not (node.registered or node.forced):
+            self._see_that_it_is_no_node()
+        elif not node.forced:
             until = self.now + CLOSED_FOR
             marks.hold(self.deps, node.node, "release", node.why, by=self.by, until=until)
             self._see_that_it_is_empty()
             self.deps.cluster.drain(node.node)
+
+    def _see_that_it_is_no_node(self) -> None:
+        """Raises ``Occupied``. Nodes need not have their instances' names, and each may have come since the look."""
+        for node in self.deps.cluster.observe().nodes:
+            if self.node.instance in (node.instance, node.name) and (node.ready or node.gpu_pods):
+                raise Occupied(f"it is node {node.name} by now")
 
     def _last_look(self) -> None:
         """Between connecting and the request: that no GPU pod is bound now, and then that the step is still ours.

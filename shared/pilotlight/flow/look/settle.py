@@ -67,6 +67,8 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
     rests, opened = marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed(snapshot.pools)
+    late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
+    findings += instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     instances.learn(deps, snapshot)
     memory = replace(memory, came=tuple(came))

@@ -13,6 +13,7 @@ from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look import instances
 from pilotlight.flow.memory import ledger, marks
 from pilotlight.flow.memory.ledger import CLOUD_SKEW, Remembered
 from pilotlight.units import Seconds
@@ -59,6 +60,8 @@ def look(deps: Deps) -> Snapshot:
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
     pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    if any(b.requested_at < since for pool in pools for b in pool.booting) or any(e.broken for _, e in flights):
+        pools = instances.with_doubts(deps, pools, view.nodes)
     snapshot = Snapshot(
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
     )  # fmt: skip
