@@ -126,9 +126,13 @@ def silent_for(taken: Taken, renewed: datetime | None, now: datetime) -> Seconds
 
 
 def falls_back(taken: Taken, renewed: datetime | None, now: datetime, after_s: Seconds) -> bool:
-    """Whether silence gives a pool back. What was given back whole is its owner's, however long the silence lasts."""
+    """Whether silence gives a pool back. What was given back whole is its owner's, however long the silence lasts.
+
+    A renewal dated as far ahead, by a clock that was wrong, is no sign of life.
+    """
     asked = taken.on_silence == "hand-back" and taken.handed_back is None
-    return asked and silent_for(taken, renewed, now) >= after_s
+    heard = None if renewed is not None and (renewed - now).total_seconds() >= after_s else renewed
+    return asked and silent_for(taken, heard, now) >= after_s
 
 
 def given_back(taken: Taken, now: datetime) -> Taken:
