@@ -45,7 +45,7 @@ REACTION_S = 10.0
 
 _PER_S = tuple(math.log(2) / half for half in HALF_LIVES_S)
 _NONE = (0.0,) * len(HALF_LIVES_S)
-Rows = tuple[tuple[float, ...], ...]
+RateTable = tuple[tuple[float, ...], ...]
 
 _ALWAYS = (1.0,) * len(HALF_LIVES_S)
 
@@ -201,7 +201,7 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
     )
 
 
-def _times(rows: Rows, by: Sequence[float], plus: Sequence[float]) -> Rows:
+def _times(rows: RateTable, by: Sequence[float], plus: Sequence[float]) -> RateTable:
     """Each row times one and plus another. Written out by half-life: most of a look's arithmetic is here."""
     a, b, c, d, e = by
     f, g, h, i, j = plus
