@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -107,7 +106,9 @@ def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
             msgspec.structs.replace(p, desired=sum(n.pool == p.name for n in seen.view.nodes), booting=())
             for p in seen.pools
         )
-        return replace(seen, pools=pools, memory=msgspec.structs.replace(seen.memory, in_flight=(), came=()))
+        return msgspec.structs.replace(
+            seen, pools=pools, memory=msgspec.structs.replace(seen.memory, in_flight=(), came=())
+        )
 
     patch.setattr(cycle, "look", look)
     assert snapshot.look is true_look
@@ -197,7 +198,9 @@ def replaced_twice(patch: pytest.MonkeyPatch) -> None:
         seen = true_look(deps)
         back = [d for d in seen.view.pending if "-r" in d.uid]
         ghosts = [msgspec.structs.replace(d, uid=f"{d.uid}-ghost", name=f"{d.name}-ghost") for d in back]
-        return replace(seen, view=msgspec.structs.replace(seen.view, pending=(*seen.view.pending, *ghosts)))
+        return msgspec.structs.replace(
+            seen, view=msgspec.structs.replace(seen.view, pending=(*seen.view.pending, *ghosts))
+        )
 
     patch.setattr(cycle, "look", look)
 
