@@ -90,7 +90,7 @@ def test_what_a_burst_calls_for_goes_when_the_burst_is_over() -> None:
     first = spares(hits, "3")
     assert first.count > first.steady
     assert first.until(first.count) == NOW + timedelta(seconds=LEAD_S - 7 * 5)
-    assert "% x 95 s x $3.00/h >" in first.why(first.count)
+    assert "% x 95 s x ($3.00 - $1.00)/h >" in first.why(first.count)
     assert spares(hits, "3", LEAD_S).count == spares(hits, "3", LEAD_S).steady
 
 
@@ -139,7 +139,7 @@ def test_what_one_is_worth_is_scaled_by_its_class_and_by_how_many_wait() -> None
         gangs, shared = asked(gangs, 4, 1, NOW_S, LEAD_S), asked(shared, 1, 4, NOW_S, LEAD_S)
     assert gangs.worth == pytest.approx(0.25, rel=0.1)
     assert shared.worth == pytest.approx(4, rel=0.1)
-    assert float(spares(shared, "1").wait) == pytest.approx(4, rel=0.1)
+    assert float(spares(shared, "2").wait) == pytest.approx(4, rel=0.1)
 
 
 @given(
@@ -197,7 +197,7 @@ def test_a_node_that_pays_for_itself_stays_and_the_others_go_at_once() -> None:
     assert "would not pay for itself: hit 0" in fate(both, "a")[1]
     one = plan(nodes=[lit[0]], offerings=[T4], rules=rules, memory=memory)
     assert fate(one, "a")[0] == "keep"
-    assert "x (190 s x $100.00/h + a boot of $0.05) > $1.00/h" in fate(one, "a")[1]
+    assert "x 190 s x ($100.00 - $1.00)/h > $1.00/h" in fate(one, "a")[1]
     at = one.look_again_at
     assert at is not None
     assert not plan(nodes=[lit[0]], offerings=[T4], rules=rules, memory=memory, now=at - timedelta(seconds=5)).releases
@@ -214,14 +214,23 @@ def test_a_spare_is_bought_before_it_is_asked_for() -> None:
     assert not plan(nodes=[booting], offerings=[T4], rules=rules, memory=memory).buys
 
 
-def test_a_spare_that_pays_by_the_boot_it_saves_is_kept_and_not_bought() -> None:
-    """A lit node saves the boot of another; one that is bought has its own: its hits must pay by waits alone."""
+def test_spares_pay_by_waits_alone_and_the_first_dollar_an_hour_does_not_count() -> None:
+    """The boot that a hit saves keeps no spare; one pays from where hits x lead x (value of wait - $1) is its price."""
     hits = history(900)
     rate = spares(hits, "100").hits_per_hour(1) or 0.0
-    waits_alone = 3600 / (rate * LEAD_S)
-    found = {value: spares(hits, f"{value:f}") for value in (waits_alone * 0.95, waits_alone * 1.05)}
-    assert [(one.count, one.bought) for one in found.values()] == [(1, 0), (1, 1)]
-    assert "a boot of" not in found[waits_alone * 1.05].why_bought(1)
+    pays = 1 + HOUR / (rate * LEAD_S)
+    found = [spares(hits, f"{value:f}") for value in (pays * 0.95, pays * 1.05)]
+    assert [(one.count, one.bought) for one in found] == [(0, 0), (1, 1)]
+    assert [spares(history(20, days=0.1), value).count for value in ("0", "1")] == [0, 0]
+
+
+def test_a_burst_is_bought_for_at_better_odds_where_boots_are_most_of_what_a_hit_saves() -> None:
+    """The least chance is that at which it x half the wait pays for (1 - it) x boot x (1 + boot / wait)."""
+    wait, boot = 2 * LEAD_S / HOUR, T4.boot_s / HOUR
+    least = boot * (1 + boot / wait) / (boot * (1 + boot / wait) + wait / 2)
+    found = spares(bursts([*[30] * 12, 4]), "3")
+    chances = found.hits.followed[2].shares
+    assert found.count == max(level for level, chance in zip(LEVELS, chances, strict=True) if chance > least)
 
 
 def test_a_pod_that_takes_the_spare_on_its_way_has_another_bought() -> None:

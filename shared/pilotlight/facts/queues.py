@@ -58,7 +58,8 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodesAhead(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes of a pool for workers that are not there yet, and why so many."""
+    """Nodes of a pool for pods that are not there yet, whom they are for, and why so many."""
 
     nodes: int
     why: str
+    whom: str = "workers that are coming"

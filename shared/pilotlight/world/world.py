@@ -429,6 +429,7 @@ class World:
         self._journal.ready(self.now_s, node)
         self._workload.arrive(node, self.now_s)
         self._tell("ready", node.id)
+        self._workload.bind(self.now_s)
 
     def _watch(self, zone: str) -> None:
         """Look when a zone next has less room."""

@@ -32,7 +32,7 @@ from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Limits, Policy
 from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.facts.workload import Finding, PodDemand
@@ -153,10 +153,20 @@ def plan_cluster(
     spares = spares_by_pool(relit, policy, memory, now) if any(map(learned, memory.hits.values())) else {}
     spares = {name: own for name, own in spares.items() if name not in ruled.released} if ruled is not None else spares
     buys = run.buys()
-    if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
-        buys += spare_buys(run, by_pool, spares, policy, memory, ahead)
+    stay = come = NOBODY_AHEAD
+    if closing := shut & memory.strays.keys():
+        from pilotlight.decide.capacity.before_closing import guards
+
+        stay, come = guards(run, view, memory, by_pool, closing, now)
+    if spares or come or any(pool.warm or pool.min for pool in policy.pools.values()):
+        warmer = _with_more_warm(policy, come) if come else policy
+        more = spare_buys(run, by_pool, spares, warmer, memory, {**ahead, **come})
+        # Those are launched first, to be ready first; but not where launches are limited and pods wait.
+        first = come if policy.limits == Limits() else NOBODY_AHEAD
+        buys = (*(b for b in more if b.pool in first), *buys, *(b for b in more if b.pool not in first))
     nodes: list[NodeVerdict] = []
     look_again = None
+    policy = _with_more_warm(policy, stay) if stay else policy
     if releases:
         others = [n for n in standing if n.name not in leaving] if leaving else standing
         coming, reserved = spares_coming(run, by_pool), _reserved(ready)

@@ -1,8 +1,8 @@
 """What a pool keeps without work: how long a node may idle, and spares that are worth their price.
 
-The k-th spare pays while (hits an hour of the k-th) x (worth of the wait and of the boot that a hit saves) is more
-than its price an hour. Both sides count only while it is there. A pool keeps and buys up to the largest k for which
-each spare up to the k-th pays; and, while demand comes, as many as are likely to be asked for within a lead time.
+The k-th spare pays while (hits an hour of the k-th) x (worth of the wait that a hit saves) is more than its price an
+hour. Both sides count only while it is there. A pool keeps and buys up to the largest k for which each spare up to the
+k-th pays; and, while demand comes, as many as are likely to be asked for within a lead time.
 """
 
 import math
@@ -36,6 +36,10 @@ FAR_S = 90 * 24 * HOUR
 LONGEST = 2
 """So many times what a hit saves a spare may cost after the last hit: whatever comes, that is what hindsight lost."""
 
+UNCOUNTED = Decimal(1)
+"""So many dollars an hour of a wait buy no spare: where waits are cheap dollars and waits come to the same, and dollars
+decide."""
+
 LIKELY = 0.25
 """A burst is bought for where it comes at least so often: no more than four nodes are launched for one asked for."""
 
@@ -43,14 +47,16 @@ LIKELY = 0.25
 class Spares:
     """How many spare nodes of a pool pay for themselves now, by its own history: ``count``.
 
-    ``wait`` is what an hour's wait for one of its nodes is worth, ``usd_per_hit`` what a spare that is taken saves: the
-    wait for a boot, and the boot itself, which is paid without being used. ``steady`` of them pay by their rate alone.
+    ``wait`` is what counts of an hour's wait for one of its nodes, ``usd_per_hit`` what a spare that is taken saves:
+    the wait for a boot, and the boot itself, which is paid without being used. ``steady`` of them pay by their rate
+    alone: by waits, since a spare that pays by boots costs about as much as it saves.
 
     One bought while demand comes saves half a lead time's wait on average, and costs nothing more where it is asked for
-    before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing.
+    before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing; that counts the more,
+    the more of what a hit saves is boot.
 
-    To reach it ``bought`` are paid for. A hit on one that was bought saves the wait alone: its own boot was paid. None
-    is bought while nodes are at work that by experience are idle again before another is asked for.
+    To reach it ``bought`` are paid for: none while nodes are at work that by experience are idle again before another
+    is asked for.
 
     Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for.
     """
@@ -58,24 +64,25 @@ class Spares:
     def __init__(self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime) -> None:
         self.offering = offering
         self.hits = aged(hits, clock_seconds(now))
-        self.wait = value_of_wait * Decimal(hits.worth)
+        self._value = value_of_wait
+        self.wait = max(Decimal(0), value_of_wait - UNCOUNTED) * Decimal(hits.worth)
         sums = _sums(offering.usd_per_hour, offering.boot_s, lead_s(offering), self.wait)
-        self.usd_per_hit, self._boot, self._least, least_bought, least_chance, longest_s = sums
+        self.usd_per_hit, self._boot, self._least, least_chance, longest_s = sums
         self._ends_s = (hits.asked_at or hits.at) + longest_s
         self._outlook = Outlook(self.hits)
-        self.steady = self._count(self._least)
+        self.steady = self._count()
         more = likely_to_follow(self.hits, least_chance)
         self.count = max(self.steady, more)
         again = hit_again_per_hour(self.hits)
         comes_back = again is not None and again <= self._least and more <= self.steady
-        self.bought = 0 if comes_back else max(more, self._count(least_bought))
+        self.bought = 0 if comes_back else self.count
 
-    def _count(self, least: float) -> int:
-        """The largest k hit more than ``least`` times an hour with all before it, but those hardly ever there."""
+    def _count(self) -> int:
+        """The largest k that pays with all before it, but those hardly ever there."""
         most = 0
         for k in range(1, len(self.hits.rates) + 1 if self.hits.at < self._ends_s else 1):
             rate = self.hits_per_hour(k)
-            if rate is not None and rate <= least:
+            if rate is not None and rate <= self._least:
                 break
             most = most if rate is None else k
         return most
@@ -106,50 +113,48 @@ class Spares:
             early, late = (middle, late) if self.pays(k, middle) else (early, middle)
         return moment(min(self.hits.at + late, self._ends_s))
 
-    def why_bought(self, k: int) -> str:
-        """The sum behind buying the k-th spare: "hit 3.1 times an hour x 190 s x $10.00/h > $0.53/h"."""
-        if k > self.steady:
-            return self.why(k)
-        saved = f"{lead_s(self.offering):.0f} s x {cents(self.wait)}/h"
-        return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} > {cents(self.offering.usd_per_hour)}/h"
-
     def why(self, k: int) -> str:
-        """The sum behind the k-th spare: "hit 3.1 times an hour x (190 s x $10.00/h + a boot of $0.03) > $0.53/h"."""
-        price, boot = self.offering.usd_per_hour, cents(self._boot)
+        """The sum behind the k-th spare: "hit 3.1 times an hour x 190 s x ($10.00 - $1.00)/h > $0.53/h"."""
+        lead, price = lead_s(self.offering), self.offering.usd_per_hour
+        scale = Decimal(self.hits.worth)
+        wait = f"({cents(self._value * scale)} - {cents(UNCOUNTED * scale)})/h"
         if self.steady < k <= self.count:
-            chance, lead = chance_of(self.hits, k), lead_s(self.offering)
-            saves = f"{chance:.0%} x {lead / 2:.0f} s x {cents(self.wait)}/h > {1 - chance:.0%} x a boot of {boot}"
+            chance, boot = chance_of(self.hits, k), cents(self._boot)
+            more = 1 + self._boot / (self.usd_per_hit - self._boot)
+            lost = f"{1 - chance:.0%} x a boot of {boot} x {more:.2f}"
+            saves = f"{chance:.0%} x {lead / 2:.0f} s x {wait} > {lost}"
             return f"after demand like the last {lead:.0f} s' so many more came as often as this: {saves}"
-        saved = f"({lead_s(self.offering):.0f} s x {cents(self.wait)}/h + a boot of {boot})"
         if self.hits.at >= self._ends_s:
+            saved = f"{lead:.0f} s x {wait} + a boot of {cents(self._boot)}"
             return f"nothing was asked for so long that idling cost {LONGEST} times what a hit saves, {saved}"
         sign = ">" if self.pays(k) else "<="
-        return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {saved} {sign} {cents(price)}/h"
+        return f"hit {self.hits_per_hour(k) or 0.0:.2g} times an hour x {lead:.0f} s x {wait} {sign} {cents(price)}/h"
 
 
 class _Sums(NamedTuple):
-    """What a hit saves, what a boot costs; the least hits an hour that pay for a spare that is lit and for one that is
-    bought, and the least chance; the longest idling.
-    """
+    """What a hit saves, what a boot costs; the least hits an hour and the least chance that pay; the longest idling."""
 
     usd_per_hit: Usd
     boot: Usd
     per_hour: float
-    per_hour_bought: float
     chance: float
     longest_s: Seconds
 
 
 @lru_cache(maxsize=1024)
 def _sums(price: UsdPerHour, boot_s: Seconds, lead_s: Seconds, wait: UsdPerHour) -> _Sums:
-    """The sums of an offering at what an hour's wait for it is worth: the same from look to look."""
+    """The sums of an offering at what counts of an hour's wait for it: the same from look to look.
+
+    A chance pays where it x waited / 2 > (1 - it) x boot x (1 + boot / waited).
+    """
     boot, waited = per_hour(price, boot_s), per_hour(wait, lead_s)
     usd_per_hit = waited + boot
-    least = float(price / usd_per_hit) if usd_per_hit else math.inf
-    least_bought = float(price / waited) if waited else math.inf
-    least_chance = max(LIKELY, float(boot / (boot + waited / 2))) if waited else 1.0
+    if not waited:
+        return _Sums(usd_per_hit, boot, math.inf, 1.0, 0.0)
+    lost = boot * usd_per_hit / waited
+    least_chance = max(LIKELY, float(lost / (lost + waited / 2)))
     longest_s = LONGEST * float(usd_per_hit / price) * HOUR if price else math.inf
-    return _Sums(usd_per_hit, boot, least, least_bought, least_chance, longest_s)
+    return _Sums(usd_per_hit, boot, float(price / waited), least_chance, longest_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +257,9 @@ def spare_buys(
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
-                why = f"{pay} spare pay for themselves: the last is {own.why_bought(pay)}"
+                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
             elif name in ahead:
-                why = f"for workers that are coming: {ahead[name].why}"
+                why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
 
