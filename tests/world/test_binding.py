@@ -45,6 +45,17 @@ def test_a_pod_waits_for_the_boot() -> None:
     assert [done.finish_s for done in here.finished] == [160]
 
 
+@pytest.mark.parametrize("pools", [("one", "four"), ("four", "one")], ids=["the small first", "the large first"])
+def test_nodes_ready_at_one_moment_take_work_in_the_order_of_their_launches(pools: tuple[str, str]) -> None:
+    """Each is ready by itself: what it takes is gone when the next one is."""
+    here = world()
+    here.launch(pools[0])
+    here.launch(pools[1])
+    here.submit(pod("a"), 600)
+    here.advance(100)
+    assert places(here, "a") == ["n1"]
+
+
 @pytest.mark.parametrize(
     ("spread", "expected"), [(False, "n2"), (True, "n1")], ids=["packing takes the fullest", "spreading the emptiest"]
 )

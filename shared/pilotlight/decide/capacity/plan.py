@@ -154,6 +154,7 @@ def plan_cluster(
     spares = {name: own for name, own in spares.items() if name not in ruled.released} if ruled is not None else spares
     buys = run.buys()
     stay = come = NOBODY_AHEAD
+    more: tuple[Buy, ...] = ()
     if closing := shut & memory.strays.keys():
         from pilotlight.decide.capacity.before_closing import guards
 
@@ -169,7 +170,7 @@ def plan_cluster(
     policy = _with_more_warm(policy, stay) if stay else policy
     if releases:
         others = [n for n in standing if n.name not in leaving] if leaving else standing
-        coming, reserved = spares_coming(run, by_pool), _reserved(ready)
+        coming, reserved = spares_coming(run, by_pool) + _bought(more), _reserved(ready)
         nodes, look_again = verdicts(
             others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
         )

@@ -103,15 +103,23 @@ class Spares:
         if kept > self.steady:
             return moment(smaller_at_s(self.hits))
         rates = [(rate, k) for k in range(1, kept + 1) if (rate := self.hits_per_hour(k)) is not None]
-        k = min(rates, default=(0.0, kept))[1]
+        soonest = min(rates, default=(0.0, kept))[1]
         step = 8.0
-        while step < FAR_S and self.pays(k, step):
+        while step < FAR_S and self.pays(soonest, step):
             step *= 4
-        early, late = 0.0, min(step, FAR_S)
+        late = self._pays_until_s(soonest, min(step, FAR_S))
+        for k in range(1, kept + 1):  # One that is hardly ever there now says something later.
+            if not self.pays(k, late):
+                late = self._pays_until_s(k, late)
+        return moment(min(self.hits.at + late, self._ends_s))
+
+    def _pays_until_s(self, k: int, late: Seconds) -> Seconds:
+        """Until when the k-th pays, which no longer does so much later: to the second."""
+        early = 0.0
         while late - early > 1:
             middle = (early + late) / 2
             early, late = (middle, late) if self.pays(k, middle) else (early, middle)
-        return moment(min(self.hits.at + late, self._ends_s))
+        return late
 
     def why(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x 190 s x ($10.00 - $1.00)/h > $0.53/h"."""
