@@ -96,8 +96,8 @@ def test_the_spare_stays_until_the_dear_node_is_closed() -> None:
     booting = steered(DEAR, idle, coming)
     assert fate(booting, "idle")[0] == "keep"
     assert "t4" not in bought(booting)
-    shown = {"gpu": DEAR.shape.gpu, "shape": DEAR.shape}
-    at_work = node("new", A100, used=1, pods=(BoundPod(uid="d", namespace="ml", name="dear", **shown),))
+    dear = BoundPod(uid="d", namespace="ml", name="dear", gpu=DEAR.shape.gpu, shape=DEAR.shape)
+    at_work = node("new", A100, used=1, pods=(dear,))
     assert fate(steered(None, idle, at_work), "idle")[0] == "keep"
     closed = msgspec.structs.replace(at_work, closed=True)
     assert fate(steered(None, idle, closed), "idle")[0] == "release"
