@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from by_hour import spares_by
 from pilotlight.cli.printing import console
 from pilotlight.cli.replay_command import load_catalog, load_policy
 from pilotlight.cli.sweeping import counted
-from pilotlight.decide.capacity import demand_rates, plan, warm
+from pilotlight.decide.capacity import before_closing, demand_rates, plan, warm
 from pilotlight.decide.capacity.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
 from pilotlight.facts.trace import Job, Result
@@ -40,6 +41,7 @@ ALL_ON = "all on"
 SIX_HOURS = 3
 """The place of six hours among the half-lives: the one that there was before."""
 
+SUMS = warm._sums
 Patch = tuple[object, str, object]
 
 PATCHES: dict[str, tuple[Patch, ...]] = {
@@ -47,6 +49,11 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
     "spares: idle nodes stay for their break-even": ((plan, "spares_by_pool", lambda *_: {}),),
     "buying ahead: spares are only kept": ((plan, "spare_buys", lambda *_: ()),),
     "a burst foretold by earlier ones": ((warm, "likely_to_follow", lambda *_: 0),),
+    "what a spare saves is waits: its boots too": (
+        (warm, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
+    ),
+    "the first dollar an hour of a wait: it counts": ((warm, "UNCOUNTED", Decimal(0)),),
+    "spares until a dear node is closed (taint)": ((before_closing, "guards", lambda *_: ({}, {})),),
     "half-lives from two minutes to a day: six hours": (
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),
