@@ -1,5 +1,6 @@
 """Spares that keep pods off dear nodes until those are closed."""
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -16,7 +17,9 @@ from pilotlight.facts.policy import Caps, Limits
 from pilotlight.facts.workload import PodDemand, Requirement
 from pilotlight.units import HOUR, clock_seconds
 
-STEERED = policy(placement="taint")
+WORTH: dict[str, Any] = {"placement": "taint", "value_of_wait": Decimal("0.5")}
+"""Waits are worth too little for any other spare."""
+STEERED = policy(**WORTH)
 ACTS = Brakes(modes=dict.fromkeys(STEERED.pools, "act"))
 A100_ONLY = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
 DEAR = pod("dear", terms=A100_ONLY)
@@ -58,7 +61,13 @@ GUARDED: dict[str, tuple[PodDemand, dict[str, Any], dict[str, int]]] = {
         {"a100": 1},
     ),
     "not where no small work strays": (DEAR, {"memory": msgspec.structs.replace(BUSY, strays={})}, {"a100": 1}),
-    "not where nothing is closed": (DEAR, {"rules": policy()}, {"a100": 1}),
+    "not where nothing is closed": (DEAR, {"rules": policy(value_of_wait=Decimal(1))}, {"a100": 1}),
+    "not where nothing is bought ahead": (DEAR, {"rules": policy(placement="taint")}, {"a100": 1}),
+    "not where small work was asked for twice": (
+        DEAR,
+        {"memory": msgspec.structs.replace(BUSY, hits={"t4": msgspec.structs.replace(history(900), count=2)})},
+        {"a100": 1},
+    ),
     "not where the spare would come later than the dear node": (
         DEAR,
         {"offerings": (SLOW_T4, *FLEET[1:])},
@@ -66,7 +75,7 @@ GUARDED: dict[str, tuple[PodDemand, dict[str, Any], dict[str, int]]] = {
     ),
     "not above the cap": (
         DEAR,
-        {"rules": policy(placement="taint", caps=Caps(nodes=2))},
+        {"rules": policy(**WORTH, caps=Caps(nodes=2))},
         {"a100": 1},
     ),
 }
@@ -85,7 +94,7 @@ def test_the_spare_is_launched_first_and_says_whom_it_is_for() -> None:
     free = steered(DEAR)
     assert [buy.pool for buy in free.buys] == ["t4", "a100"]
     assert "for pods that would start on a node before it is closed: a100" in free.buys[0].why
-    limited = policy(placement="taint", limits=Limits(nodes_added=1))
+    limited = policy(**WORTH, limits=Limits(nodes_added=1))
     assert [buy.pool for buy in steered(DEAR, rules=limited).buys] == ["a100"]
 
 

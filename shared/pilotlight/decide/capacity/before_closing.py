@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s
+from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s, learned
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.capacity.placement import Homes
 from pilotlight.decide.capacity.provision import Provisioner
@@ -76,10 +76,10 @@ def _shapes(view: ClusterView) -> Iterable[PodShape]:
 def _homes(
     homes: Homes, shapes: Iterable[PodShape], memory: Memory, offerings: Mapping[str, Offering]
 ) -> Iterator[tuple[PodShape, str]]:
-    """Each shape with the first of the pools where it belongs, if that has a history."""
+    """Each shape with the first of the pools where it belongs, if that was asked for often enough to be judged."""
     for shape in shapes:
         home = min(homes.of(shape) or ("",))
-        if home in memory.hits and home in offerings:
+        if home in offerings and learned(memory.hits.get(home)):
             yield shape, home
 
 

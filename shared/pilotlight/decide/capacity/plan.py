@@ -155,16 +155,16 @@ def plan_cluster(
     buys = run.buys()
     stay = come = NOBODY_AHEAD
     more: tuple[Buy, ...] = ()
-    if closing := shut & memory.strays.keys():
+    if policy.value_of_wait and (closing := shut & memory.strays.keys()):
         from pilotlight.decide.capacity.before_closing import guards
 
         stay, come = guards(run, view, memory, by_pool, closing, now)
     if spares or come or any(pool.warm or pool.min for pool in policy.pools.values()):
         warmer = _with_more_warm(policy, come) if come else policy
         more = spare_buys(run, by_pool, spares, warmer, memory, {**ahead, **come})
-        # Those are launched first, to be ready first; but not where launches are limited and pods wait.
-        first = come if policy.limits == Limits() else NOBODY_AHEAD
-        buys = (*(b for b in more if b.pool in first), *buys, *(b for b in more if b.pool not in first))
+    buys += more
+    if policy.limits == Limits():  # Cheap nodes are launched first: small pods find them ready before dear ones.
+        buys = tuple(sorted(buys, key=lambda buy: buy.usd_per_hour))
     nodes: list[NodeVerdict] = []
     look_again = None
     policy = _with_more_warm(policy, stay) if stay else policy
