@@ -1,11 +1,12 @@
 """Spares that keep pods off dear nodes until those are closed."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
-from small_fleet import A100, FLEET, NOW, T4, bought, fate, node, offering, plan, pod, policy
+from small_fleet import A100, FLEET, NOW, T4, bought, fate, node, offering, plan, pod, policy, verdict
 
 from pilotlight.decide.capacity.demand_rates import asked, lead_s
 from pilotlight.facts.brakes import Brakes
@@ -13,8 +14,8 @@ from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.memory import Hits, Memory
-from pilotlight.facts.policy import Caps, Limits
-from pilotlight.facts.workload import PodDemand, Requirement
+from pilotlight.facts.policy import ApproveOver, Caps, Limits
+from pilotlight.facts.workload import PodDemand, PodShape, Requirement
 from pilotlight.units import HOUR, clock_seconds
 
 WORTH: dict[str, Any] = {"placement": "taint", "value_of_wait": Decimal("0.5")}
@@ -34,9 +35,9 @@ def history(every_s: float) -> Hits:
     return hits
 
 
-def small_work() -> Node:
+def small_work(shape: PodShape) -> Node:
     """A T4 node at work for a pod that may use any GPU."""
-    running = BoundPod(uid="u", namespace="ml", name="small", gpu=pod("small").shape.gpu, shape=pod("small").shape)
+    running = BoundPod(uid="u", namespace="ml", name="small", gpu=shape.gpu, shape=shape)
     return node("busy", T4, used=1, pods=(running,))
 
 
@@ -47,7 +48,8 @@ def steered(pending: PodDemand | None, *nodes: Node, **options: Any) -> Plan:
     """A plan where small work runs and the dear nodes are closed to it."""
     waiting = (pending,) if pending is not None else ()
     given = {"rules": STEERED, "memory": BUSY, "brakes": ACTS, **options}
-    return plan(waiting, (small_work(), *nodes), **given)
+    small = given.pop("small", pod("small").shape)
+    return plan(waiting, (small_work(small), *nodes), **given)
 
 
 SLOW_T4 = offering("t4", "T4", 1, "1", boot_s=400.0)
@@ -73,6 +75,14 @@ GUARDED: dict[str, tuple[PodDemand, dict[str, Any], dict[str, int]]] = {
         {"offerings": (SLOW_T4, *FLEET[1:])},
         {"a100": 1},
     ),
+    "not for a pod that would not fit beside": (
+        pod("seven", gpus=7, terms=A100_ONLY),
+        {"memory": BUSY, "small": pod("four", gpus=4).shape},
+        {"a100": 1},
+    ),
+    "not where launches are limited": (DEAR, {"rules": policy(**WORTH, limits=Limits(nodes_added=9))}, {"a100": 1}),
+    "not where a person approves": (DEAR, {"rules": policy(**WORTH, approve_over=ApproveOver(nodes=9))}, {"a100": 1}),
+    "not while the dear pool is not grown": (DEAR, {"unsettled": {"a100": "an operation of hours ago"}}, {}),
     "not above the cap": (
         DEAR,
         {"rules": policy(**WORTH, caps=Caps(nodes=2))},
@@ -90,28 +100,50 @@ def test_a_spare_is_bought_beside_a_dear_node_that_small_work_could_start_on(
 
 
 def test_the_spare_is_launched_first_and_says_whom_it_is_for() -> None:
-    """It has to be ready before the dear node; where launches are limited the pod that waits comes first."""
+    """It has to be ready before the dear node."""
     free = steered(DEAR)
     assert [buy.pool for buy in free.buys] == ["t4", "a100"]
-    assert "for pods that would start on a node before it is closed: a100" in free.buys[0].why
-    limited = policy(**WORTH, limits=Limits(nodes_added=1))
-    assert [buy.pool for buy in steered(DEAR, rules=limited).buys] == ["a100"]
+    said = "for pods that would start on a dear node before it is closed: 23% x 30 min x $32.00/h of a100 > $1.00/h"
+    assert said in free.buys[0].why
 
 
-def test_the_spare_stays_until_the_dear_node_is_closed() -> None:
-    """An idle T4 node that would go is kept while the A100 node boots and while it is open, and no longer."""
-    idle = node("idle", T4, idle_s=7000)
-    coming = node("new", A100, ready=False, devices=(), created_at=NOW)
-    booting = steered(DEAR, idle, coming)
-    assert fate(booting, "idle")[0] == "keep"
-    assert "t4" not in bought(booting)
-    dear = BoundPod(uid="d", namespace="ml", name="dear", gpu=DEAR.shape.gpu, shape=DEAR.shape)
-    at_work = node("new", A100, used=1, pods=(dear,))
-    assert fate(steered(None, idle, at_work), "idle")[0] == "keep"
-    closed = msgspec.structs.replace(at_work, closed=True)
-    assert fate(steered(None, idle, closed), "idle")[0] == "release"
+def at_work(of: PodDemand = DEAR, **fields: Any) -> Node:
+    """An A100 node that was asked for three minutes ago and is at work since a second."""
+    running = BoundPod(uid="d", namespace="ml", name="dear", gpu=of.shape.gpu, shape=of.shape)
+    used = of.shape.gpu.count
+    since = {"created_at": NOW - timedelta(seconds=181), "ready_since": NOW - timedelta(seconds=1)}
+    return node("new", A100, used=used, **{"pods": (running,), **since, **fields})
+
+
+KEPT: dict[str, tuple[PodDemand | None, Node, str]] = {
+    "while the dear node boots": (DEAR, node("new", A100, ready=False, devices=(), created_at=NOW), "keep"),
+    "while its pod binds": (DEAR, node("new", A100, created_at=NOW - timedelta(seconds=181)), "keep"),
+    "while it is open": (None, at_work(), "keep"),
+    "no longer once it is closed": (None, at_work(closed=True), "release"),
+    "not beside one that is full": (None, at_work(WHOLE), "release"),
+    "not beside one that nobody may use": (None, at_work(schedulable=False), "release"),
+    "not beside one that stays open for a DaemonSet": (None, at_work(unserved=("gpu-monitor",)), "release"),
+    "not beside one that is open for long": (None, at_work(ready_since=NOW - timedelta(minutes=3)), "release"),
+}
+
+
+@pytest.mark.parametrize(("waits", "dear", "becomes"), KEPT.values(), ids=KEPT.keys())
+def test_the_spare_stays_until_the_dear_node_is_closed(waits: PodDemand | None, dear: Node, becomes: str) -> None:
+    """An idle T4 node that would go is kept as long as a small pod could start on the A100 node, and no longer."""
+    made = steered(waits, node("idle", T4, idle_s=7000), dear)
+    assert (fate(made, "idle")[0], "t4" in bought(made)) == (becomes, False)
 
 
 def test_a_dear_node_on_its_way_brings_no_spare_that_would_come_too_late() -> None:
     """Where the spare was taken before the dear node is ready no other is bought: it would be ready after that."""
     assert bought(steered(DEAR, node("new", A100, ready=False, devices=(), created_at=NOW))) == {}
+
+
+def test_a_spare_that_is_held_says_nothing_of_a_pod_whose_own_node_is_bought() -> None:
+    """Two nodes may be added: a small pod's own and a dear one; the warm node of the same type waits, the pod does not."""
+    pools = {**STEERED.pools, "t4": msgspec.structs.replace(STEERED.pools["t4"], warm=1)}
+    rules = policy(**WORTH, limits=Limits(nodes_added=2), pools=pools)
+    small = pod("small")
+    made = plan([DEAR, small], rules=rules, memory=Memory(strays=BUSY.strays), brakes=ACTS)
+    assert [(held.buy.pool, held.count) for held in made.held if held.buy] == [("t4", 1)]
+    assert verdict(made, small)[0] == "bought"

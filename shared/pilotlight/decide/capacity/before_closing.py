@@ -8,24 +8,27 @@ a lead time, if that chance x the dear node's price x half a run's length is mor
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.decide.capacity.demand_rates import Outlook, aged, lead_s, learned
+from pilotlight.decide.capacity.demand_rates import lead_s
 from pilotlight.decide.capacity.fit import Bin
-from pilotlight.decide.capacity.placement import Homes
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.run_lengths import expected_run_s
+from pilotlight.decide.capacity.warm import Spares
 from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.workload import PodShape
-from pilotlight.units import HOUR, clock_seconds
+from pilotlight.units import HOUR, cents, human
 
 LIKELY = 0.05
 """What is asked for in fewer cases is not waited for: no more than twenty nodes are launched for one that is."""
 MOST = 8
 """No more spares than so many."""
+CLOSED_BY = timedelta(minutes=2)
+"""A node that is open so long after it was ready will not be closed soon."""
+WHOM = "pods that would start on a dear node before it is closed"
 
 
 class Guards(NamedTuple):
@@ -40,32 +43,49 @@ def guards(
     view: ClusterView,
     memory: Memory,
     offerings: Mapping[str, Offering],
+    spares: Mapping[str, Spares],
     pools: Collection[str],
     now: datetime,
 ) -> Guards:
-    """What a look does. ``pools`` are those whose nodes are closed, ``offerings`` are by pool."""
+    """What a look does. ``pools`` are those whose nodes are closed; ``offerings`` and what pays, ``spares``, are by
+    pool: where nothing is bought ahead for a pool, this is not either.
+    """
     found = Guards({}, {})
-    coming = dict.fromkeys(_with_room(run.booting, pools), False)
-    coming |= {n.pool: False for n in view.nodes if n.pool in pools and n.ready and not n.closed and n.gpu_pods}
-    coming |= dict.fromkeys(_with_room((b for p in run.purchases.values() for b in p.bins), pools), True)
-    coming = {pool: new for pool, new in coming.items() if pool in offerings}
-    if not coming or run.homes is None:
+    here = [*_booting(run.booting, pools), *_fresh(run, view, offerings, pools)]
+    bought = [*_booting((b for _, p in sorted(run.purchases.items()) for b in p.bins), pools)]
+    coming = [b for b in (*here, *bought) if b.pool in offerings]
+    if not coming or not spares or run.homes is None:
         return found
-    for shape, home in _homes(run.homes, _shapes(view), memory, offerings):
-        for pool in coming.keys() & run.homes.stray_in(shape) - {home}:
-            count = _worth(memory, shape, offerings[home], offerings[pool], now)
-            if not count:
+    for shape in _shapes(view):
+        home = min((pool for pool in run.homes.of(shape) or () if pool in spares), default="")
+        strange = run.homes.stray_in(shape) if home else ()
+        open_to = {b.pool for b in coming if b.pool in strange and b.room_for(shape)}
+        for pool in sorted(open_to):
+            ahead = _ahead(memory, shape, spares[home], offerings[pool], now)
+            if ahead is None:
                 continue
-            ahead = NodesAhead(nodes=count, whom="pods that would start on a node before it is closed", why=pool)
             _more(found.keep, home, ahead)
-            if coming[pool] and offerings[home].boot_s <= offerings[pool].boot_s:
+            if offerings[home].boot_s <= offerings[pool].boot_s and any(b.pool == pool for b in bought):
                 _more(found.buy, home, ahead)
     return found
 
 
-def _with_room(bins: Iterable[Bin], pools: Collection[str]) -> Iterator[str]:
-    """The pools of nodes on their way that pods wait for and that have GPUs left beside them."""
-    return (b.pool for b in bins if b.pool in pools and b.taken and not b.full and any(b.devices))
+def _booting(bins: Iterable[Bin], pools: Collection[str]) -> Iterator[Bin]:
+    """Nodes on their way that pods wait for."""
+    return (b for b in bins if b.pool in pools and b.taken and not b.full)
+
+
+def _fresh(
+    run: Provisioner, view: ClusterView, offerings: Mapping[str, Offering], pools: Collection[str]
+) -> Iterator[Bin]:
+    """Nodes that are ready since shortly and will be closed."""
+    bins = {b.where: b for b in run.ready if b.pool in pools and b.pool in offerings}
+    for node in view.nodes if bins else ():
+        bin_ = bins.get(node.name)
+        if bin_ is not None and not node.closed and not node.unserved and (node.gpu_pods or bin_.taken):
+            booted = node.created_at + timedelta(seconds=offerings[node.pool].boot_s)
+            if run.now - (node.ready_since or booted) <= CLOSED_BY:
+                yield bin_
 
 
 def _shapes(view: ClusterView) -> Iterable[PodShape]:
@@ -73,28 +93,27 @@ def _shapes(view: ClusterView) -> Iterable[PodShape]:
     return {shape.key: shape for shape in (*running, *(pod.shape for pod in view.pending))}.values()
 
 
-def _homes(
-    homes: Homes, shapes: Iterable[PodShape], memory: Memory, offerings: Mapping[str, Offering]
-) -> Iterator[tuple[PodShape, str]]:
-    """Each shape with the first of the pools where it belongs, if that was asked for often enough to be judged."""
-    for shape in shapes:
-        home = min(homes.of(shape) or ("",))
-        if home in offerings and learned(memory.hits.get(home)):
-            yield shape, home
-
-
-def _worth(memory: Memory, shape: PodShape, own: Offering, dear: Offering, now: datetime) -> int:
-    """How many spares pay: the chance that the k-th is asked for in a lead time, x what a stray costs."""
-    outlook, hours = Outlook(aged(memory.hits[own.pool], clock_seconds(now))), lead_s(own) / HOUR
-    stray_usd = float(dear.usd_per_hour) * expected_run_s(memory, shape, now) / HOUR / 2
-    least = max(LIKELY, float(own.usd_per_hour) * hours / stray_usd) if stray_usd else 1.0
+def _ahead(memory: Memory, shape: PodShape, own: Spares, dear: Offering, now: datetime) -> NodesAhead | None:
+    """So many spares that the last pays: the chance that it is asked for in a lead time, x what a stray costs."""
+    run_s, hours = expected_run_s(memory, shape, now) / 2, lead_s(own.offering) / HOUR
+    stray_usd = float(dear.usd_per_hour) * run_s / HOUR
+    costs = float(own.offering.usd_per_hour) * max(lead_s(own.offering), dear.boot_s) / HOUR
+    most, last = 0, 0.0
     for k in range(1, MOST + 1):
-        rate = outlook.hits_per_hour(k)
-        if rate is not None and 1 - math.exp(-rate * hours) <= least:
-            return k - 1
-    return MOST
+        rate = own.hits_per_hour(k)
+        if rate is None:
+            continue
+        chance = 1 - math.exp(-rate * hours)
+        if chance <= LIKELY or chance * stray_usd <= costs:
+            break
+        most, last = k, chance
+    if not most:
+        return None
+    saves = f"{last:.0%} x {human(run_s)} x {cents(dear.usd_per_hour)}/h of {dear.pool}"
+    return NodesAhead(nodes=most, whom=WHOM, why=f"{saves} > {cents(own.offering.usd_per_hour)}/h meanwhile")
 
 
 def _more(found: dict[str, NodesAhead], pool: str, ahead: NodesAhead) -> None:
-    if pool not in found or found[pool].nodes < ahead.nodes:
+    known = found.get(pool)
+    if known is None or (known.nodes, known.why) < (ahead.nodes, ahead.why):
         found[pool] = ahead

@@ -196,9 +196,9 @@ def _whole_gangs(buys: list[Buy], held: list[Held]) -> tuple[list[Buy], list[Hel
 
 
 def _waiting(groups: Sequence[PodGroup], held: Sequence[Held]) -> tuple[PodGroup, ...]:
-    """The pods of a purchase that is held whole wait."""
-    whole = {h.buy.offering: h for h in held if h.buy is not None and h.count == h.buy.count}
-    cut = {h.buy.offering: h for h in held if h.buy is not None and h.count < h.buy.count}
+    """The pods of a purchase that is held whole wait. Spares of their offering that are held are nobody's."""
+    whole = {h.buy.offering: h for h in held if h.buy is not None and h.buy.demands and h.count == h.buy.count}
+    cut = {h.buy.offering: h for h in held if h.buy is not None and h.buy.demands and h.count < h.buy.count}
     out: list[PodGroup] = []
     for group in groups:
         if group.verdict == "bought" and (stopped := whole.get(group.where)):

@@ -32,7 +32,7 @@ from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import Limits, Policy
+from pilotlight.facts.policy import ApproveOver, Limits, Policy
 from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.facts.workload import Finding, PodDemand
@@ -155,15 +155,17 @@ def plan_cluster(
     buys = run.buys()
     stay = come = NOBODY_AHEAD
     more: tuple[Buy, ...] = ()
-    if policy.value_of_wait and (closing := shut & memory.strays.keys()):
+    limited = policy.limits != Limits() or policy.approve_over != ApproveOver()
+    if spares and not limited and (closing := _to_be_closed(shut, memory, by_pool, unsettled, now)):
         from pilotlight.decide.capacity.before_closing import guards
 
-        stay, come = guards(run, view, memory, by_pool, closing, now)
-    if spares or come or any(pool.warm or pool.min for pool in policy.pools.values()):
+        guarded = guards(run, view, memory, relit, spares, closing, now)
+        stay, come = _beyond_warm(guarded.keep, policy), _beyond_warm(guarded.buy, policy)
+    if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
         warmer = _with_more_warm(policy, come) if come else policy
         more = spare_buys(run, by_pool, spares, warmer, memory, {**ahead, **come})
     buys += more
-    if policy.limits == Limits():  # Cheap nodes are launched first: small pods find them ready before dear ones.
+    if not limited:  # Cheap nodes are launched first: small pods find them ready before dear ones.
         buys = tuple(sorted(buys, key=lambda buy: buy.usd_per_hour))
     nodes: list[NodeVerdict] = []
     look_again = None
@@ -224,6 +226,18 @@ def _with_more_warm(policy: Policy, ahead: Mapping[str, NodesAhead]) -> Policy:
         pool = pools[name]
         pools[name] = replace(pool, warm=max(pool.warm, min(asked.nodes, pool.max)))
     return replace(policy, pools=pools)
+
+
+def _beyond_warm(found: Mapping[str, NodesAhead], policy: Policy) -> Mapping[str, NodesAhead]:
+    return {name: ahead for name, ahead in found.items() if ahead.nodes > policy.pools[name].warm}
+
+
+def _to_be_closed(
+    shut: Collection[str], memory: Memory, by_pool: Mapping[str, Offering], unsettled: Mapping[str, str], now: datetime
+) -> set[str]:
+    """The pools whose nodes are closed when they come: those that are grown now, and that others stray into."""
+    able = {pool for pool in shut if pool in memory.strays and pool not in unsettled and pool in by_pool}
+    return {pool for pool in able if memory.backing_off(by_pool[pool].name, now) is None}
 
 
 def _plan_pods(run: Provisioner, view: ClusterView) -> None:

@@ -132,6 +132,8 @@ class Spares:
             lost = f"{1 - chance:.0%} x a boot of {boot} x {more:.2f}"
             saves = f"{chance:.0%} x {lead / 2:.0f} s x {wait} > {lost}"
             return f"after demand like the last {lead:.0f} s' so many more came as often as this: {saves}"
+        if not self.wait:
+            return f"a wait at {cents(self._value * scale)}/h keeps none: {cents(UNCOUNTED * scale)}/h do not count"
         if self.hits.at >= self._ends_s:
             saved = f"{lead:.0f} s x {wait} + a boot of {cents(self._boot)}"
             return f"nothing was asked for so long that idling cost {LONGEST} times what a hit saves, {saved}"
@@ -266,7 +268,7 @@ def spare_buys(
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
                 why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
-            elif name in ahead:
+            elif name in ahead and short == ahead[name].nodes - empty[name]:
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
