@@ -140,7 +140,7 @@ def test_a_dear_node_on_its_way_brings_no_spare_that_would_come_too_late() -> No
 
 
 def test_a_spare_that_is_held_says_nothing_of_a_pod_whose_own_node_is_bought() -> None:
-    """Two nodes may be added: a small pod's own and a dear one; the warm node of the same type waits, the pod does not."""
+    """Two nodes may be added, for two pods: the warm one of a pod's own type waits, the pod does not."""
     pools = {**STEERED.pools, "t4": msgspec.structs.replace(STEERED.pools["t4"], warm=1)}
     rules = policy(**WORTH, limits=Limits(nodes_added=2), pools=pools)
     small = pod("small")
