@@ -21,7 +21,7 @@ NOTHING: dict[str, str] = {}
 def buy(pool: str, count: int, usd: str = "1", gangs: tuple[str, ...] = ()) -> Buy:
     """A purchase of a pool."""
     return Buy(
-        pool=pool, offering=f"{pool}/x", zone="", count=count, usd_per_hour=Decimal(usd), boot_s=60, demands=(),
+        pool=pool, offering=f"{pool}/x", zone="", count=count, usd_per_hour=Decimal(usd), boot_s=60, demands=("u",),
         shapes=(), why="pods wait", gangs=gangs,
     )  # fmt: skip
 
