@@ -89,8 +89,10 @@ def _fresh(
 
 
 def _shapes(view: ClusterView) -> Iterable[PodShape]:
+    """Of the pods here, in an order of their own."""
     running = [pod.shape for node in view.nodes for pod in node.gpu_pods if pod.shape is not None]
-    return {shape.key: shape for shape in (*running, *(pod.shape for pod in view.pending))}.values()
+    found = {shape.key: shape for shape in (*running, *(pod.shape for pod in view.pending))}
+    return [found[key] for key in sorted(found)]
 
 
 def _ahead(memory: Memory, shape: PodShape, own: Spares, dear: Offering, now: datetime) -> NodesAhead | None:
@@ -114,6 +116,5 @@ def _ahead(memory: Memory, shape: PodShape, own: Spares, dear: Offering, now: da
 
 
 def _more(found: dict[str, NodesAhead], pool: str, ahead: NodesAhead) -> None:
-    known = found.get(pool)
-    if known is None or (known.nodes, known.why) < (ahead.nodes, ahead.why):
+    if pool not in found or found[pool].nodes < ahead.nodes:
         found[pool] = ahead
