@@ -53,7 +53,9 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
         (warm, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
     ),
     "the first dollar an hour of a wait: it counts": ((warm, "UNCOUNTED", Decimal(0)),),
-    "spares until a dear node is closed (taint)": ((before_closing, "guards", lambda *_: ({}, {})),),
+    "spares until a dear node is closed (taint)": (
+        (before_closing, "guards", lambda *_: before_closing.Guards({}, {})),
+    ),
     "half-lives from two minutes to a day: six hours": (
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),

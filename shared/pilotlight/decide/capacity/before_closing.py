@@ -41,11 +41,9 @@ class Guards(NamedTuple):
 def guards(
     run: Provisioner,
     view: ClusterView,
-    memory: Memory,
     offerings: Mapping[str, Offering],
     spares: Mapping[str, Spares],
     pools: Collection[str],
-    now: datetime,
 ) -> Guards:
     """What a look does. ``pools`` are those whose nodes are closed; ``offerings`` and what pays, ``spares``, are by
     pool: where nothing is bought ahead for a pool, this is not either.
@@ -61,7 +59,7 @@ def guards(
         strange = run.homes.stray_in(shape) if home else ()
         open_to = {b.pool for b in coming if b.pool in strange and b.room_for(shape)}
         for pool in sorted(open_to):
-            ahead = _ahead(memory, shape, spares[home], offerings[pool], now)
+            ahead = _ahead(run.memory, shape, spares[home], offerings[pool], run.now)
             if ahead is None:
                 continue
             _more(found.keep, home, ahead)

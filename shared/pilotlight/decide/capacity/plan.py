@@ -159,7 +159,7 @@ def plan_cluster(
     if spares and not limited and (closing := _to_be_closed(shut, memory, by_pool, unsettled, now)):
         from pilotlight.decide.capacity.before_closing import guards
 
-        guarded = guards(run, view, memory, relit, spares, closing, now)
+        guarded = guards(run, view, relit, spares, closing)
         stay, come = _beyond_warm(guarded.keep, policy), _beyond_warm(guarded.buy, policy)
     if spares or any(pool.warm or pool.min for pool in policy.pools.values()):
         warmer = _with_more_warm(policy, come) if come else policy

@@ -268,7 +268,7 @@ def spare_buys(
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
                 why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
-            elif name in ahead and short == ahead[name].nodes - empty[name]:
+            elif name in ahead and short == pool.warm - empty[name] and pool.warm <= ahead[name].nodes:
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
