@@ -83,6 +83,7 @@ OF_COMMANDS = (
     "facts/lint.py",
     "facts/pool_rows.py",
     "facts/trace.py",
+    "processes.py",
     "state_schema/registry.py",
     "world/jobs.py",
     "world/server.py",

@@ -31,7 +31,7 @@ pytestmark = needs_prometheus
 
 TOKEN = "a-token-that-only-reads"
 PHASES = ("detect", "decide", "boot", "bind")
-TELLS = ("PilotlightPaused", "PilotlightBudgetSpent")
+TELLS = {"PilotlightPaused", "PilotlightBudgetSpent", "PilotlightBudgetRunsOut"}
 
 
 def deployment() -> App:
@@ -64,8 +64,8 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
 
 def test_dashboards_find_data_and_alerts_fire(prometheus: Prometheus) -> None:
     """Each query over what this cluster has returns data, and a paused cluster and a spent budget are told."""
-    until(lambda: prometheus.firing >= set(TELLS))
-    assert prometheus.firing == {*TELLS, "PilotlightBudgetRunsOut"}
+    until(lambda: prometheus.firing >= TELLS)
+    assert prometheus.firing == TELLS
     waits = prometheus.answers("pilotlight_wait_seconds_count")
     assert {each["metric"]["phase"]: each["value"][1] for each in waits} == dict.fromkeys(PHASES, "1")
     empty = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}

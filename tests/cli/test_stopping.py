@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,53 @@ def test_worker_processes_end_and_say_nothing(words: list[str], processes: int, 
     told = [line for line in said.splitlines() if line.strip() and not PROGRESS.search(line)]
     assert told == ["stopped"]
     _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
+
+
+MET_AT_BIRTH = """
+import os, signal
+from multiprocessing import util
+
+fork, spawn = os.fork, util.spawnv_passfds
+
+def forked():
+    pid = fork()
+    return met(pid) if pid else 0
+
+def met(pid):
+    os.kill(os.getpid(), signal.SIGINT)
+    return pid
+
+os.fork = forked
+util.spawnv_passfds = lambda *given: met(spawn(*given))
+from pilotlight.cli.entry import run
+run()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["week"], id="week and its peers"),
+        pytest.param(["chaos", "--seeds", "0..99", "--jobs", "2"], id="chaos"),
+        pytest.param(["interruptions", "--seeds", "0..99", "--jobs", "2", "--state", "memory:"], id="interruptions"),
+    ],
+)
+def test_a_worker_process_that_is_just_begun_ends_too(words: list[str]) -> None:
+    """Ctrl-C comes between the birth of a process and its parent's note of it: it holds nothing open."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MET_AT_BIRTH, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate(timeout=HANGS_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130
+    assert "Traceback" not in said
 
 
 def _half_a_request(port: int) -> socket.socket:

@@ -13,14 +13,13 @@ internal_errors            an answer 500
 =========================  ===========================================================================================
 """
 
-import signal
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from pilotlight.chaos.interruption_run import COUNTED, Broken, InterruptionRun
 from pilotlight.chaos.interruption_scene import KINDS
 from pilotlight.facts.messages import NoticeKind
+from pilotlight.processes import workers
 from pilotlight.units import HOUR
 
 
@@ -48,8 +47,8 @@ def sweep(seeds: Sequence[int], jobs: int, on_each: Callable[[], None] = lambda:
     """All seeds, several at a time."""
     if jobs <= 1:
         return _total(map(run, seeds), on_each)
-    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        return _total(pool.map(run, seeds, chunksize=8), on_each)
+    with workers(jobs, lambda pool: pool.map(run, seeds, chunksize=8)) as outcomes:
+        return _total(outcomes, on_each)
 
 
 def _total(outcomes: Iterable[SeedOutcome], on_each: Callable[[], None]) -> Total:

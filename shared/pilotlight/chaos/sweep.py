@@ -1,15 +1,14 @@
 """Many seeds over several processes, and their sum."""
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
 from pilotlight.chaos.invariants import APART, KINDS
 from pilotlight.chaos.serial_run import SeedResult
 from pilotlight.chaos.serial_run import run as in_turns
+from pilotlight.processes import workers
 
 CHUNK = 8
 """Seeds that a process takes at a time."""
@@ -40,8 +39,8 @@ def sweep(
     if jobs <= 1:
         yield from map(one, seeds)
         return
-    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        yield from pool.map(one, seeds, chunksize=CHUNK)
+    with workers(jobs, lambda pool: pool.map(one, seeds, chunksize=CHUNK)) as outcomes:
+        yield from outcomes
 
 
 def total(outcomes: Iterable[SeedResult], on_each: Callable[[SeedResult], None] = lambda _: None) -> Total:

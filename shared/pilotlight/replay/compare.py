@@ -1,20 +1,18 @@
 """Pilotlight beside its peers on one trace: each policy in a process of its own, results in the order asked for."""
 
 import json
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TypeVar, cast
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.trace import Bounds, Job
+from pilotlight.processes import workers
 from pilotlight.replay.measure import Outcome
 from pilotlight.replay.peers.run import run_peer
 from pilotlight.replay.run import Scenario
@@ -22,8 +20,6 @@ from pilotlight.world.journal import Log
 
 M = TypeVar("M")
 T = TypeVar("T")
-
-ENDS = (signal.SIGINT, signal.SIGTERM)
 
 Done = Callable[[str], None]
 """Told the name of each policy that has finished."""
@@ -55,13 +51,11 @@ def apart(
     """
     if not tasks:
         return meanwhile(), []
-    context = multiprocessing.get_context("spawn")
-    workers = min(len(tasks), processes or os.cpu_count() or 1)
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
-        # The tracker unblocks signals when it begins, so it begins before.
-        resource_tracker.ensure_running()
-        with _signals_wait():
-            futures: dict[Future[T], str] = {pool.submit(task): name for name, task in tasks.items()}
+
+    def begin(pool: ProcessPoolExecutor) -> dict[Future[T], str]:
+        return {pool.submit(task): name for name, task in tasks.items()}
+
+    with workers(min(len(tasks), processes or os.cpu_count() or 1), begin) as futures:
         own = meanwhile()
         left = set(futures)
         while left:
@@ -70,26 +64,6 @@ def apart(
                 future.result()
                 on_done(futures[future])
         return own, [future.result() for future in futures]
-
-
-@contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are answered when this is left: a process half begun could not be ended.
-
-    Processes begun in it keep Ctrl-C blocked: it is this one's to answer. Other threads may get a signal meanwhile,
-    and the main one then answers it, blocked or not; so what answers is changed too.
-    """
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDS}
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-        for each in came:
-            signal.raise_signal(each)
 
 
 def one_peer(
