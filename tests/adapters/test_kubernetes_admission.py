@@ -162,7 +162,7 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
     sets = [{"name": "main", "count": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]
     meta = {"name": "w", "namespace": name}
     path = f"{base}/namespaces/{name}/workloads"
-    api.ask("POST", path, NOTHING, _of("Workload", meta, {"podSets": sets, "queueName": "q"}))
+    _eventually(api, path, _of("Workload", meta, {"podSets": sets, "queueName": "q"}))
     pending = [{"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": "2026-11-20T12:00:00Z"}]
     played = {**_of("Workload", meta, {}), "status": {"admissionChecks": pending}}
     played.pop("spec")
