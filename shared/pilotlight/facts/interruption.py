@@ -27,6 +27,8 @@ SICK: Literal["sick-gpu"] = "sick-gpu"
 """A move of our own: the node's GPUs are not well, and the classes of its pods say that they move then."""
 AT_LEISURE: tuple[Literal["node-age", "back-to-spot", "sick-gpu"], ...] = (RENEW, BACK, SICK)
 """Nothing ends these: who has no ready room elsewhere goes on working."""
+OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, *AT_LEISURE)
+"""Nobody takes the instance: we began these ourselves."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
 

@@ -114,7 +114,11 @@ def _broken_gangs(
         idle = [
             n
             for n in nodes
-            if gangs and n.pool == entry.pool and n.ready and not n.gpu_pods and n.created_at >= entry.requested_at
+            if gangs
+            and n.pool == entry.pool in offerings
+            and n.ready
+            and not n.gpu_pods
+            and n.created_at >= entry.requested_at
         ]
         for node in sorted(idle, key=lambda n: n.name)[: entry.count]:
             why = f"gang {gangs[0]} did not come together by its deadline: all its nodes, or none"

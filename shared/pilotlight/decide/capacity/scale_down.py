@@ -20,6 +20,8 @@ from pilotlight.units import Seconds, cents, human
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
+NOT_OURS = "not in any pool of the policy: not ours to release"
+UNPRICED = "its pool's price is not known: nothing is decided of it until the price file or prices.overrides has it"
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
@@ -49,7 +51,7 @@ def verdicts(
     for node in sorted(nodes, key=lambda n: n.name) if explain else [n for n in nodes if not n.gpu_pods]:
         if node.pool not in offerings:
             if explain:
-                out.append(_keep(node, None, "not in any pool of the policy: not ours to release"))
+                out.append(_keep(node, None, UNPRICED if node.pool in policy.pools else NOT_OURS))
         elif node.gpu_pods:
             if explain:
                 out.append(_keep(node, offerings[node.pool], _busy(node)))

@@ -18,6 +18,7 @@ from pilotlight.flow.billing import reclaim_record as told
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.billing.waste import node_prices
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import ABSENT, RestingCluster
 from pilotlight.state_schema.reclaims import RECLAIM, RECLAIM_LOOK
@@ -45,7 +46,8 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     if deps.telemetry is None:
         return ("telemetry: absent: nothing is put to rest; set PILOTLIGHT_TELEMETRY",)
     back_s = max(BACK_S, *(rule.idle + rule.grace + HOUR for rule in rules.values()))
-    nodes = cluster.observe().nodes
+    view = cluster.observe()
+    nodes = view.nodes
     try:
         read = on_its_grid(deps.telemetry, now.timestamp() - back_s, now.timestamp())
     except (Retry, Denied, BadInput) as error:
@@ -56,7 +58,9 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     pods = _with_owners(cluster, idle(read, nodes, rules, node_prices(deps, nodes), now))
     states = {key: cluster.owner_now(entry.value.owner) for key, entry in entries.items()}
     known = {key: entry.value for key, entry in entries.items()}
-    acted_on = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and not _paused(deps, pool)}
+    others = left_alone(deps.policy, view, deps.pools.describe(), now) if pods else {}
+    ours = (pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others)
+    acted_on = {pool for pool in ours if not _paused(deps, pool)}
     steps = reclaim(pods, known, states, rules, acted_on, working(read, rules, nodes, now), now)
     return tuple(line for step in steps if (line := _take(deps, cluster, step, entries, now)))
 

@@ -17,6 +17,7 @@ from pilotlight.facts.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.ports import ABSENT
 
@@ -30,7 +31,9 @@ def begin(deps: Deps, snapshot: Snapshot) -> None:
     def able(shape: PodShape) -> Eligible:
         return eligible(shape, deps.offerings, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
 
-    staying = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and deps.mode_of(n.pool) == "act"]
+    others = left_alone(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others}
+    staying = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and n.pool in acts]
     found, _ = behind(staying, able, snapshot.memory, snapshot.now)
     for one in found:
         _begin(deps, one, snapshot)

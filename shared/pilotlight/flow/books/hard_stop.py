@@ -13,13 +13,14 @@ from pilotlight.facts.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT
+from pilotlight.units import UsdPerHour
 
 
-def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> bool:
+def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime) -> bool:
     """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
 
     A stop is orderly even where it begins late: everybody has the time to save and to leave. What a cloud is said to
-    do later, or may not do at all, gives way to it.
+    do later, or may not do at all, gives way to it. ``price`` is what the node is held for.
     """
     earliest = now + timedelta(seconds=stop_s(node.gpu_pods) - LATE_S)
     deadline = max(end.at - timedelta(seconds=LATE_S), earliest)
@@ -28,9 +29,6 @@ def begin(deps: Deps, node: Node, end: Ending, why: str, now: datetime) -> bool:
     former = known.found if known and not known.found.over else None
     if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
         return former.kind in STOP_KINDS
-    offering = next((o for o in deps.offerings if o.pool == node.pool), None)
-    assert offering is not None
-    price = offering.usd_per_hour
     found = Interruption(
         cluster=deps.name,
         instance=instance,

@@ -1,8 +1,9 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from pilotlight.flow.books.budget_holds import known_runs, soft
 from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.books.lost_holds import settle_lost
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import marks
 from pilotlight.ports import ABSENT
@@ -182,13 +184,17 @@ class _Keeper:
             return hold
         end = ending(hold, one.pods, self.deps.policy, self.now)
         begins = end.at - timedelta(seconds=stop_s(one.pods)) - TICK
-        if not end.may or self.deps.mode_of(one.pool) != "act":
+        if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
             return hold
         if begins > self.now:
             self.due.append(begins)
             return hold
         why = self.told[refused[0].key][1][-1].why
-        return replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, why, self.now))
+        return replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, hold.terms.usd_per_hour, why, self.now))
+
+    @cached_property
+    def _left_alone(self) -> Mapping[str, str]:
+        return left_alone(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.now)
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
@@ -210,16 +216,17 @@ class _Keeper:
         if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
             return
         try:
-            if after.frozen and node.schedulable:
+            closes = after.frozen and node.pool not in self._left_alone
+            if closes and node.schedulable:
                 marks.hold(self.deps, node.name, "budget", "its budget has no room for more on it")
-            elif before.frozen and not after.frozen:
+            elif before.frozen and (not after.frozen or not (closes or node.schedulable)):
                 marks.lift(self.deps, node.name, "budget")
             else:
                 return
         except Denied as no:
             self.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=str(no)))
         else:
-            self.frozen[node.instance or node.name] = after.frozen
+            self.frozen[node.instance or node.name] = closes
 
     def reports(self) -> tuple[Finding, ...]:
         """One finding for each limit that people should know of, and what went wrong."""

@@ -3,6 +3,7 @@
 from pilotlight.decide.capacity.sick import sick
 from pilotlight.errors import Denied
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, marks
 
@@ -12,11 +13,12 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
     by_pool = {offering.pool: offering for offering in deps.offerings}
     nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
     closed = sick(nodes, by_pool, snapshot.now).closed
+    others = left_alone(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     ours = {mark.node for mark in marks.every(deps) if "sick" in mark.owners}
     for node in nodes:
         if node.name in ours and node.name not in closed:
             marks.lift(deps, node.name, "sick")
-        elif node.name in closed.keys() - ours and _may(deps, node.pool):
+        elif node.name in closed.keys() - ours and node.pool not in others and _may(deps, node.pool):
             _close(deps, node.name, closed[node.name])
 
 

@@ -18,6 +18,7 @@ from pilotlight.facts.interruption import RENEW, SICK, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.standing import without_standing
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import ABSENT
@@ -35,8 +36,9 @@ def begin(deps: Deps) -> None:
     pools = deps.pools.describe()
     view, _ = without_standing(deps.cluster.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
+    others = left_alone(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not tried(deps, n, now)], pools, policy, now):
-        held = node.pool in going or brakes.paused(deps.state, deps.name, node.pool)
+        held = node.pool in going or node.pool in others or brakes.paused(deps.state, deps.name, node.pool)
         if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
             open_move(deps, node, RENEW, why, now)
 

@@ -17,13 +17,14 @@ from pilotlight.decide.money.economics import billed
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, STOP_KINDS, Interruption, Move
+from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, OUR_OWN, STOP_KINDS, Interruption, Move
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
 from pilotlight.flow.interruption.saving import Saving
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, marks
 
@@ -50,7 +51,7 @@ class Rescue(Saving):
         elif node is None:
             self._replace(None)
             self._end("gone")
-        elif not self._paused() and (node := self._believed(node)) is not None:
+        elif not self._paused() and not self._given_away() and (node := self._believed(node)) is not None:
             self._steps(node)
 
     def _advise(self, node: Node | None) -> None:
@@ -220,6 +221,25 @@ class Rescue(Saving):
             self.failed, why = error, ""
         self.did += [why] if why else []
         return bool(why)
+
+    def _given_away(self) -> bool:
+        """Whether what we began ourselves is over, since the pool is another's now: its node takes pods again."""
+        if self.found.kind not in OUR_OWN:
+            return False
+        try:
+            pools = self.deps.pools.describe()
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+            return True  # Nothing could be given back now: no pod is made to leave for it.
+        why = left_alone(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
+        if why is None:
+            return False
+        self.did.append(why)
+        if self.found.cordoned:
+            self._try(partial(self._uncordon, self.found.node))
+        if self.failed is None:
+            self._end("stayed")
+        return True
 
     def _end(self, outcome: str) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:

@@ -6,6 +6,7 @@ from pilotlight.facts.interruption import SICK
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.node_ages import open_move, tried
+from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.memory import brakes, marks
 
 
@@ -15,8 +16,10 @@ def begin(deps: Deps) -> None:
     if not closed:
         return
     going, now = {kept.found.pool for kept in interruptions.left(deps)}, deps.now()
-    for node in sorted(deps.cluster.observe().nodes, key=lambda one: one.name):
-        if node.name not in closed or not node.gpu_pods or node.pool in going:
+    view = deps.cluster.observe()
+    others = left_alone(deps.policy, view, deps.pools.describe(), now)
+    for node in sorted(view.nodes, key=lambda one: one.name):
+        if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:
             continue
         rules = deps.policy.pools.get(node.pool)
         ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"

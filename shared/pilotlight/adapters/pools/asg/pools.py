@@ -110,7 +110,7 @@ class AsgPools:
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
-            self._end(self._find(pool), instance, gate)
+            self._end(pool, self._find(pool), instance, gate)
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Where it cannot be made sure that only this instance would come to stand by, it is given back instead."""
@@ -120,14 +120,16 @@ class AsgPools:
             group = self._find(pool)
             if instance not in [one.InstanceId for one in group.live]:
                 return
+            _see_that_it_is_ours(pool, group)
             with Deadline(WRITE_S) as deadline:
                 if put_by(self._api, deadline, group, instance, lambda: self._find(pool), gate):
                     return
-            self._end(self._find(pool), instance, gate)
+            self._end(pool, self._find(pool), instance, gate)
 
-    def _end(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
+    def _end(self, pool: str, group: ScalingGroup, instance: str, gate: Gate) -> None:
         if instance in [one.InstanceId for one in group.Instances if one.waits_to_end]:
             return self._let_go(group, instance, gate)
+        _see_that_it_is_ours(pool, group)
         if instance not in [one.InstanceId for one in group.live]:
             return self._out_of_the_warm_pool(group, instance, gate)
         asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
@@ -244,8 +246,16 @@ class AsgPools:
         )
 
 
+def _see_that_it_is_ours(pool: str, group: ScalingGroup) -> None:
+    """Raises where it was handed back, perhaps since the look that decided on a call."""
+    if group.rules.handed_back:
+        name, at = group.AutoScalingGroupName, group.rules.handed_back[:20]
+        raise BadRequest(f"group {name} was handed back at {at}: pilotlight takeover --pool {pool} takes it again")
+
+
 def _see_that_it_can(pool: str, group: ScalingGroup, to: int) -> None:
     """Raises what the group would refuse, or do wrong, before anything is sent."""
+    _see_that_it_is_ours(pool, group)
     name = group.AutoScalingGroupName
     if not group.counts_nodes:
         raise BadRequest(f"group {name} counts weights, not instances; give pool {pool} a group of one size")
