@@ -152,6 +152,16 @@ def test_cooldown_after_a_purchase() -> None:
     assert fate(plan(nodes=[node("n", idle_s=300)], offerings=[T4], rules=rules), "n")[0] == "release"
 
 
+def test_a_purchase_of_tomorrow_keeps_no_node() -> None:
+    """A moment so far ahead was written by a clock that was wrong: the node is not kept for a day."""
+    rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", idle_timeout=60)}, cooldown=600)
+    for ahead, word in ((timedelta(minutes=4), "keep"), (timedelta(days=1), "release")):
+        made = plan(
+            nodes=[node("n", idle_s=300)], offerings=[T4], rules=rules, memory=Memory(last_buy={"t4": NOW + ahead})
+        )
+        assert fate(made, "n")[0] == word
+
+
 HOURLY = offering("civo", "T4", 1, "2", minimum_s=3600, increment_s=3600)
 PAID = {
     "30 minutes into its first hour": (30, "keep"),

@@ -1,8 +1,10 @@
 """What a tick settles: capacity that came, capacity that never came, and what the pool's history learns of it."""
 
+from datetime import timedelta
 from decimal import Decimal
 from itertools import pairwise
 
+import msgspec
 import pytest
 from stage import MINUTE, Stage
 
@@ -40,6 +42,22 @@ def test_a_refused_purchase_leaves_no_entry() -> None:
     some.event(pods[0])
     ((_, entry),) = ledger.in_flight(some.deps.state, "c")
     assert (entry.count, some.world.launches) == (2, 2)
+
+
+def test_a_rest_until_tomorrow_keeps_nobody_waiting() -> None:
+    """No refusal rests for so long: a clock that was wrong wrote it."""
+    stage = Stage(pools=ONE, faults=Faults(api_errors=(("grow", NoCapacity("none")),)))
+    stage.event(stage.submit("p"))
+    was = ledger.recall(stage.deps.state, "c")
+    [rest] = was.memory.backoffs
+    for hours, served in ((1, False), (24, True)):
+        until = msgspec.structs.replace(rest, until=stage.deps.now() + timedelta(hours=hours))
+        memory = msgspec.structs.replace(was.memory, backoffs=(until,))
+        was = ledger.remember(stage.deps.state, "c", was, memory)
+        stage.wait(60)
+        stage.tick()
+        was = ledger.recall(stage.deps.state, "c")
+        assert (stage.world.launches == 1) is served
 
 
 def test_a_pod_deleted_while_its_node_boots_leaves_nothing() -> None:

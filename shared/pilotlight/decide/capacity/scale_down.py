@@ -20,6 +20,9 @@ from pilotlight.units import Seconds, cents, human
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
+CLOCKS = timedelta(minutes=5)
+"""A moment of the past that lies further ahead was written by a clock that was wrong."""
+
 NOT_OURS = "not in any pool of the policy: not ours to release"
 UNPRICED = "its pool's price is not known: nothing is decided of it until the price file or prices.overrides has it"
 SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
@@ -92,7 +95,8 @@ class _Judge:
         pool = policy.pools.get(offering.pool)
         self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
         bought = memory.last_buy.get(offering.pool)
-        self.cool = bought + timedelta(seconds=policy.cooldown) if bought is not None else None
+        real = bought if bought is not None and bought - now < CLOCKS else None
+        self.cool = real + timedelta(seconds=policy.cooldown) if real is not None else None
 
     def judge(self, nodes: list[Node]) -> list[tuple[NodeVerdict, datetime | None]]:
         """A verdict for each, and when it could change."""

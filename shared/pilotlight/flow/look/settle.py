@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
+from pilotlight.decide.capacity.failed import REST_S
 from pilotlight.decide.capacity.learnt import with_learnt
 from pilotlight.decide.capacity.run_lengths import with_runs
 from pilotlight.decide.capacity.standby import measured
@@ -24,6 +25,9 @@ BIND_GRACE_S = 120.0
 """The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
 
 QUARANTINE_S = 6 * 3600.0
+CLOCKS = timedelta(minutes=5)
+MOST_QUARANTINE = timedelta(seconds=QUARANTINE_S) + CLOCKS
+MOST_REST = timedelta(seconds=max(REST_S, memory_updates.MOST_REST_S)) + CLOCKS
 
 
 def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
@@ -112,13 +116,16 @@ def _patience(deps: Deps) -> timedelta:
 
 
 def _fresh(memory: Memory, now: datetime) -> Memory:
-    """Without quarantines that are over, and without back-offs so old that their count of tries means nothing."""
+    """Without quarantines that are over, and without back-offs so old that their count of tries means nothing.
+
+    One that lasts for longer than any does was written by a clock that was wrong.
+    """
     if not memory.quarantines and not memory.backoffs:
         return memory
     return replace(
         memory,
-        quarantines=tuple(q for q in memory.quarantines if q.until > now),
-        backoffs=tuple(b for b in memory.backoffs if now - b.until < timedelta(hours=1)),
+        quarantines=tuple(q for q in memory.quarantines if timedelta(0) < q.until - now <= MOST_QUARANTINE),
+        backoffs=tuple(b for b in memory.backoffs if -timedelta(hours=1) < b.until - now <= MOST_REST),
     )
 
 
