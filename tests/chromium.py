@@ -6,6 +6,7 @@ A page of it can reach this machine only. What it asked for, and what it complai
 import base64
 import json
 import os
+import select
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,12 +15,20 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+    "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
     "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE_S = 120.0
 """A busy machine takes its time; what does not come in so long does not come."""
+
+
+CRASHES = 8
+"""A page whose process ends while it loads is loaded anew so often: that is the browser's fault, and no page's."""
+
+
+class Crashed(AssertionError):
+    """A page's process has ended: nothing that it was asked is answered."""
 
 
 class Chromium:
@@ -44,7 +53,9 @@ class Chromium:
         message = {"id": self._last, "method": method, "params": words} | ({"sessionId": session} if session else {})
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while (found := self._read()).get("id") != self._last:
-            if page := self.pages.get(found.get("sessionId", "")):
+            if session and found.get("sessionId") == session and found.get("method") == "Inspector.targetCrashed":
+                raise Crashed(f"{method}: the page's process ended")
+            if "method" in found and (page := self.pages.get(found.get("sessionId", ""))):  # Else a late answer.
                 page.heard(found["method"], found["params"])
         if "error" in found:
             raise AssertionError(f"{method}: {found['error']}")
@@ -53,6 +64,7 @@ class Chromium:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._left:
+            assert select.select([self._in], [], [], PATIENCE_S)[0], "chromium does not answer"
             more = os.read(self._in, 1 << 16)
             assert more, "chromium has ended"
             self._left += more
@@ -119,6 +131,14 @@ class Page:
 
     def open(self, address: str) -> None:
         """Go there, until it is loaded."""
+        for _ in range(CRASHES):
+            try:
+                return self._load(address)
+            except Crashed:
+                self.asked.clear()
+        self._load(address)
+
+    def _load(self, address: str) -> None:
         before = self._loads
         self.ask("Page.navigate", url=address)
         end = time.monotonic() + PATIENCE_S
