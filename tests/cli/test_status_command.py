@@ -31,7 +31,7 @@ from pilotlight.facts.policy import ApproveOver, Budget
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.memory import brakes, ledger
 from pilotlight.ports import State
 from pilotlight.report.glance_text import lines
 from pilotlight.settings import Settings
@@ -129,6 +129,18 @@ def test_each_function_says_when_it_last_worked() -> None:
         ("spot_interruption", 60.0),
         ("alert_fanout", 60.0),
     ]
+
+
+def test_what_waits_for_approval_is_all_that_the_decision_asks_for() -> None:
+    """What ``approve`` would allow, whatever the look of this moment would ask for."""
+    on = Stage(approve_over=ApproveOver(usd_per_hour=Decimal(1)))
+    pods = [on.submit(name, gpus=8, gpu_models=("A100",)) for name in ("first", "second")]
+    on.event(pods[1])
+    [(decision, held)] = [(r.id, r.plan.held) for r in ledger.filed_records(on.deps.state, "c") if r.plan.held]
+    on.submit("third", gpus=8, gpu_models=("A100",))
+    [asked] = seen(on).approvals
+    assert (asked.nodes, asked.decision) == (sum(one.count for one in held), decision)
+    assert asked.nodes == 2
 
 
 def test_what_needs_a_person_is_said_first_with_what_to_do() -> None:

@@ -102,6 +102,16 @@ def test_an_approval_covers_one_purchase_of_its_pool() -> None:
     assert [held.code for held in made.held] == ["approval"]
 
 
+def test_what_waits_for_approval_is_told_with_what_waits_before_it() -> None:
+    """One approval covers both: the last one says the dollars and nodes of all. What is within the limit is bought."""
+    for over, whole in ((ApproveOver(usd_per_hour=Decimal(2)), "$9.00"), (ApproveOver(nodes=0), "3 nodes")):
+        made = braked(plan(buy("a", 1, "3"), buy("a", 2, "3")), Brakes(), NOTHING, policy(over=over), 0, NOW)
+        assert whole in made.held[-1].why
+    small = plan(buy("a", 1, "3"), buy("b", 1, "1"))
+    made = braked(small, Brakes(), NOTHING, policy(over=ApproveOver(usd_per_hour=Decimal(2))), 0, NOW)
+    assert [b.pool for b in made.buys] == ["b"]
+
+
 def test_an_approval_is_not_used_where_none_is_needed() -> None:
     """It stays for the purchase that needs it."""
     over = policy(over=ApproveOver(nodes=9))

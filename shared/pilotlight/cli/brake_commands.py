@@ -1,6 +1,7 @@
 """``pilotlight pause``, ``resume`` and ``approve``: the brakes in a person's hand."""
 
 import getpass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,6 +11,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Record
 from pilotlight.flow.memory import brakes, ledger
 from pilotlight.settings import deployed
+from pilotlight.units import cents
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -79,8 +81,10 @@ def approve(
         raise Failed(f"decision {decision} waits for no approval")
     brakes.approve(wired.state, cluster, decision, waiting, wired.state.now())
     nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
+    held = [one for one in record.plan.held if one.code == "approval" and one.buy]
+    more = cents(sum((one.buy.usd_per_hour * one.count for one in held if one.buy), Decimal(0)))
     outcome = {"approved": waiting, "decision": decision}
-    typer.echo(msgspec.json.encode(outcome).decode() if as_json else f"approved once, for an hour: {nodes}")
+    typer.echo(msgspec.json.encode(outcome).decode() if as_json else f"approved once, for an hour: {nodes}, {more}/h")
 
 
 def _waiting(record: Record) -> dict[str, int]:

@@ -10,7 +10,7 @@ from pilotlight.decide.money.budget import meters
 from pilotlight.decide.needs import needs
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.budget import Spent
-from pilotlight.facts.decisions import Plan
+from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.books import accounts, ladder
@@ -127,18 +127,23 @@ def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[Budget
 
 
 def _approvals(deps: Deps, plan: Plan) -> Iterator[ToApprove]:
-    """What waits for a person now, with the last decision that said so."""
-    held = [one for one in plan.held if one.code == "approval" and one.buy is not None]
-    if not held:
+    """The pools for which a person is waited for now, each with all that the last decision that said so asks for."""
+    waiting = _to_approve(plan)
+    if not waiting:
         return
     records = ledger.filed_records(deps.state, deps.name)[::-1]
-    for one in held:
-        asked = (
-            record.id
-            for record in records
-            if any(was.code == "approval" and was.of.pool == one.of.pool for was in record.plan.held)
-        )
-        yield ToApprove(pool=one.of.pool, nodes=one.count, why=one.why, decision=next(asked, ""))
+    for pool, now in waiting.items():
+        asked = ((record.id, of[pool]) for record in records if pool in (of := _to_approve(record.plan)))
+        decision, held = next(asked, ("", now))
+        yield ToApprove(pool=pool, nodes=sum(one.count for one in held), why=held[-1].why, decision=decision)
+
+
+def _to_approve(plan: Plan) -> dict[str, list[Held]]:
+    found: dict[str, list[Held]] = {}
+    for one in plan.held:
+        if one.code == "approval" and one.buy is not None:
+            found.setdefault(one.of.pool, []).append(one)
+    return found
 
 
 def _prices_age_s(deps: Deps, now: datetime) -> float | None:

@@ -194,6 +194,7 @@ class Stop:
         if forked:
             os._exit(self.code)
         sys.unraisablehook = lambda _: None  # Raised where nothing can be, as while a process forks: the timer ends it.
+        threading.excepthook = lambda _: None  # A pool's own thread, whose processes are gone.
         last = threading.Timer(STOP_S, self._last)
         last.daemon = True
         last.start()

@@ -97,6 +97,7 @@ class _Hand:
         self.turns = recent(brakes.turns, now)
         self.nodes, self.usd_per_hour = lit_nodes, usd_per_hour
         self.approved = dict(brakes.approvals)
+        self.asked, self.asked_usd = 0, Decimal(0)
 
     def buy(self, buy: Buy) -> tuple[Buy | None, Held | None]:
         """What may be bought of it now, and what is held."""
@@ -110,7 +111,9 @@ class _Hand:
             if approval := self._approval(buy.pool, allowed):
                 buy = msgspec.structs.replace(buy, approval=approval)
             else:
-                allowed, code, why = 0, "approval", f"{no}: it waits for approval"
+                code, why = "approval", f"{no}: it waits for approval"
+                self.asked, self.asked_usd = self.asked + allowed, self.asked_usd + allowed * buy.usd_per_hour
+                allowed = 0
         if allowed:
             self.turns = (*self.turns, turn_of(buy, allowed, self.now))
             self.nodes += allowed
@@ -174,12 +177,12 @@ class _Hand:
         return room
 
     def _over(self, buy: Buy, count: int) -> str:
-        """Why a person must allow it, or nothing."""
+        """Why a person must allow it, or nothing: in the words, with what waits for that before it."""
         nodes, usd = self.nodes + count, self.usd_per_hour + count * buy.usd_per_hour
         if self.over.nodes is not None and nodes > self.over.nodes:
-            return f"{nodes} nodes would be lit, over {self.over.nodes}"
+            return f"{nodes + self.asked} nodes would be lit, over {self.over.nodes}"
         if self.over.usd_per_hour is not None and usd > self.over.usd_per_hour:
-            return f"{cents(usd)} an hour would be spent, over {cents(self.over.usd_per_hour)}"
+            return f"{cents(usd + self.asked_usd)} an hour would be spent, over {cents(self.over.usd_per_hour)}"
         return ""
 
 
