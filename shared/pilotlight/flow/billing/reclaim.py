@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.codec.records import Mark
+from pilotlight.decide.rivals import rivals
 from pilotlight.decide.use.reclaim import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.policy import ReclaimPolicy
@@ -18,7 +19,6 @@ from pilotlight.flow.billing import reclaim_record as told
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.billing.waste import node_prices
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import ABSENT, RestingCluster
 from pilotlight.state_schema.reclaims import RECLAIM, RECLAIM_LOOK
@@ -58,7 +58,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     pods = _with_owners(cluster, idle(read, nodes, rules, node_prices(deps, nodes), now))
     states = {key: cluster.owner_now(entry.value.owner) for key, entry in entries.items()}
     known = {key: entry.value for key, entry in entries.items()}
-    others = left_alone(deps.policy, view, deps.pools.describe(), now) if pods else {}
+    others = rivals(deps.policy, view, deps.pools.describe(), now) if pods else {}
     ours = (pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others)
     acted_on = {pool for pool in ours if not _paused(deps, pool)}
     steps = reclaim(pods, known, states, rules, acted_on, working(read, rules, nodes, now), now)

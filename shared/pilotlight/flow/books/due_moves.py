@@ -12,12 +12,12 @@ from pilotlight.decide.capacity.due import Behind, behind
 from pilotlight.decide.capacity.due_back import Back, back_to_spot
 from pilotlight.decide.capacity.selection import Eligible, eligible
 from pilotlight.decide.deadline import TICK_S, unsaved
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.ports import ABSENT
 
@@ -31,7 +31,7 @@ def begin(deps: Deps, snapshot: Snapshot) -> None:
     def able(shape: PodShape) -> Eligible:
         return eligible(shape, deps.offerings, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
 
-    others = left_alone(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others}
     staying = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and n.pool in acts]
     found, _ = behind(staying, able, snapshot.memory, snapshot.now)

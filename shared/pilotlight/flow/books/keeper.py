@@ -14,6 +14,7 @@ from pilotlight.decide.money.budget import applies, held, meters, paid_until, wi
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.stretch import AHEAD_S, ending
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
@@ -23,7 +24,6 @@ from pilotlight.flow.books.budget_holds import known_runs, soft
 from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.books.lost_holds import settle_lost
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import marks
 from pilotlight.ports import ABSENT
@@ -194,7 +194,7 @@ class _Keeper:
 
     @cached_property
     def _left_alone(self) -> Mapping[str, str]:
-        return left_alone(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.now)
+        return rivals(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.now)
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node

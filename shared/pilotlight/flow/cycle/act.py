@@ -8,13 +8,13 @@ from functools import cached_property
 import msgspec
 
 from pilotlight.decide.capacity.brakes import turned
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.flow.books import budget_holds
 from pilotlight.flow.cycle.give_back import DRAIN_S, GiveBack
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, memory_updates
 from pilotlight.flow.memory.lease import Lease
@@ -86,7 +86,9 @@ class Act:
     def _carry_out(self, sending: Sending) -> None:
         step, call = sending.step, self.record.plan.calls[sending.step.n]
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
-        why = brakes.paused(self.deps.state, self.deps.name, call.pool) or self._left_alone.get(call.pool)
+        why = brakes.paused(self.deps.state, self.deps.name, call.pool)
+        if not why and step.state == "sent":
+            why = self._others.get(call.pool, "")
         if why:
             if step.state == "planned":
                 sending.end("revoked", code="paused", note=why, count=0)
@@ -101,9 +103,9 @@ class Act:
             self.memory = turned(self.memory, call, nodes, self.record.at, limits)
 
     @cached_property
-    def _left_alone(self) -> Mapping[str, str]:
+    def _others(self) -> Mapping[str, str]:
         """A call that was sent before its pool became another's is not sent again."""
-        return left_alone(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.snapshot.now)
+        return rivals(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.snapshot.now)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pilotlight.decide.capacity.demand_rates import with_demand
 from pilotlight.decide.capacity.placement import OPEN_S, counted
 from pilotlight.decide.capacity.plan import NOBODY_AHEAD, plan_cluster
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
@@ -29,7 +30,6 @@ from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, settle_le
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.settle import settle
 from pilotlight.flow.look.snapshot import Snapshot, basis, look, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
@@ -324,8 +324,10 @@ def _use(deps: Deps) -> "PoolUse | None":
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     """What people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
-    held = brakes.read(deps, snapshot.memory, snapshot.now)
-    others = left_alone(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    held, view = brakes.read(deps, snapshot.memory, snapshot.now), snapshot.view
+    if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
+        return held  # Nothing that another could have left.
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     return replace(held, paused={**others, **held.paused}) if others else held
 
 

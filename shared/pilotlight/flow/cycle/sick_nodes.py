@@ -1,9 +1,9 @@
 """Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
 
 from pilotlight.decide.capacity.sick import sick
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Denied
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, marks
 
@@ -13,7 +13,7 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
     by_pool = {offering.pool: offering for offering in deps.offerings}
     nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
     closed = sick(nodes, by_pool, snapshot.now).closed
-    others = left_alone(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     ours = {mark.node for mark in marks.every(deps) if "sick" in mark.owners}
     for node in nodes:
         if node.name in ours and node.name not in closed:

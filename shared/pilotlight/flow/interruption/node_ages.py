@@ -12,13 +12,13 @@ import msgspec
 from pilotlight.decide.capacity.node_age import movable
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.deadline import CORDON_S, unsaved
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption import RENEW, SICK, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.standing import without_standing
 from pilotlight.flow.memory import brakes
 from pilotlight.ports import ABSENT
@@ -36,7 +36,7 @@ def begin(deps: Deps) -> None:
     pools = deps.pools.describe()
     view, _ = without_standing(deps.cluster.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
-    others = left_alone(policy, view, pools, now)
+    others = rivals(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not tried(deps, n, now)], pools, policy, now):
         held = node.pool in going or node.pool in others or brakes.paused(deps.state, deps.name, node.pool)
         if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":

@@ -14,6 +14,7 @@ import msgspec
 
 from pilotlight.decide.deadline import groups, unsaved
 from pilotlight.decide.money.economics import billed
+from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
@@ -24,7 +25,6 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.question import ASK_AGAIN, Questions
 from pilotlight.flow.interruption.saving import Saving
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import brakes, ledger, marks
 
@@ -231,7 +231,7 @@ class Rescue(Saving):
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.
-        why = left_alone(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
+        why = rivals(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
         if why is None:
             return False
         self.did.append(why)

@@ -1,12 +1,12 @@
 """Pods are moved off a node whose GPUs are not well where all of their classes say so, as off one that is too old."""
 
 from pilotlight.decide.capacity.node_age import moves_on
+from pilotlight.decide.rivals import rivals
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption import SICK
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.node_ages import open_move, tried
-from pilotlight.flow.look.left_alone import left_alone
 from pilotlight.flow.memory import brakes, marks
 
 
@@ -17,7 +17,7 @@ def begin(deps: Deps) -> None:
         return
     going, now = {kept.found.pool for kept in interruptions.left(deps)}, deps.now()
     view = deps.cluster.observe()
-    others = left_alone(deps.policy, view, deps.pools.describe(), now)
+    others = rivals(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
         if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:
             continue
