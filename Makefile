@@ -19,7 +19,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test picture serve format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test mutants docs-test picture serve format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -54,6 +54,9 @@ demo: $(STAMP) ## An hour of a small cluster in about a minute: bought, warned, 
 # A file's tests stay together, for what they share; files begin in their order, so that long ones do not come last.
 test: $(STAMP) ## Every test, JOBS files at a time (pass ARGS="-k name" for some)
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+mutants: $(STAMP) ## One-line mutants of what guards money and work, drawn by a seed: which survive (ARGS="--seed N --count 100")
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
 	$(BIN)/pytest tests/docs --all-blocks $(ARGS)
