@@ -46,20 +46,26 @@ def quantity(text: object) -> Decimal:
     Source of the grammar: apimachinery ``resource.Quantity``.
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{_shown(text)} is not a quantity")
     match = _QUANTITY.fullmatch(str(text))
     if match is None:
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{_shown(text)} is not a quantity")
     number, exponent, suffix = match.groups()
     try:
         value = Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
     except InvalidOperation:
-        raise ValueError(f"{text!r} is not a quantity") from None
+        raise ValueError(f"{_shown(text)} is not a quantity") from None
     if value < 0:
-        raise ValueError(f"{text!r} is negative")
+        raise ValueError(f"{_shown(text)} is negative")
     if value > _LARGEST:
-        raise ValueError(f"{text!r} is larger than 2^63 - 1")
+        raise ValueError(f"{_shown(text)} is larger than 2^63 - 1")
     return value
+
+
+def _shown(text: object) -> str:
+    """A value as errors name it; of a long one its beginning."""
+    found = repr(text)
+    return found if len(found) <= 60 else f"{found[:57]}..."
 
 
 def milli(text: object) -> int:

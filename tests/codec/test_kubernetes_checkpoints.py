@@ -40,9 +40,10 @@ def test_a_pod_tells_its_checkpoints_and_its_grace() -> None:
         {},
         {"pilotlight.dev/checkpointed-at": "yesterday"},
         {"pilotlight.dev/checkpointed-at": "2026-11-21T00:10:00"},
-        {"pilotlight.dev/checkpoint-seconds": "often", "pilotlight.dev/checkpoint-takes-seconds": "45"},
+        {"pilotlight.dev/checkpoint-seconds": "often", "pilotlight.dev/checkpoint-takes-seconds": "9E"},
+        {"pilotlight.dev/checkpoint-seconds": "1e18", "pilotlight.dev/checkpoint-takes-seconds": "-1"},
     ],
-    ids=["nothing", "no time", "a time without a zone", "a wrong number"],
+    ids=["nothing", "no time", "a time without a zone", "a wrong number", "numbers beyond all bounds"],
 )
 def test_what_a_running_pod_tells_wrongly_counts_as_not_told(annotations: dict[str, str]) -> None:
     """In doubt it has no checkpoint; its node is still read."""

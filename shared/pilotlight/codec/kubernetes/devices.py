@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.objects import Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.pods import Asked
-from pilotlight.codec.kubernetes.requests import IMPLICIT, Request, Unreadable, summed
+from pilotlight.codec.kubernetes.requests import IMPLICIT, Request, summed
 from pilotlight.facts.devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, GpuRequest, is_gpu
 from pilotlight.units import quantity

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.objects import Pod
-from pilotlight.codec.kubernetes.requests import Unreadable
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.facts.labels import DEADLINE, WORK
@@ -70,6 +70,10 @@ def _job(pod: Pod, gang: bool) -> str:
     meta, owner = pod.metadata, pod.metadata.owner
     if owner is None:
         return meta.uid or pod.name
-    base = owner.uid or f"{meta.namespace}/{owner.kind}/{owner.name}"
-    own = meta.name if owner.kind == "StatefulSet" else meta.labels.get(INDEX) or meta.annotations.get(INDEX, "")
+    base = whole_name(owner.uid or f"{meta.namespace}/{owner.kind}/{owner.name}")
+    own = (
+        meta.name
+        if owner.kind == "StatefulSet"
+        else meta.labels.get(INDEX) or whole_name(meta.annotations.get(INDEX, ""))
+    )
     return base if gang or not own else f"{base}/{own}"

@@ -8,6 +8,7 @@ Kubernetes' own PodGroups (scheduling.k8s.io/v1alpha2 of 1.36), and Pilotlight's
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from pilotlight.codec.kubernetes.bounds import GANG_PODS, whole_name
 from pilotlight.codec.kubernetes.companions import LeaderWorkerSet, PodGroup
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.facts.labels import GANG, GANG_SIZE
@@ -25,6 +26,8 @@ _LABELS = (
 _LWS = "leaderworkerset.sigs.k8s.io/"
 NO_SETS: Mapping[str, LeaderWorkerSet] = {}
 LWS_NAME, _LWS_GROUP, _LWS_WORKER = f"{_LWS}name", f"{_LWS}group-index", f"{_LWS}worker-index"
+_TOO_MANY = int(GANG_PODS.most) + 1
+"""What a size counts as that is larger: no gang of it is ever whole."""
 _SIZES = (GANG_SIZE, "kueue.x-k8s.io/pod-group-total-count", f"{_LWS}size")
 
 
@@ -37,7 +40,7 @@ def gang_key(pod: Pod) -> str:
         named.append(f"{meta.labels[LWS_NAME]}-{meta.labels[_LWS_GROUP]}")
     if pod.spec.scheduling_group is not None and pod.spec.scheduling_group.pod_group_name:
         named.append(pod.spec.scheduling_group.pod_group_name)
-    return f"{meta.namespace}/{named[0]}" if named else ""
+    return f"{meta.namespace}/{whole_name(named[0])}" if named else ""
 
 
 def in_set(pod: Pod) -> bool:
@@ -90,6 +93,7 @@ def _declared(pod: Pod, group: PodGroup | None) -> int:
     meta = pod.metadata
     for name in _SIZES:
         text = meta.annotations.get(name) or meta.labels.get(name) or ""
-        if text.isascii() and text.isdigit() and int(text[:9]) > 0:
-            return int(text[:9])
-    return group.least if group else 0
+        digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+        if digits:
+            return int(digits) if len(digits) < 9 else _TOO_MANY
+    return min(group.least, _TOO_MANY) if group else 0

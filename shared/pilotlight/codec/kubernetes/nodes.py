@@ -7,13 +7,15 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.blocks import blocks_drain
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.near import host_ports
 from pilotlight.codec.kubernetes.objects import Condition, KubeNode, Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
-from pilotlight.codec.kubernetes.requests import Request, Unreadable, other_resources, read_amounts, whole_units
+from pilotlight.codec.kubernetes.requests import Request, other_resources, read_amounts, whole_units
 from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
@@ -48,7 +50,7 @@ def node_of(
     allocatable cannot be read.
     """
     meta = node.metadata
-    room = read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable")
+    room = _bounded(read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable"))
     resource, devices, slices = _devices(room)
     pool = pool_of(meta.labels, policy)
     if not _has_gpus(meta.labels, room, policy) and not (on and any(is_gpu(kind.resource) for kind in on.kinds)):
@@ -94,6 +96,14 @@ def node_of(
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
     )
+
+
+def _bounded(room: Request) -> Request:
+    """What a node has, where that is more than any node has: so much. It sells no more room than there can be."""
+    return {
+        name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
+        for name, amount in room.items()
+    }
 
 
 class _ByClaim(NamedTuple):
@@ -191,8 +201,9 @@ def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
     """Whole GPUs under the resource name that has the most, and all other GPU resources by name."""
     whole = {name: int(room.get(name, 0)) for name in WHOLE_DEVICES}
     own = max(WHOLE_DEVICES, key=whole.__getitem__)
-    slices = {n: int(a) for n, a in room.items() if a >= 1 and n != own and is_gpu(n)}
-    return own, min(whole[own], 1024), slices
+    most = int(bounds.DEVICES.most)
+    slices = {n: min(int(a), most) for n, a in room.items() if a >= 1 and n != own and is_gpu(n)}
+    return own, min(whole[own], most), slices
 
 
 def _ready_since(node: KubeNode) -> datetime | None:

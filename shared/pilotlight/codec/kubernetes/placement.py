@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from itertools import product
+from math import prod
 from typing import Protocol
 
+from pilotlight.codec.kubernetes.bounds import TERMS, too_many
 from pilotlight.codec.kubernetes.objects import Expression, NodeSelector, Pod, WireToleration
 from pilotlight.facts.labels import NODE_NAME, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import Requirement, Toleration
@@ -26,13 +28,20 @@ NOWHERE: Terms = ((Requirement(key=NODE_NAME, operator="In"),),)
 
 
 def pod_terms(pod: Pod, reach: Iterable[Terms] = ()) -> Terms:
-    """``nodeSelector`` and required node affinity together, and the ``reach`` of each of its volumes."""
+    """``nodeSelector`` and required node affinity together, and the ``reach`` of each of its volumes.
+
+    Alternatives multiply: those that several parts have alike are taken once, as volumes of one class do. Raises
+    ``Unreadable`` where too many are left, before any is made.
+    """
     selector = tuple(_requirement(key, (value,)) for key, value in sorted(pod.spec.node_selector.items()))
     parts: list[Terms] = [(selector,)] if selector else []
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     if affinity and affinity.required:
         parts.append(selector_terms(affinity.required))
     parts.extend(terms for terms in reach if terms)
+    parts = list(dict.fromkeys(parts))
+    if (count := prod(map(len, parts))) > TERMS.most:
+        raise too_many("alternatives of where it may run", count, TERMS)
     return tuple(tuple(r for term in combination for r in term) for combination in product(*parts)) if parts else ()
 
 

@@ -1,11 +1,13 @@
 """Pods to facts: a demand, a finding, a pod on a node, or nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
+from pilotlight.codec.kubernetes import bounds, pod_bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
@@ -14,7 +16,6 @@ from pilotlight.codec.kubernetes.objects import Container, Pod, WireToleration
 from pilotlight.codec.kubernetes.placement import Terms, pod_terms, tolerations
 from pilotlight.codec.kubernetes.requests import (
     Request,
-    Unreadable,
     effective_request,
     gpu_request,
     other_resources,
@@ -25,6 +26,7 @@ from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.devices import Claimed
+from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
     Classifier,
     Due,
@@ -38,7 +40,6 @@ from pilotlight.facts.workload import (
     Requirement,
     shape,
 )
-from pilotlight.units import quantity
 
 NO_GPU = GpuRequest(count=0, resource="")
 MIRROR = "kubernetes.io/config.mirror"
@@ -111,6 +112,8 @@ def demand_of(
         if not _wants_gpu(asked):
             return None
         _may_be_scheduled(pod, require_label)
+        if gang is not None and not bounds.GANG_PODS.takes(gang.size):
+            raise bounds.too_many("pods or more in its gang", gang.size, bounds.GANG_PODS)
         return _demand(asked, reach_of(pod, objects), objects, classify, gang, near)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
@@ -156,6 +159,8 @@ def _demand(
     near: Near | None = None,
 ) -> PodDemand:
     pod, request, meta = asked.pod, asked.request, asked.pod.metadata
+    pod_bounds.refuse(pod)
+    pod_bounds.amounts(request)
     terms = pod_terms(pod, reach)
     models = _models(meta.annotations)
     if models == ("any",):
@@ -169,8 +174,8 @@ def _demand(
         namespace=meta.namespace,
         name=meta.name,
         created_at=meta.created_at,
-        said=next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), ""),
-        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        said=_said(pod),
+        owner=whole_name(f"{owner.kind}/{owner.name}") if owner else "",
         shape=shape(
             gpu=gpu or NO_GPU,
             claimed=asked.claimed,
@@ -182,21 +187,27 @@ def _demand(
             reach=tuple(reach),
             tolerations=tolerations(pod.spec.tolerations),
             gpu_models=models,
-            min_gpu_memory_gib=_gib(meta.annotations),
+            min_gpu_memory_gib=pod_bounds.gib(meta.annotations),
             workload_class=workload_class,
-            class_reason=reason,
+            class_reason=reason[: bounds.SAID],
             team=team_of(pod, objects),
             priority=pod.spec.priority,
-            max_run_s=pod.spec.active_deadline_seconds,
-            checkpoint_s=_seconds(meta.annotations, labels.CHECKPOINT_S),
+            max_run_s=pod_bounds.run_s(pod.spec),
+            checkpoint_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_S),
             gang=gang,
             near=near,
             due=_due(pod, workload_class, gang=bool(gang or gang_key(pod))),
         ),
-        grace_s=pod.spec.termination_grace_period_seconds,
-        checkpoint_takes_s=_seconds(meta.annotations, labels.CHECKPOINT_TAKES_S),
+        grace_s=pod_bounds.grace_s(pod.spec),
+        checkpoint_takes_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_TAKES_S),
         never_preempts=pod.spec.preemption_policy == "Never",
     )
+
+
+def _said(pod: Pod) -> str:
+    """What the scheduler last said of it, or its beginning."""
+    said = (c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
+    return next(said, "")[: bounds.SAID]
 
 
 def _due(pod: Pod, workload_class: str, *, gang: bool) -> Due | None:
@@ -235,7 +246,10 @@ def daemon_of(daemons: DaemonSet, classify: Classifier) -> Daemon | None:
     whole = asked if asked.gpu else asked._replace(gpu=NO_GPU)
     ports = host_ports(pod)
     near = Near(ports=ports) if ports else None
-    return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), classify, None, near).shape)
+    try:
+        return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), classify, None, near).shape)
+    except Unreadable:
+        return None
 
 
 _DAEMONS_BEAR = tuple(
@@ -262,8 +276,8 @@ def bound_pod(
         workload_class=classify(traits_of(asked))[0] if gpu else "",
         team=team_of(pod, objects) if gpu else "",
         gang=gang_key(pod) if gpu else "",
-        max_run_s=pod.spec.active_deadline_seconds,
-        grace_s=pod.spec.termination_grace_period_seconds,
+        max_run_s=pod_bounds.run_s(pod.spec),
+        grace_s=pod_bounds.grace_s(pod.spec),
         started_at=pod.status.start_time,
         works_since=_works_since(pod) if timed else None,
         checkpoint_s=every,
@@ -292,11 +306,11 @@ def traits_of(asked: Asked) -> PodTraits:
     """What a pod tells of its purpose. The class may be an annotation too; the label wins."""
     meta, spec = asked.pod.metadata, asked.pod.spec
     key = labels.WORKLOAD_CLASS[0]
-    explicit = {key: meta.annotations[key]} if key in meta.annotations else {}
+    explicit = {key: bounds.shown(meta.annotations[key])} if key in meta.annotations else {}
     return PodTraits(
         labels={**explicit, **meta.labels},
-        images=tuple(c.image for c in spec.containers),
-        words=tuple(word for c in spec.containers for word in _words(c)),
+        images=_beginning(c.image for c in spec.containers),
+        words=_beginning(word for c in spec.containers for word in _words(c)),
         owner_kind=meta.owner.kind if meta.owner else "",
         gpus=asked.gpu.count if asked.gpu else 0,
         memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
@@ -313,6 +327,18 @@ def team_of(pod: Pod, objects: Objects) -> str:
     return pod.metadata.namespace
 
 
+def _beginning(words: Iterable[str]) -> tuple[str, ...]:
+    """Words up to so many characters in all."""
+    found: list[str] = []
+    left = bounds.WORDS
+    for word in words:
+        if left <= 0:
+            break
+        found.append(word[:left])
+        left -= len(word) + 1
+    return tuple(found)
+
+
 def _words(container: Container) -> tuple[str, ...]:
     return (*container.command, *container.args)
 
@@ -320,36 +346,16 @@ def _words(container: Container) -> tuple[str, ...]:
 def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
     text = annotations.get(labels.GPU_MODELS, "")
     models = tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
+    if len(models) > bounds.MODELS.most:
+        raise bounds.too_many(f"models in {labels.GPU_MODELS}", len(models), bounds.MODELS)
+    if long := next((name for name in models if len(name) > bounds.NAME.most), ""):
+        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.shown(long)}: {bounds.NAME.mend}")
     return ("any",) if "any" in (m.lower() for m in models) else models
-
-
-def _gib(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(labels.MIN_GPU_MEMORY)
-    if text is None:
-        return 0
-    try:
-        amount = quantity(text)
-    except ValueError as error:
-        raise Unreadable("bad-annotation", f"{labels.MIN_GPU_MEMORY}: {error}: give a quantity, as 40Gi") from None
-    return whole_units(amount if text.isdigit() else amount / 2**30)
-
-
-def _seconds(annotations: Mapping[str, str], name: str) -> float:
-    text = annotations.get(name)
-    if text is None:
-        return 0
-    try:
-        return float(quantity(text))
-    except ValueError as error:
-        raise Unreadable("bad-annotation", f"{name}: {error}: give seconds, as 600") from None
 
 
 def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
     """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
-    try:
-        every, takes = (_seconds(annotations, name) for name in (labels.CHECKPOINT_S, labels.CHECKPOINT_TAKES_S))
-    except Unreadable:
-        every = takes = 0
+    every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
     try:
         last = datetime.fromisoformat(annotations.get(labels.CHECKPOINTED_AT, ""))
     except ValueError:

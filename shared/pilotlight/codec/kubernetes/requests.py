@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
+from pilotlight.codec.kubernetes import bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.objects import Container, PodSpec, ResourceLists
 from pilotlight.facts.workload import NVIDIA, WHOLE_DEVICES, GpuRequest, is_gpu
 from pilotlight.units import MILLI_PER_GPU, milli, quantity
@@ -22,14 +24,6 @@ POD_LEVEL, HUGE_PAGES = ("cpu", "memory"), "hugepages-"
 
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """A resource of this name, less this, is a DeviceClass by which a container asks for devices."""
-
-
-class Unreadable(ValueError):
-    """A request that cannot be honoured. ``code`` is a finding's, ``str()`` its message."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def effective_request(spec: PodSpec) -> Request:
@@ -78,7 +72,7 @@ def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None
     amount = asked[resource]
     if amount != int(amount):
         raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
-    if amount > _MOST_DEVICES:
+    if not bounds.DEVICES.takes(amount):
         raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
     return GpuRequest(count=int(amount), resource=resource)
 
@@ -96,7 +90,6 @@ def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str
 
 
 _COMMON = ("cpu", "memory", "ephemeral-storage", "pods")
-_MOST_DEVICES = 1024
 
 
 def whole_units(amount: Decimal, scale: int = 1) -> int:
@@ -116,7 +109,7 @@ def _shared(share: str, asked: Request) -> GpuRequest:
     except ValueError:
         part = 0
     if not 0 < part <= MILLI_PER_GPU:
-        raise Unreadable("bad-quantity", f"gpu-share is {share!r}: give a part of one GPU, as 0.25")
+        raise Unreadable("bad-quantity", f"gpu-share is {bounds.shown(share)}: give a part of one GPU, as 0.25")
     if any(amount > 1 for name, amount in asked.items() if is_gpu(name)) or any(
         is_gpu(name) and name not in WHOLE_DEVICES for name in asked
     ):

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.companions import PersistentVolume, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.placement import Terms, expression_terms, selector_terms
-from pilotlight.codec.kubernetes.requests import Unreadable
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import ATTACHABLE, Requirement

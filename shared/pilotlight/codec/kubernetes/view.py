@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotlight.codec.kubernetes import bounds, pod_bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import NOBODY, Around, around
 from pilotlight.codec.kubernetes.nodes import Onboard, node_of, plugins_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
+from pilotlight.codec.kubernetes.placement import pod_terms
 from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_request, waits
-from pilotlight.codec.kubernetes.requests import Unreadable
 from pilotlight.codec.kubernetes.storage import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.workloads import (
@@ -85,9 +87,19 @@ def _with_devices(
 
 def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects) -> Around:
     """What waiting GPU pods have to do with the pods near by."""
-    waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod)]
+    waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
     there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
     return around(waiting, there, nodes, objects.namespaces) if waiting else NOBODY
+
+
+def _within_bounds(pod: Pod) -> bool:
+    """Whether a pod may be planned; one that may not is told as its demand is read."""
+    try:
+        pod_bounds.refuse(pod)
+        pod_terms(pod)
+    except Unreadable:
+        return False
+    return True
 
 
 def _with_those_to_come(pods: Sequence[Pod], objects: Objects) -> Sequence[Pod]:
@@ -158,6 +170,7 @@ def _nodes(
         if fact is not None:
             found.append(fact)
             findings += _unreadable_pods(onboard.live)
+            findings += _beyond_bounds(onboard.live)
     return found, findings
 
 
@@ -171,4 +184,13 @@ def _unreadable_pods(live: Iterable[Asked]) -> list[Finding]:
         )
         for a in live
         if a.problem is not None and not a.request
+    ]
+
+
+def _beyond_bounds(live: Iterable[Asked]) -> list[Finding]:
+    return [
+        Finding(subject=a.pod.name, code=bounds.CODE, message=text, uid=a.pod.metadata.uid)
+        for a in live
+        if a.holds_gpu
+        for text in pod_bounds.told_of(a.pod)
     ]
