@@ -169,6 +169,12 @@ class Pools(Protocol):
     ``Unsure`` says that the change may have been made, every other error that it was not.
     """
 
+    @property
+    def cloud(self) -> str:
+        """Whose instances these are, in the words of notices ("aws"); "world" where a world stands for any cloud, empty
+        where nothing says whose."""
+        ...
+
     def describe(self) -> Sequence[PoolState]:
         """Every pool with its desired size and the instances on their way."""
         ...

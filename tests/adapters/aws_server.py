@@ -85,6 +85,7 @@ class Aws:
     ``cores`` are the vCPUs of types. ``reuse`` are pools whose warm pool takes nodes back, with its sizes, by AWS's
     names; their nodes are protected but the ``unprotected``; ``refilled`` counts what AWS launched into one by itself.
     ``ailing`` are the health issues of pools' node groups, ``ami`` their AMI type; ``updates`` of node groups end so.
+    ``scheduled`` are the events of instances, as EC2 describes them; without the right to that it ``tells`` nothing.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
 
@@ -104,6 +105,8 @@ class Aws:
         self.ailing: dict[str, list[dict[str, Any]]] = {}
         self.ami = "AL2023_x86_64_NVIDIA"
         self.updates: list[dict[str, Any]] = []
+        self.scheduled: dict[str, list[dict[str, Any]]] = {}
+        self.tells = True
         self.reservations: list[dict[str, Any]] = []
         self.reserved_instances: list[dict[str, Any]] | None = []
         self.plans: list[dict[str, Any]] = []
@@ -285,10 +288,30 @@ class Aws:
         return {
             "InstanceId": node.id,
             "AvailabilityZone": ZONE,
-            "LifecycleState": "Terminating:Wait" if node.doomed_s is not None else "InService",
+            "LifecycleState": "Terminating:Wait" if self._scaled_in(node) else "InService",
             "HealthStatus": "Healthy",
             "ProtectedFromScaleIn": node.pool in self.reuse and node.id not in self.unprotected,
             "LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": self.versions.get(node.id, "3")},
+        }
+
+    def _scaled_in(self, node: WorldNode) -> bool:
+        """Whether its group ends a node that the world takes: one of spot, and one with an event, EC2 takes itself."""
+        by_ec2 = node.capacity_type == "spot" or node.id in self.scheduled
+        return node.doomed_s is not None and (not by_ec2 or node.id in self.waiting)
+
+    def _DescribeSpotInstanceRequests(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self.tells:
+            raise Refused(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
+        nodes = [self.world.nodes[id.removeprefix("sir-")] for id in asked["SpotInstanceRequestIds"]]
+        codes = ("fulfilled", "marked-for-termination")
+        taken = [codes[node.doomed_s is not None and not self._scaled_in(node)] for node in nodes]
+        return {"SpotInstanceRequests": [{"Status": {"Code": code}} for code in taken]}
+
+    def _DescribeInstanceStatus(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self.tells:
+            raise Refused(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
+        return {
+            "InstanceStatuses": [{"InstanceId": i, "Events": self.scheduled.get(i, [])} for i in asked["InstanceIds"]]
         }
 
     def _DescribeWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -332,6 +355,8 @@ class Aws:
             {"InstanceId": n.id, "InstanceType": n.instance_type, "LaunchTime": self.world.moment(n.launched_s)}
             | {"CpuOptions": {"CoreCount": self.cores.get(n.instance_type, 0), "ThreadsPerCore": 1}}
             | ({"CapacityReservationId": f"cr-{n.pool}"} if self.world.fleet.pools[n.pool].paid else {})
+            | {"State": {"Code": 16, "Name": "running" if n.joined else "pending"}}
+            | ({"SpotInstanceRequestId": f"sir-{n.id}"} if n.capacity_type == "spot" else {})
             for n in there
             if any(fnmatch(n.instance_type, pattern) for pattern in like)
         ]

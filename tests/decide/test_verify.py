@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pilotlight.decide.verify import BOOT, SKEW, Proof, judge
+from pilotlight.decide.verify import BOOT, SAYS_LATE, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
 from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind
@@ -88,8 +88,23 @@ LATER = _said(going=True, deadline=NOW + _s(LEAD_S + 1))
         pytest.param(_found(deadline=NOW - SKEW), _node(), None, "disproved", id="over, and still there"),
         pytest.param(_found("lifecycle", deadline=NOW - SKEW, named=False), _node(), None, "unverified", id="a hook"),
         pytest.param(_found(said_at=NOW + _s(601)), _node(), None, "disproved", id="said ahead of now"),
-        pytest.param(_found("rebalance"), _node(), None, "verified", id="a rebalance is weighed, not believed"),
-        pytest.param(_found("rebalance"), _node(), RUNS, "verified", id="a cloud that runs it on may take it yet"),
+        pytest.param(_found("rebalance"), _node(), None, "unverified", id="a rebalance that nobody confirms"),
+        pytest.param(_found("rebalance"), _node(), RUNS, "unverified", id="a cloud that runs it on may take it yet"),
+        pytest.param(_found("rebalance"), _node(), _said(at_risk=True), "verified", id="it may, says the cloud"),
+        pytest.param(_found("rebalance"), _node(), _said(at_risk=False), "disproved", id="and that it does not"),
+        pytest.param(_found("state-change"), _node(), _said(runs=True), "unverified", id="it ended, and runs as yet"),
+        pytest.param(
+            _found("state-change", received_at=NOW - SAYS_LATE), _node(ready=False), _said(runs=True), "disproved",
+            id="it ended, and runs half a minute later",
+        ),
+        pytest.param(
+            _found("lifecycle", received_at=NOW - SAYS_LATE), _node(), _said(runs=True), "disproved",
+            id="its group ends it, and has it in service",
+        ),
+        pytest.param(
+            _found(received_at=NOW - SAYS_LATE), _node(), _said(runs=True), "unverified",
+            id="what runs may be taken yet",
+        ),
         pytest.param(_found("rebalance"), _node(capacity_type="on-demand"), None, "disproved", id="of on-demand"),
         pytest.param(_found("state-change"), _node(ready=False), None, "verified", id="it ended, and is not ready"),
         pytest.param(_found("state-change"), _node(), _said(there=False), "verified", id="it ended, says the cloud"),
@@ -106,6 +121,14 @@ def test_a_notice_is_judged(found: Interruption, node: Node, said: InstanceState
     verdict = judge(found, node, said, NOW)
     assert verdict.truth == truth
     assert verdict.why
+
+
+@pytest.mark.parametrize("whose", ["", "aws", "gcp", "civo", "world"])
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "azure", "world", "node"])
+def test_a_clouds_word_is_taken_where_it_is_the_clusters_cloud(whose: str, cloud: str) -> None:
+    """A world stands for any; a world's own word is taken nowhere else; a node's own mark must be on it."""
+    taken = cloud != "node" and (cloud == whose or whose == "world" or (not whose and cloud != "world"))
+    assert (judge(_found(cloud=cloud), _node(), None, NOW, whose).truth == "unverified") is taken
 
 
 def _marked(mark: str) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class Doomed(Stage):
         if kind != "rebalance":
             self.world.interrupt(node, notice_s)
             deadline = self.world.clock.now() + timedelta(seconds=notice_s) if notice_s else None
+        else:
+            self.world.recommend(node)
         return self.deliver(kind, node, deadline)
 
     def deliver(self, kind: NoticeKind, node: str = "n1", deadline: Any = None, **options: Any) -> Answer:

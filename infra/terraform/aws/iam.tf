@@ -26,8 +26,9 @@ locals {
   looks = [
     "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
     "autoscaling:DescribeWarmPool", "ce:GetSavingsPlansUtilization",
-    "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
-    "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeReservedInstances", "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeReservedInstances",
+    "ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory",
     "eks:DescribeCluster", "eks:DescribeNodegroup", "savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans",
     "servicequotas:ListServiceQuotas",
   ]

@@ -6,17 +6,15 @@ could still be obeyed: the pod's grace and a margin before the deadline.
 
 from datetime import timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from pilotlight.chaos.scene import START
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.units import Seconds
 from pilotlight.world.world import World
 
-KINDS: tuple[NoticeKind, ...] = (
-    "spot-interruption", "spot-interruption", "scheduled-change", "lifecycle", "capacity-reservation", "preempted",
-    "state-change",
-)  # fmt: skip
+KINDS: tuple[NoticeKind, ...] = get_args(NoticeKind)
+CLOUDS: tuple[Literal["aws", "gcp", "azure", "world", "node"], ...] = ("aws", "gcp", "azure", "world", "world", "node")
 MARGIN_S: Seconds = 10 + 30
 """Before a deadline: the margin, and the grace of a run's pods."""
 CLOCKS_S: Seconds = 10
@@ -41,13 +39,13 @@ class Forgeries:
         now_s, kind = self._world.now_s, rng.choice(KINDS)
         at_s = now_s - rng.choice((0.0, rng.uniform(0, 600), rng.uniform(0, 4 * 86400)))
         deadline_s = rng.choice((at_s + 120, now_s + 120, now_s + rng.uniform(-600, 1200)))
-        ended = kind in ("preempted", "state-change") or rng.random() < 0.1
+        ended = kind in ("preempted", "state-change", "rebalance") or rng.random() < 0.1
         self._sent.setdefault(instance, []).append(_Forged(None if ended else deadline_s))
         return InterruptionNotice(
             cluster=self._cluster,
             instance=instance,
             kind=kind,
-            cloud="world",
+            cloud=rng.choice(CLOUDS),
             at=START + timedelta(seconds=at_s),
             deadline=None if ended else START + timedelta(seconds=deadline_s),
         )

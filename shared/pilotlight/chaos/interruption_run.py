@@ -194,6 +194,7 @@ class InterruptionRun:
                 victim, self.kind, told, deadline if self.rng.random() < 0.7 or self.notice_s != 120 else None
             )
             return
+        self.world.recommend(victim.id)
         self._deliver(victim, "rebalance", told, None)
         self._pass(self.rng.uniform(60, 600))
         if self.rng.random() < 0.3 and victim.id in self.world.nodes:

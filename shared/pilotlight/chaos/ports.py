@@ -151,6 +151,8 @@ class HazardPools:
     Where it is ``silent`` it says nothing of a single instance.
     """
 
+    cloud = "world"
+
     def __init__(
         self, world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
     ) -> None:

@@ -166,6 +166,7 @@ class Setting:
         deadline = None if doomed_s is None else self.world.moment(doomed_s)
         if deadline is None:
             self.invariants.evictions.may_go(instance)
+            self.world.recommend(instance)
         event = InterruptionNotice(
             cluster=self.cluster,
             instance=instance,

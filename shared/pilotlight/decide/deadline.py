@@ -31,6 +31,9 @@ CORDON_S: Seconds = 1800.0
 LONG_S: Seconds = 600.0
 """With more notice than this a pod works on until its replacement is ready or it must save; else it saves at once."""
 
+DOUBT_S: Seconds = 120.0
+"""A node whose end nobody confirms is closed so long at most before the first pod must leave it."""
+
 TICK_S: Seconds = 60.0
 """The schedule's next look may be so far off: a replacement is asked for so much earlier than it must be."""
 
@@ -109,14 +112,20 @@ def rescue(
     moves: list[Move] = []
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
-    if leaving and not found.replaced and not _too_late(found):
-        first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
+    first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
+    if found.truth == "unverified":
+        return _in_order([*moves, *_doubted(found, node, first, end)], now)
+    if leaving and not found.replaced:
         at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
     asks_first = found.kind == BACK and not found.replaced
     if (node.schedulable or not found.cordoned) and not asks_first:
         moves.append(Move(at=found.begin, do="cordon", subject=node.name, why="nothing new may bind to it"))
     moves.append(_last(found, node, bool(leaving), end))
+    return _in_order(moves, now)
+
+
+def _in_order(moves: Sequence[Move], now: datetime) -> tuple[Move, ...]:
     return tuple(sorted(moves, key=lambda move: (_ORDER[move.do], move.at) if move.at <= now else (9, move.at)))
 
 
@@ -124,14 +133,20 @@ _ORDER = {"cordon": 0, "checkpoint": 1, "replace": 2, "evict": 3, "release": 4, 
 """Of steps that are due at once: what needs no cloud first, for a cloud may take its time."""
 
 
+def _doubted(found: Interruption, node: Node, first: datetime, end: datetime) -> list[Move]:
+    """What is done with a node for a word that nobody confirms: nothing is bought in its place, and nothing of it is
+    given back; it is closed shortly before the first pod must leave, and opened when it was not taken."""
+    opens = Move(at=untrue_at(found) or end, do="uncordon", subject=node.name, why="it was not taken")
+    if found.deadline is None or not (node.schedulable or not found.cordoned):
+        return [opens]
+    closes = max(found.begin, first - timedelta(seconds=DOUBT_S))
+    return [Move(at=closes, do="cordon", subject=node.name, why="nothing new may bind to it"), opens]
+
+
 def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     if busy and not found.deadline:
         return Move(at=end, do="uncordon", subject=node.name, why="it may not be taken after all")
-    doubted = found.truth == "unverified"
-    if busy and doubted:  # Nothing with work on it is given back for a word that nobody confirms.
-        at = untrue_at(found) or end
-        return Move(at=at, do="uncordon", subject=node.name, why="it was not taken")
-    at = end if busy or doubted else found.begin
+    at = end if busy else found.begin
     why = "the deadline is near: what is left on it ends with it" if busy else "nothing is left on it"
     return Move(at=at, do="release", subject=node.name, why=why)
 
@@ -168,14 +183,14 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)
         for p in group.pods
-        if p.uid not in found.evicted and not _too_late(found)
+        if p.uid not in found.evicted and not _stays(found)
     ]
     return moves
 
 
-def _too_late(found: Interruption) -> bool:
-    """Whether an end that nobody confirms was over when it was told: nothing can be saved, and it may be untrue."""
-    return found.truth == "unverified" and found.deadline is not None and found.deadline <= found.begin
+def _stays(found: Interruption) -> bool:
+    """Whether what nobody confirms makes nobody leave: it orders nothing, or its end was over when it was told."""
+    return found.truth == "unverified" and (found.deadline is None or found.deadline <= found.begin)
 
 
 def _saved_at(group: Movers, asked: datetime | None) -> datetime | None:

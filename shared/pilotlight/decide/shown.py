@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
-from pilotlight.facts.notices import SHOWN, capacity_types
+from pilotlight.facts.notices import OF_NODE, SHOWN, capacity_types
 
 
 def notice_of(node: Node, cluster: str, now: datetime) -> InterruptionNotice | None:
@@ -14,7 +14,7 @@ def notice_of(node: Node, cluster: str, now: datetime) -> InterruptionNotice | N
         return None
     mark = min(marks, key=lambda one: SHOWN[one][1])
     kind, left_s = SHOWN[mark]
-    cloud = next((known for known in ("aws", "gcp", "azure") if known == node.cloud), "world")
+    cloud = next((known for known in ("aws", "gcp", "azure") if known == node.cloud), OF_NODE)
     ends = timedelta(seconds=left_s)
     if node.capacity_type not in capacity_types(kind, cloud):
         kind, ends = _AFTER, timedelta()
@@ -22,7 +22,7 @@ def notice_of(node: Node, cluster: str, now: datetime) -> InterruptionNotice | N
         cluster=cluster,
         instance=node.instance or node.name,
         kind=kind,
-        cloud=cloud,  # type: ignore[arg-type]
+        cloud=cloud,
         action="terminate",
         zone=node.zone,
         identity=f"{node.instance or node.name}/{mark}",

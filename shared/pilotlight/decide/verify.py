@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import InstanceState, Node
-from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption, Truth
-from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, TAINTS, capacity_types
+from pilotlight.facts.interruption import LEAD_S, NOTICE_S, OUR_OWN, Interruption, Truth
+from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, OF_NODE, TAINTS, WORLD, capacity_types
 from pilotlight.units import human
 
 SKEW = timedelta(minutes=2)
@@ -27,6 +27,9 @@ FAR = timedelta(days=90)
 WAIT = timedelta(minutes=5)
 """A node whose end was told goes on being ready no longer than that: kubelets report every few seconds."""
 
+SAYS_LATE = timedelta(seconds=30)
+"""What a cloud's own API says lags so far behind its notices at most."""
+
 NAMELESS_WAIT = timedelta(hours=1)
 """A hook that names no deadline waits so long at most by default."""
 
@@ -39,21 +42,34 @@ class Proof(NamedTuple):
     deadline: datetime | None = None
 
 
-def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Proof:
-    """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none."""
+def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime, whose: str = "") -> Proof:
+    """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none;
+    ``whose`` the cluster's cloud, as its pools name it.
+    """
     shown = marks(node, found.kind)
     if shown and found.kind != "rebalance":
         return Proof("verified", f"its node says so: {shown}")
     if said is not None and said.there and _goes(said, now):
         return Proof("verified", "the cloud says so too", said.deadline)
-    wrong = impossible(found, node, now) or _too_young(found, node, said)
+    wrong = impossible(found, node, now, whose) or _too_young(found, node, said)
     if wrong:
         return Proof("disproved", wrong)
+    if found.cloud == OF_NODE and found.kind not in OUR_OWN:
+        return Proof("disproved", "its node shows no such mark")
     if found.kind == "rebalance":
-        return Proof("verified", "it orders nothing: what may be lost is weighed against a move")
+        return _may_go(said)
     if said is not None and said.there and said.going is False:
         return Proof("disproved", "the cloud says that it runs on")
     return _orders(found, said, now) if found.deadline else _ended(found, node, said, now)
+
+
+def _may_go(said: InstanceState | None) -> Proof:
+    """Of what may go: a word that orders nothing, and that few clouds repeat when they are asked."""
+    if said is None or not said.there or said.at_risk is None:
+        return Proof("unverified", _SILENT)
+    if said.at_risk:
+        return Proof("verified", "the cloud says so too")
+    return Proof("disproved", "the cloud says that it runs on")
 
 
 def _goes(said: InstanceState, now: datetime) -> bool:
@@ -61,18 +77,28 @@ def _goes(said: InstanceState, now: datetime) -> bool:
     return bool(said.going) and (said.deadline is None or said.deadline - now <= timedelta(seconds=LEAD_S))
 
 
-def impossible(found: Interruption, node: Node | None, now: datetime) -> str:
-    """Why a notice cannot be true whatever anybody says, or empty: its times, or who can get such a notice."""
+def impossible(found: Interruption, node: Node | None, now: datetime, whose: str = "") -> str:
+    """Why a notice cannot be true whatever anybody says, or empty: its times, whose it is, who can get such a one."""
     for at, what in ((found.said_at, "it is dated"), (found.deadline, "its deadline is")):
         if at is not None and abs(at - now) > FAR:
             return f"{what} {at:%Y-%m-%d}: that is no time of a notice that comes now"
     if found.said_at is not None and found.said_at - now > AHEAD:
         return f"it is dated {human((found.said_at - now).total_seconds())} ahead"
-    if node is None or found.cloud in ("", "world"):
+    if found.kind in OUR_OWN:
         return ""
-    if found.kind == "hard-cap" or found.kind == "max-runtime" or found.kind == "deadline":
+    return _of_another(found, whose) or (_not_for(found, node) if node is not None else "")
+
+
+def _of_another(found: Interruption, whose: str) -> str:
+    """A word of a cloud that is not the cluster's. A world's word is taken only where the world is the cloud."""
+    if found.cloud in ("", OF_NODE, whose) or whose == WORLD or (not whose and found.cloud != WORLD):
         return ""
-    if found.kind == "node-age" or found.kind == "back-to-spot" or found.kind == "sick-gpu":
+    return f"it is {found.cloud}'s, and the cluster's cloud is {whose or 'no world'}"
+
+
+def _not_for(found: Interruption, node: Node) -> str:
+    """What a cloud never sends to such a node."""
+    if found.cloud in ("", OF_NODE, WORLD):
         return ""
     if node.cloud and node.cloud != found.cloud:
         return f"it is {found.cloud}'s, and the node is {node.cloud}'s"
@@ -123,11 +149,18 @@ def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> P
     over = untrue_at(found)
     if over is not None and now >= over:
         return Proof("disproved", f"its deadline, {found.deadline:%H:%M:%S}, is over, and the node is still there")
+    if found.kind == "lifecycle" and _contradicted(found, said, now):
+        return Proof("disproved", "its group says that it is in service")
     return Proof("unverified", _SILENT if said is None or said.there else "the cloud knows no such instance")
 
 
 def _ended(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Proof:
-    """What is said to have ended already: a node that is not ready says so too."""
+    """What is said to have ended already: a node that is not ready says so too, where its cloud does not say that it
+    runs."""
+    if _contradicted(found, said, now):
+        return Proof("disproved", "the cloud says that it runs")
+    if said is not None and said.there and said.runs:
+        return Proof("unverified", "the cloud does not say so yet")
     if not node.ready:
         return Proof("verified", "its node is not ready any more")
     if said is not None and not said.there:
@@ -135,6 +168,11 @@ def _ended(found: Interruption, node: Node, said: InstanceState | None, now: dat
     if now - found.received_at > WAIT:
         return Proof("disproved", "it is said to have ended, and its node is still ready")
     return Proof("unverified", _SILENT)
+
+
+def _contradicted(found: Interruption, said: InstanceState | None, now: datetime) -> bool:
+    """Whether the cloud has the instance in service when it should have said otherwise by now."""
+    return said is not None and said.there and bool(said.runs) and now - found.received_at >= SAYS_LATE
 
 
 _SILENT = "neither the cloud nor the node says so"

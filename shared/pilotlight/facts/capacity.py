@@ -297,13 +297,16 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     """What a cloud says of one instance: whether it is ``there``, and ``going``, None where it never says that.
 
-    ``created_at`` and ``deadline`` (when it goes) are None where they are not said.
+    ``runs``: it is in service now, whatever comes later. ``at_risk``: the cloud says that it may take it; None where it
+    never says that. ``created_at`` and ``deadline`` (when it goes) are None where they are not said.
     """
 
     there: bool
     created_at: datetime | None = None
     going: bool | None = None
     deadline: datetime | None = None
+    runs: bool | None = None
+    at_risk: bool | None = None
 
 
 class Scaler(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,15 +71,16 @@ NoticeKind = Literal[
 class InterruptionNotice(_Message, frozen=True, kw_only=True):
     """A cloud takes an instance back, may do so, or has done so.
 
-    ``instance`` is the cloud's id or name. ``deadline`` is when it goes, None where the cloud does not say. ``action``
-    is what becomes of it ("terminate", "stop", "hibernate"). ``group``, ``hook`` and ``token`` are an Auto Scaling
-    group's: what it wants back with the answer it waits for.
+    ``instance`` is the cloud's id or name, ``cloud`` whose word it is ("node" for a mark on the node). ``deadline`` is
+    when it goes, None where the cloud does not say. ``action`` is what becomes of it ("terminate", "stop",
+    "hibernate"). ``group``, ``hook`` and ``token`` are an Auto Scaling group's: what it wants back with the answer it
+    waits for.
     """
 
     cluster: str
     instance: Name
     kind: NoticeKind
-    cloud: Literal["aws", "gcp", "azure", "world"]
+    cloud: Literal["aws", "gcp", "azure", "world", "node"]
     action: str = "terminate"
     zone: str = ""
     group: str = ""

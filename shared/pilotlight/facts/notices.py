@@ -13,6 +13,12 @@ from pilotlight.units import Seconds
 
 NoticeCloud = Literal["aws", "gcp", "azure"]
 
+OF_NODE: Literal["node"] = "node"
+"""Whose word a notice is that only a mark on the node makes: without the mark it is nobody's."""
+
+WORLD: Literal["world"] = "world"
+"""A world stands for any cloud, where it is the cluster's cloud; elsewhere it says nothing."""
+
 _ANY: frozenset[CapacityType] = frozenset(("on-demand", "spot", "reserved"))
 _BOUGHT: frozenset[CapacityType] = frozenset(("on-demand", "reserved"))
 _SPOT: frozenset[CapacityType] = frozenset(("spot",))
@@ -111,8 +117,9 @@ SHOWN: Mapping[str, tuple[NoticeKind, Seconds]] = {
 """The marks that are a notice by themselves, and what is left from when they are seen."""
 
 
-def capacity_types(kind: NoticeKind, cloud: str) -> frozenset[CapacityType]:
-    """What can get this notice from that cloud. A world stands for any of them."""
-    if cloud == "world":
-        return frozenset().union(*REAL.get(kind, {}).values())
-    return next((types for name, types in REAL.get(kind, {}).items() if name == cloud), frozenset())
+def capacity_types(kind: str, cloud: str) -> frozenset[CapacityType]:
+    """What can get this notice from that cloud. A world and a node's own mark stand for any of them."""
+    sent = next((by for name, by in REAL.items() if name == kind), {})
+    if cloud in (WORLD, OF_NODE):
+        return frozenset().union(*sent.values())
+    return next((types for name, types in sent.items() if name == cloud), frozenset())

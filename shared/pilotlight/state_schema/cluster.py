@@ -62,7 +62,8 @@ APPROVED = Table(
 class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     """One owner's hold on a node: why, by which decision if by one, since when, and until when if that is known.
 
-    ``given_back``: its cloud has said that it takes the instance; the node object stays for a while.
+    ``given_back``: its cloud has said that it takes the instance; the node object stays for a while. ``doubted``:
+    nobody confirms what it is held for, so that nothing is bought in its place.
     """
 
     why: str
@@ -70,6 +71,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     until: datetime | None = None
     given_back: bool = False
+    doubted: bool = False
 
 
 class NodeMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -153,11 +153,13 @@ class WorldNode:
 
     ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
-    said so. ``cordoned`` by us, ``steered`` by our placement taint or ``shut`` by a person it is ``closed`` to pods but
-    those that tolerate everything; binds on their way then still land. ``groups`` counts its pods by group of ``Near``.
+    said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
+    ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still
+    land. ``groups`` counts its pods by group of ``Near``.
     """
 
     __slots__ = (
+        "at_risk",
         "closed",
         "cordoned",
         "devices",
@@ -191,6 +193,7 @@ class WorldNode:
         self.joined = False
         self.ready = False
         self.cordoned = self.steered = self.shut = self.closed = False
+        self.at_risk = False
         self.doomed_s: Seconds | None = None
         self.stopped_s: Seconds = 0.0
         self.idle_since_s: Seconds | None = None

@@ -13,6 +13,8 @@ from pilotlight.world.world import World
 class WorldPools:
     """Node pools as a cloud's API shows and changes them."""
 
+    cloud = "world"
+
     def __init__(self, world: World) -> None:
         self._world = world
 
@@ -32,6 +34,7 @@ class WorldPools:
                 there=True,
                 created_at=self._world.moment(node.launched_s),
                 going=node.doomed_s is not None,
+                at_risk=node.at_risk or node.doomed_s is not None,
                 deadline=None if node.doomed_s is None else self._world.moment(node.doomed_s),
             )
 

@@ -187,6 +187,11 @@ class World:
                 self.advance(self.now_s)
             return node.doomed_s
 
+    def recommend(self, node_id: str) -> None:
+        """The cloud says that it may take a node soon."""
+        with self._lock:
+            self._node(node_id).at_risk = True
+
     def kept_at(self, job: WorldJob) -> datetime | None:
         """When the work was done that a running job's last checkpoint keeps; None before the first of this run."""
         kept_s = job.kept_s(self.now_s, self._workload.checkpoint_s(job))

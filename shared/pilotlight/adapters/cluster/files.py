@@ -74,6 +74,8 @@ class FileCluster:
 class FilePools:
     """The ``Pools`` behind such files: each is as large as the nodes that registered. It cannot be changed either."""
 
+    cloud = ""
+
     def __init__(self, cluster: FileCluster) -> None:
         self._cluster = cluster
 

@@ -56,6 +56,8 @@ class AdvisedCluster:
 class AdvisorPools:
     """Node pools as the cluster shows them: a pool's desired size is the nodes it has, and nothing is on its way."""
 
+    cloud = ""
+
     def __init__(self, cluster: AdvisedCluster, pools: Sequence[str]) -> None:
         self._cluster, self._pools = cluster, tuple(pools)
 

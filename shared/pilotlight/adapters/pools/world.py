@@ -17,6 +17,8 @@ _all = msgspec.json.Decoder(tuple[PoolState, ...])
 class ServedPools:
     """The Pools port over a world's HTTP."""
 
+    cloud = "world"
+
     def __init__(self, client: WorldClient) -> None:
         self._client = client
 

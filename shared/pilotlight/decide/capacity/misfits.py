@@ -37,14 +37,17 @@ Beliefs = Mapping[str, datetime]
 """Since when a pod is believed to fit: by ``<pod uid>@<node>``; and when a node last carried our mark: ``@<node>``."""
 
 
-def not_due(plan: Plan, pending: Iterable[PodDemand], moving: Collection[str]) -> frozenset[str]:
-    """The pods that no scheduler would bind yet, though they fit: those that still run on a node they move from, and
-    members of a gang of which others find no ready node.
+def not_due(
+    plan: Plan, pending: Iterable[PodDemand], moving: Collection[str], closed: Collection[str] = ()
+) -> frozenset[str]:
+    """The pods that no scheduler would bind yet, though they fit: those that still run on a node they move from, those
+    that wait for a ``closed`` node to open, and members of a gang of which others find no ready node.
     """
+    waiting = {uid for group in plan.pods if group.where in closed for uid in group.uids}
     gangs = {pod.uid: pod.shape.gang.key for pod in pending if pod.shape.gang}
     ready = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
     lacking = {key for uid, key in gangs.items() if uid not in ready or uid in moving}
-    return frozenset(moving).union(uid for uid, key in gangs.items() if key in lacking)
+    return frozenset(moving).union(waiting, (uid for uid, key in gangs.items() if key in lacking))
 
 
 def beliefs(

@@ -122,9 +122,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         fingerprint=_fingerprint(found),
         what=f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it",
         why=found.why + risk,
-        next="replaced, saved, drained and given back before that"
-        if found.ours and not found.over
-        else _ENDED[found.outcome],
+        next=_ENDED[found.outcome] if found.over or not found.ours else _COMES[found.truth],
         how=f"pilotlight why {found.instance}",
         subject=found.node or found.instance,
         usd_per_hour=str(price) if found.priced else "",
@@ -132,6 +130,14 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         at=now,
     )
     return _out(alert, f"{_id(found)}.begin")
+
+
+def retold(found: Interruption, pods: int, price: UsdPerHour) -> tuple[Outgoing, ...]:
+    """What is left to tell, where the opening is yet to be sent with what is known of the notice by now."""
+    begun = f"{_id(found)}.begin"
+    return tuple(
+        opening(found, pods, price, found.received_at) if message.id == begun else message for message in found.messages
+    )
 
 
 def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
@@ -188,6 +194,13 @@ _WHEN = {
     "back-to-spot": "when its pod has moved",
     "sick-gpu": "when its pods have moved",
 }
+
+_COMES = {
+    "verified": "replaced, saved, drained and given back before that",
+    "unverified": "nobody confirms it: pods leave only when their grace begins, and nothing is bought or given back "
+    "before its cloud shows it going",
+}
+"""What is done next, by what is known of the notice."""
 
 _ENDED = {
     "not ours": "left to its owner: nothing is bought and nothing is drained",

@@ -4,17 +4,16 @@ The block says when it ends from its first day; the cloud's own event, forty min
 """
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import get_args
 
 from pilotlight.facts.interruption import LEAD_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.notices import WORLD, NoticeCloud
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.interrupt import SOONER, interrupt, news
 
-Whose = Literal["aws", "gcp", "azure", "world"]
-WHOSE: dict[str, Whose] = {"eks": "aws", "gke": "gcp", "aks": "azure"}
-"""Whose word it is that a pool's block ends, by the pool's cloud."""
+_CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
 
 
 def begin(deps: Deps) -> None:
@@ -23,6 +22,7 @@ def begin(deps: Deps) -> None:
     if not reserved:
         return
     now = interruptions.moment(deps)
+    whose = next((cloud for cloud in _CLOUDS if cloud == deps.pools.cloud), WORLD)
     for state in deps.pools.describe():
         for paid in state.paid if state.name in reserved else ():
             if not paid.takes or paid.ends is None or paid.ends - now > timedelta(seconds=LEAD_S):
@@ -32,7 +32,7 @@ def begin(deps: Deps) -> None:
                     cluster=deps.name,
                     instance=instance,
                     kind="capacity-reservation",
-                    cloud=WHOSE.get(reserved[state.name].cloud, "world"),
+                    cloud=whose,
                     identity=f"{instance}/{paid.name}",
                     at=now,
                     deadline=paid.ends,

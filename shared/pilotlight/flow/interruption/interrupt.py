@@ -164,17 +164,17 @@ def _opened(
         cordoned=known.cordoned if known else False,
     )
     if ours:
-        found = _judged(found, node, now)
+        found = _judged(found, node, now, deps.pools.cloud)
     return _told(deps, found, notice, view, node, now)
 
 
-def _judged(found: Interruption, node: Node | None, now: datetime) -> Interruption:
+def _judged(found: Interruption, node: Node | None, now: datetime, whose: str) -> Interruption:
     """With what is known of its truth without asking anybody; over where it cannot be true."""
     if node is None:
-        wrong = impossible(found, None, now)
+        wrong = impossible(found, None, now, whose)
         truth, proof = ("disproved", wrong) if wrong else ("verified", "")
     else:
-        truth, proof, _ = judge(found, node, None, now)
+        truth, proof, _ = judge(found, node, None, now, whose)
     return msgspec.structs.replace(found, truth=truth, proof=proof, outcome="disproved" if truth == "disproved" else "")
 
 
@@ -238,7 +238,7 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
                 received_at=received_at, said_at=notice.at, begin=begin_of(deadline, received_at), deadline=deadline,
                 named=notice.deadline is not None, pool=node.pool, node=node.name, ours=True,
             )  # fmt: skip
-            found = _judged(found, node, now)
+            found = _judged(found, node, now, deps.pools.cloud)
             if not found.over and notice.action not in STAYS:
                 Saving(deps, found, view).save(node)
     except (Retry, Denied):

@@ -34,7 +34,7 @@ class Questions:
         asked_at, said = found.asked_cloud_at, None
         if asked_at is None or now - asked_at >= ASK_AGAIN:
             said, asked_at = self.ask(found.pool, found.instance), now
-        truth, proof, deadline = judge(found, node, said, now)
+        truth, proof, deadline = judge(found, node, said, now, self._deps.pools.cloud)
         deadline = (deadline or found.deadline) if found.deadline else None
         return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline, asked_cloud_at=asked_at)
 

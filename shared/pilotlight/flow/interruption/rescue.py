@@ -44,6 +44,12 @@ class Rescue(Saving):
     def go(self) -> None:
         """Every step that is due."""
         node = node_of(self.view, self.found.instance, self.found.node)
+        self._step(node)
+        if node is not None and not self.found.over:
+            told = interruptions.retold(self.found, len(node.gpu_pods), self.price)
+            self._note(messages=told)
+
+    def _step(self, node: Node | None) -> None:
         if self.found.deadline is None and self.found.until is None:
             self._afterwards(node)
         elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
@@ -81,10 +87,12 @@ class Rescue(Saving):
         early = self.now < self.found.begin and self.found.asked_cloud_at is not None
         if self.found.truth == "verified" or early:
             return node
-        if self.now >= self.found.begin and (node.schedulable or not self.found.cordoned):
+        if any(move.do == "cordon" and move.at <= self.now for move in self.steps(node)):
             self._try(partial(self._cordon, node.name))
             node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
         self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "verified" and self.found.cordoned:
+            self._try(partial(self._cordon, node.name))
         if self.found.truth != "disproved":
             return node
         if self.found.cordoned:
@@ -105,7 +113,8 @@ class Rescue(Saving):
             elif not self.found.over:
                 self._last(move, node)
         if (
-            any(move.do == "evict" for move in due)
+            self.found.truth == "verified"
+            and any(move.do == "evict" for move in due)
             and not self.found.over
             and self._empty(node)
             and self._drained(node)

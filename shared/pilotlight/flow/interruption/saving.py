@@ -116,11 +116,12 @@ class Saving:
 
     def _cordon(self, node: str) -> None:
         try:
-            marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}")
+            doubted = self.found.truth == "unverified"
+            marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}", doubted=doubted)
         except Retry:  # A store that does not answer keeps no node open.
             self.deps.cluster.cordon(node)
+        self.did += [] if self.found.cordoned else [f"cordoned {node}"]
         self._note(cordoned=True)
-        self.did.append(f"cordoned {node}")
 
     def _uncordon(self, node: str) -> None:
         marks.lift(self.deps, node, "rescue")

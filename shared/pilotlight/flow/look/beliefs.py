@@ -24,7 +24,7 @@ def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, date
     ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
     """
     was = BELIEFS.read(deps.state, deps.name)
-    but = not_due(plan, snapshot.view.pending, snapshot.moving)
+    but = not_due(plan, snapshot.view.pending, snapshot.moving, snapshot.doubted)
     now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now, but)
     found = misfits(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
     try:

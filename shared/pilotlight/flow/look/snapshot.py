@@ -27,7 +27,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     stopped: they are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found
     odd. Of calls whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving``
     names nodes that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
-    ``moving`` are pods that count as waiting though they still run, on a node that goes.
+    ``moving`` are pods that count as waiting though they still run, on a node that goes. ``doubted`` are nodes that are
+    closed only for a notice which nobody confirms.
     """
 
     view: ClusterView
@@ -42,6 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     going: tuple[Node, ...] = ()
     unresolved: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
+    doubted: frozenset[str] = frozenset()
 
 
 def look(deps: Deps) -> Snapshot:
@@ -90,10 +92,17 @@ def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
 
 
 def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """The look without the nodes whose instance was given back. Reads nothing where no node is marked."""
+    """The look without the nodes whose instance was given back, and with those open that are closed for a notice which
+    nobody confirms: its pods wait for them, and nothing is bought. Reads nothing where no node is marked.
+    """
     if not any(node.marked for node in snapshot.view.nodes):
         return snapshot
-    names = marks.given_back(deps, snapshot.view.nodes, snapshot.now)
+    found = tuple(marks.every(deps))
+    doubted = marks.in_doubt(found)
+    if doubted:
+        nodes = tuple(replace(n, schedulable=True) if n.name in doubted else n for n in snapshot.view.nodes)
+        snapshot = replace(snapshot, view=replace(snapshot.view, nodes=nodes), doubted=doubted)
+    names = marks.given_back(found, snapshot.view.nodes, snapshot.now)
     if not names:
         return snapshot
     view = replace(snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names))

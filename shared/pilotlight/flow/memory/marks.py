@@ -26,7 +26,16 @@ SETTLED = timedelta(seconds=30)
 """A mark so old is on its node for certain: where it is not, a person took it off."""
 
 
-def hold(deps: Deps, node: str, owner: MarkOwner, why: str, *, by: str = "", until: datetime | None = None) -> None:
+def hold(
+    deps: Deps,
+    node: str,
+    owner: MarkOwner,
+    why: str,
+    *,
+    by: str = "",
+    until: datetime | None = None,
+    doubted: bool = False,
+) -> None:
     """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises.
 
     Decisions' names sort by time: one that comes after a later one held the node is a worker's that stood still.
@@ -37,7 +46,10 @@ def hold(deps: Deps, node: str, owner: MarkOwner, why: str, *, by: str = "", unt
         if owner in mark.owners and mark.owners[owner].by > by:
             raise Busy(LOST)
         since = mark.owners[owner].since if owner in mark.owners else now
-        owners: dict[MarkOwner, Ownership] = {**mark.owners, owner: Ownership(why=why, by=by, since=since, until=until)}
+        owners: dict[MarkOwner, Ownership] = {
+            **mark.owners,
+            owner: Ownership(why=why, by=by, since=since, until=until, doubted=doubted),
+        }
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
     deps.cluster.cordon(node)
@@ -83,10 +95,19 @@ def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
     NODE_MARK.put(deps.state, _name(deps, node), NodeMark(node=node, owners={"release": claim}))
 
 
-def given_back(deps: Deps, nodes: Sequence[Node], now: datetime) -> set[str]:
+def given_back(found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime) -> set[str]:
     """Nodes that are still seen though their instance was given back."""
-    claims = {mark.node: mark.owners.get("release") for mark in every(deps)}
+    claims = {mark.node: mark.owners.get("release") for mark in found}
     return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
+
+
+def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
+    """Nodes that are closed for nothing but a notice that nobody confirms."""
+    return frozenset(
+        mark.node
+        for mark in found
+        if mark.closed and all(claim.doubted for owner, claim in mark.owners.items() if owner != "person")
+    )
 
 
 def _back(claim: Ownership, node: Node, now: datetime) -> bool:

@@ -215,10 +215,16 @@ def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[ScalingGroup]:
             return
 
 
+class _State(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
 class Seen(msgspec.Struct, frozen=True):
-    """An instance as EC2 tells it: when it was launched, or last started, and on which reservation it runs."""
+    """An instance as EC2 tells it: its state, when it was launched or last started, on which reservation."""
 
     instanceId: str
+    instanceState: _State = _State()
+    spotInstanceRequestId: str = ""
     launchTime: datetime | None = None
     capacityReservationId: str = ""
 

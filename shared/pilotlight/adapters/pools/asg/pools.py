@@ -52,6 +52,8 @@ class AsgPools:
     ``reserved`` the instance types of the pools whose reservations are asked for.
     """
 
+    cloud = "aws"
+
     def __init__(
         self,
         autoscaling: QueryApi,
@@ -81,21 +83,14 @@ class AsgPools:
         return tuple(self._state(pool, group, seen, paid.get(pool, ())) for pool, group in groups.items())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        """A group tells that it terminates an instance, a Capacity Block when it ends; that EC2 takes one back
-        otherwise, its events tell."""
+        """A group tells that it terminates an instance, EC2 its state and what is to come of it."""
+        from pilotlight.adapters.pools.asg.instance_words import state_of
+
         group = self._find(pool)
         found = next((one for one in group.Instances if one.InstanceId == instance), None)
         if found is None:
             return InstanceState(there=False)
-        going = found.LifecycleState.startswith("Terminat")
-        seen = described(self._ec2, [instance]).get(instance)
-        since = seen.launchTime if seen else None
-        if seen and seen.capacityReservationId and not going:
-            from pilotlight.adapters.pools.asg.reservations import block_ends
-
-            ends = block_ends(self._ec2, seen.capacityReservationId)
-            return InstanceState(there=True, created_at=since, going=True if ends else None, deadline=ends)
-        return InstanceState(there=True, created_at=since, going=True if going else None)
+        return state_of(self._ec2, found, described(self._ec2, [instance]).get(instance))
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:

@@ -21,6 +21,7 @@ from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.ports import OPEN, Clock, Gate
 
+RUNS = "ACTIVE"
 GONE = ("DELETING", "DELETED")
 _GONE_CODES = ("database_cluster_pool_instance_not_found", "instance_not_found")
 
@@ -70,6 +71,8 @@ class _Cluster(msgspec.Struct, frozen=True):
 class CivoPools:
     """The Pools port of one Civo cluster. ``names`` are Civo's pool ids by the policy's names."""
 
+    cloud = "civo"
+
     def __init__(self, api: CivoApi, cluster: str, names: Mapping[str, str], clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._path = f"/v2/kubernetes/clusters/{cluster}"
@@ -90,7 +93,8 @@ class CivoPools:
         if found is None:
             return InstanceState(there=False)
         going = found.status.upper() in GONE
-        return InstanceState(there=True, created_at=_created(found), going=True if going else None)
+        runs = found.status.upper() == RUNS
+        return InstanceState(there=True, created_at=_created(found), going=True if going else None, runs=runs)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
