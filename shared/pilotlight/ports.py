@@ -69,8 +69,9 @@ class Cluster(Protocol):
         """Evict what is left on a cordoned node, honouring PodDisruptionBudgets."""
         ...
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
-        """Evict one pod. Gone already, or replaced by another of its name, is no error.
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        """Evict one pod, within ``grace_s`` or its own grace. Gone already, or replaced by another of its name, is no
+        error.
 
         Raises ``Busy`` while a PodDisruptionBudget does not allow it.
         """

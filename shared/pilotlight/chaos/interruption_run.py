@@ -62,9 +62,9 @@ class _Cluster(WorldCluster):
         super().__init__(run.world)
         self._run = run
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         self._run.evicting(uid)
-        super().evict(namespace, pod, uid)
+        super().evict(namespace, pod, uid, grace_s)
         self._run.evicted(uid)
 
 

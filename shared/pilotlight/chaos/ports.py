@@ -256,10 +256,10 @@ class HazardCluster:
     def drain(self, node: str) -> None:
         self._call("cluster", f"drain {node}", lambda: self._cluster.drain(node))
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         def evict() -> None:
             self._invariants.evicting(uid)
-            self._cluster.evict(namespace, pod, uid)
+            self._cluster.evict(namespace, pod, uid, grace_s)
 
         self._call("cluster", f"evict {namespace}/{pod}", evict)
 

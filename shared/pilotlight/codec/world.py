@@ -45,16 +45,20 @@ class OfNode(_Wire, frozen=True, kw_only=True):
 
 
 class Evict(_Wire, frozen=True, kw_only=True):
-    """One pod to evict."""
+    """One pod to evict, within ``grace_s`` or its own grace."""
 
     namespace: str
     pod: str
     uid: str
+    grace_s: Seconds | None = None
 
 
-class Delete(Evict, frozen=True, kw_only=True):
+class Delete(_Wire, frozen=True, kw_only=True):
     """One pod to delete within its grace."""
 
+    namespace: str
+    pod: str
+    uid: str
     grace_s: Seconds
 
 

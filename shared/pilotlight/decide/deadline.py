@@ -8,14 +8,14 @@ leave, or time ends, it is the cheap ones that stay behind.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.decide.verify import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import BACK, LEAD_S, NOTICE_S, Interruption, Lost, Move
+from pilotlight.facts.interruption import BACK, LEAD_S, NOTICE_S, STOP_KINDS, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
@@ -115,6 +115,8 @@ def rescue(
     first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
     if found.truth == "unverified":
         return _in_order([*moves, *_doubted(found, node, first, end)], now)
+    if found.kind in STOP_KINDS:
+        moves += _of_others(found, node, end, bool(leaving))
     if leaving and not found.replaced:
         at = max(found.begin, first - timedelta(seconds=boot_s + TICK_S))
         moves.append(Move(at=at, do="replace", subject=node.name, why=f"a new node boots {human(boot_s)}"))
@@ -186,6 +188,15 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
         if p.uid not in found.evicted and not _stays(found)
     ]
     return moves
+
+
+def _of_others(found: Interruption, node: Node, end: datetime, busy: bool) -> Iterator[Move]:
+    """Where a stop of our own ends a node, what holds no GPU leaves too: at once, or with the last that do."""
+    for pod in node.others:
+        if pod.uid not in found.evicted:
+            latest = max(found.begin, end - timedelta(seconds=pod.grace_s))
+            at = max(found.begin, latest - timedelta(seconds=RETRY_S)) if busy else found.begin
+            yield Move(at=at, do="evict", subject=pod.uid, why="its node ends", by=latest)
 
 
 def _stays(found: Interruption) -> bool:

@@ -186,6 +186,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The pods on it that hold a GPU: only these keep a node alive."""
         return tuple([p for p in self.pods if p.gpu is not None and not p.daemonset])
 
+    @property
+    def others(self) -> tuple[BoundPod, ...]:
+        """The pods on it that hold no GPU and do not stay with it: they leave before it goes."""
+        return tuple([p for p in self.pods if p.gpu is None and not p.daemonset])
+
     @cached_property
     def due(self) -> bool:
         """Whether a pod on it has a deadline."""

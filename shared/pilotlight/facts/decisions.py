@@ -160,7 +160,8 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     ``learned`` where the pool's own history says so.
 
     ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
-    ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over. ``taken``: its cloud takes spot
+    ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over; ``unless_busy``: unless a GPU
+    pod is bound to it after all. ``taken``: its cloud takes spot
     back, which counts as the end of its life.
     ``stop``: a node that is released is stopped and stands by, not given back.
     ``flight`` names the entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
@@ -184,6 +185,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     registered: bool = True
     frozen: bool = False
     forced: bool = False
+    unless_busy: bool = False
     taken: bool = False
     flight: str = ""
     offering: str = ""

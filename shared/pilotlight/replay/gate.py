@@ -50,8 +50,8 @@ class GatedCluster:
     def drain(self, node: str) -> None:
         self._cluster.drain(node)
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
-        self._cluster.evict(namespace, pod, uid)
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        self._cluster.evict(namespace, pod, uid, grace_s)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         self._cluster.delete(namespace, pod, uid, grace_s)

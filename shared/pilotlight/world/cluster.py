@@ -61,26 +61,30 @@ class WorldCluster:
             return tuple(self._bound(self._node(node)))
 
     def drain(self, node: str) -> None:
-        """The world's pods all hold GPUs, and those are never evicted: raises ``Busy`` while there are any."""
+        """Evict what holds no GPU: raises ``Busy`` while there are pods that do, or others that are not gone."""
         with self._world.call("drain"):
             found = self._node(node)
             if not found.cordoned:
                 raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
             if found.jobs:
                 raise Busy(f"node {node} has {len(found.jobs)} GPU pods bound: they are not evicted")
+            self._world.residents.drain(found.id, self._world.now_s)
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         with self._world.call("evict"):
             evictions = self._world.evictions
+            if self._world.residents.evict(uid, self._world.now_s):
+                return
             if evictions.runs(uid):
                 if evictions.refuses(namespace):
                     most = evictions.disruptions[namespace]
                     raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
-                evictions.evict(uid, self._world.now_s)
+                evictions.evict(uid, self._world.now_s, grace_s)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         with self._world.call("delete"):
-            self._world.evictions.evict(uid, self._world.now_s)
+            if not self._world.residents.delete(uid, self._world.now_s):
+                self._world.evictions.evict(uid, self._world.now_s, grace_s)
 
     def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
         with self._world.call("tell"):
@@ -117,7 +121,7 @@ class WorldCluster:
         return node
 
     def _value(self, node: WorldNode) -> Node:
-        if node.value is None or self._world.now_s >= node.value_until_s:
+        if node.value is None or self._world.now_s >= node.value_until_s or node.id in self._world.residents.by_node:
             node.value = self._frozen(node)
             node.value_until_s = self._world.kept_until_s(node)
         return node.value
@@ -153,6 +157,7 @@ class WorldCluster:
             since = self._world.moment(job.start_s)
             kept_at = self._world.kept_at(job) if job.tells else None
             yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
+        yield from self._world.residents.bound(node.id, self._world.now_s)
 
 
 def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundPod:

@@ -21,6 +21,8 @@ class Evictions:
         self._workload = workload
         self._due = due
         self._stopping: set[str] = set()
+        self.lingers = False
+        """Pods take the whole of their grace to stop."""
         self.disruptions: dict[str, int] = {}
         """PodDisruptionBudgets: the pods of a namespace that may be unavailable at once."""
 
@@ -32,14 +34,18 @@ class Evictions:
             job.saves_s, job.saving_s = now_s + takes_s, job.reached_s(now_s)
             self._due("saved", job, takes_s)
 
-    def evict(self, uid: str, now_s: Seconds) -> None:
-        """Stop a pod, and with it its job, which queues again. A checkpoint it is at is ended within its grace."""
+    def evict(self, uid: str, now_s: Seconds, grace_s: Seconds | None = None) -> None:
+        """Stop a pod, and with it its job, which queues again. A checkpoint it is at is ended within its grace.
+
+        ``grace_s`` is the grace it is given, where that is not its own.
+        """
         job = self._workload.running_pod(lambda d: d.uid == uid)
         if job is None or job.id in self._stopping:
             return
         left_s = max(0.0, (job.saves_s or now_s) - now_s)
         self._stopping.add(job.id)
-        self._due("stop", job, min(left_s, job.demands[0].grace_s))
+        own_s = job.demands[0].grace_s if grace_s is None else grace_s
+        self._due("stop", job, own_s if self.lingers else min(left_s, own_s))
 
     def saved(self, job: WorldJob) -> None:
         """The checkpoint is written."""

@@ -24,6 +24,7 @@ from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldJob, WorldNode
+from pilotlight.world.residents import Residents
 from pilotlight.world.scheduler import Need
 from pilotlight.world.workload import Workload
 from pilotlight.world.zones import MICRO_S, NOTICE_S, beyond
@@ -95,6 +96,7 @@ class World:
         self.resting = self._workload.resting
         self._errors = list(self.faults.api_errors)
         self.evictions = Evictions(self._workload, self._due)
+        self.residents = Residents()
         for zone in self.fleet.zones.names:
             self._watch(zone)
 

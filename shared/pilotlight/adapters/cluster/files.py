@@ -61,7 +61,7 @@ class FileCluster:
     def drain(self, node: str) -> None:
         raise _untouchable("drain", node)
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         raise _untouchable("evict", f"{namespace}/{pod}")
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:

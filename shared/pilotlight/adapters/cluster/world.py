@@ -46,8 +46,8 @@ class ServedCluster:
     def drain(self, node: str) -> None:
         self._client.call("cluster/drain", OfNode(node=node))
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
-        self._client.call("cluster/evict", Evict(namespace=namespace, pod=pod, uid=uid))
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        self._client.call("cluster/evict", Evict(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         self._client.call("cluster/delete", Delete(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))

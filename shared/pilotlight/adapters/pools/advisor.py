@@ -43,7 +43,7 @@ class AdvisedCluster:
     def drain(self, node: str) -> None:
         _refuse(f"drain {node}")
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         _refuse(f"evict {namespace}/{pod}")
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:

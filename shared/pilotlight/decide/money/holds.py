@@ -246,10 +246,12 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
 
 
-def put_out(hold: Hold, now: datetime) -> Hold:
-    """What a node still takes that nothing runs on and nothing can bind to: its time until it is put out."""
+def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = ()) -> Hold:
+    """What a node still takes that no GPU pod runs on or can bind to: its time until it is put out, or until the
+    ``others`` on it were made to leave."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
-    until = now + TICK + timedelta(seconds=hold.terms.idle_s)
+    idle_s = max(hold.terms.idle_s, stop_s(others) + TICK.total_seconds()) if others else hold.terms.idle_s
+    until = now + TICK + timedelta(seconds=idle_s)
     return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 
 

@@ -22,7 +22,7 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
     A stop is orderly even where it begins late: everybody has the time to save and to leave. What a cloud is said to
     do later, or may not do at all, gives way to it. ``price`` is what the node is held for.
     """
-    earliest = now + timedelta(seconds=stop_s(node.gpu_pods) - LATE_S)
+    earliest = now + timedelta(seconds=stop_s(node.gpu_pods) - LATE_S if node.gpu_pods else 0)
     deadline = max(end.at - timedelta(seconds=LATE_S), earliest)
     instance = node.instance or node.name
     known = interruptions.find(deps, instance)
@@ -39,7 +39,7 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
         pool=node.pool,
         node=node.name,
         ours=True,
-        why=why,
+        why=why + _in_the_way(node),
         replaced=True,
         asked=former.asked if former else {},
         evicted=former.evicted if former else {},
@@ -54,6 +54,17 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
     except Conflict:
         return False  # Another look carries on what was there: it is looked at again.
     return True
+
+
+NAMED = 5
+"""An alert names so many pods."""
+
+
+def _in_the_way(node: Node) -> str:
+    """Who would keep the node from being emptied, by name, and what makes them do so."""
+    blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
+    more = f" and {len(blocking) - NAMED} more" if len(blocking) > NAMED else ""
+    return f"; in the way, and made to leave: {', '.join(blocking[:NAMED])}{more}" if blocking else ""
 
 
 def _goes(former: Interruption, by: datetime) -> bool:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget import applies, held, meters, paid_until, windows
+from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, windows
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stretch import AHEAD_S, ending
+from pilotlight.decide.money.stretch import AHEAD_S, Ending, ending
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
@@ -98,7 +98,7 @@ class _Keeper:
         for hold, one in live:
             if _frozen(hold, one):
                 # What it was held for is free for the others: they may then serve.
-                self.room.let_go(hold, rules.put_out(hold, self.now), self._concerned(hold))
+                self.room.let_go(hold, rules.put_out(hold, self.now, _others(one)), self._concerned(hold))
         for hold, one in sorted(live, key=_working_first):
             self.still_ours()
             try:
@@ -140,7 +140,7 @@ class _Keeper:
         pods = one.pods if one else ()
         self.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
         own = rules.committed(hold, pods, self.deps.policy)
-        has = rules.put_out(own, self.now) if _frozen(hold, one) else rules.promised(own)
+        has = rules.put_out(own, self.now, _others(one)) if _frozen(hold, one) else rules.promised(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
@@ -156,7 +156,9 @@ class _Keeper:
         self._look_again(after, pods, concerned, bool(refused))
         self._cordon(hold, after, one)
         if after.frozen and one and one.node:
-            self.cold[one.node.name] = not pods and any(self._spent_up(meter, after) for meter in concerned)
+            self.cold[one.node.name] = not (pods or after.stopping) and any(
+                self._spent_up(meter, after) for meter in concerned
+            )
         if before is None or after != before.value:
             HOLD.put(self.deps.state, found.name, after, if_version=found.version)
 
@@ -180,10 +182,13 @@ class _Keeper:
 
     def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
         """A node that hard budgets hold no further is stopped in order, to be gone before what is held is used up."""
-        if not refused or one is None or one.node is None or not one.pods:
+        if not refused or one is None or one.node is None or not (one.pods or one.node.others):
             return hold
-        end = ending(hold, one.pods, self.deps.policy, self.now)
-        begins = end.at - timedelta(seconds=stop_s(one.pods)) - TICK
+        if one.pods:
+            end = ending(hold, one.pods, self.deps.policy, self.now)
+        else:
+            end = Ending(min(latest(m, hold, self.room.own(m, hold)) for m in refused), True, "hard-cap")
+        begins = end.at - timedelta(seconds=stop_s(one.pods or one.node.others)) - TICK
         if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
             return hold
         if begins > self.now:
@@ -268,6 +273,10 @@ class _Keeper:
 
 def _named(hold: Hold, one: Lit | None) -> str:
     return one.node.name if one and one.node else hold.instance or hold.id
+
+
+def _others(one: Lit | None) -> tuple[BoundPod, ...]:
+    return one.node.others if one and one.node else ()
 
 
 def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, bool, datetime, str]:

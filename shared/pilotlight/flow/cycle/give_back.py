@@ -108,7 +108,7 @@ class GiveBack:
     def _see_that_it_is_empty(self) -> None:
         """Raises ``Occupied``. An instance that was no node at the look may have become one since."""
         node = self.node
-        if node.forced:
+        if node.forced and not node.unless_busy:
             return
         try:
             bound = self.deps.cluster.bound(node.node)

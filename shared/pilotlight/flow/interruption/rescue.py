@@ -104,7 +104,7 @@ class Rescue(Saving):
     def _steps(self, node: Node) -> None:
         self._count(node)
         due = [move for move in self.steps(node) if move.at <= self.now]
-        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
+        pods = {p.uid: p for n in self.view.nodes for p in n.pods}
         for move in due:
             if move.do == "replace":
                 self._replace(node)
@@ -121,6 +121,7 @@ class Rescue(Saving):
         ):
             self._release(node, "nothing is left on it")
         later = [move.at for move in self.steps(node) if move.at > self.now]
+        later += [found for found in (self.found.deadline,) if found is not None and found > self.now]
         self.again = min(later, default=None) if not self.found.over else None
 
     def _last(self, move: Move, node: Node) -> None:
@@ -191,6 +192,7 @@ class Rescue(Saving):
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
             forced=self.found.kind not in AT_LEISURE,
+            unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
             taken=self.found.kind == "spot-interruption",
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )

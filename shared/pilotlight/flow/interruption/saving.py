@@ -55,7 +55,7 @@ class Saving:
         since_s = (self.now - self.found.begin).total_seconds()
         asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
         self._note(asked=dict.fromkeys(asked, self.found.begin))
-        pods = {p.uid: p for n in self.view.nodes for p in n.gpu_pods}
+        pods = {p.uid: p for n in self.view.nodes for p in n.pods}
         for move in self.steps(node):
             if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
                 self._try(partial(self._gently, move, pods))

@@ -105,8 +105,8 @@ class KubernetesCluster:
             self._pause(wait)
         raise Busy(f"node {node}: {', '.join(sorted(left)[:3])} still on it {STOPPING_S:g} s after the eviction")
 
-    def evict(self, namespace: str, pod: str, uid: str) -> None:
-        writes.evict(self._api, namespace, pod, uid)
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        writes.evict(self._api, namespace, pod, uid, grace_s)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         writes.delete(self._api, namespace, pod, uid, grace_s)

@@ -123,9 +123,16 @@ def _mark(api: Api, node: str, change: Callable[[Marks], _Spec]) -> None:
     raise last
 
 
-def evict(api: Api, namespace: str, pod: str, uid: str, *, only_ask: bool = False) -> None:
-    """Evict that pod and no other of its name. Raises ``Busy`` while a PodDisruptionBudget does not allow it."""
+def evict(
+    api: Api, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None, *, only_ask: bool = False
+) -> None:
+    """Evict that pod and no other of its name, within ``grace_s`` or its own grace.
+
+    Raises ``Busy`` while a PodDisruptionBudget does not allow it.
+    """
     options: dict[str, Any] = {"preconditions": {"uid": uid}}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = round(grace_s)
     if only_ask:
         options["dryRun"] = ["All"]
     body = {
