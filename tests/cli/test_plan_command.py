@@ -1,6 +1,7 @@
 """`pilotlight plan`: a dry run on a cluster's objects."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_sample_cluster() -> None:
-    """On the sample cluster it buys for pods that can run, keeps the busy node and releases the idle one."""
+    """On the sample cluster it buys for pods that can run, keeps both nodes: since when one is idle no file tells."""
     plan = json.loads(run(*FILES, "--json"))
     verdicts = {pod.rpartition("-")[0]: group["verdict"] for group in plan["pods"] for pod in group["pods"]}
     assert verdicts == {
@@ -48,7 +49,9 @@ def test_the_sample_cluster() -> None:
         "ml-research/no": "finding",
         "serving/mig": "finding",
     }
-    assert {n["node"]: n["verdict"] for n in plan["nodes"]} == {"gpu-t4-1": "keep", "gpu-a100-idle": "release"}
+    assert {n["node"]: n["verdict"] for n in plan["nodes"]} == {"gpu-t4-1": "keep", "gpu-a100-idle": "keep"}
+    [idle] = [n["why"] for n in plan["nodes"] if n["node"] == "gpu-a100-idle"]
+    assert re.match(r"ready for .*; since when it is idle no look has seen: it counts from now on, 0 s of ", idle)
     assert {b["offering"] for b in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand", "a100/p4d.24xlarge/on-demand"}
     assert {f["code"] for f in plan["findings"]} >= {"selector", "toleration", "scheduling-gated"}
 
@@ -65,7 +68,7 @@ def test_markdown_is_a_comment_that_formats_nothing_of_its_own() -> None:
     """What would change as a list, dollars, and the rows as a table."""
     text = run(*FILES, "--markdown")
     assert text.startswith("### Pilotlight plan at 2026-11-21 01:00:00 UTC")
-    assert "- **release gpu-a100-idle**" in text
+    assert "- **buy " in text
     assert "| for | offering | price | fit | a useful hour | because |" in text
     assert _safe("a|b `c` [d](e) @all https://x") == "a\\|b \\`c\\` \\[d\\](e) @\u200ball https:\u200b//x"
 

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, ClusterView, InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import Plan
@@ -104,7 +106,9 @@ def plan(
     now: datetime = NOW,
     **options: Any,
 ) -> Plan:
-    """One plan. ``booting`` counts, by pool, the instances that the cluster does not have yet."""
+    """One plan, after looks that saw idle nodes become so. ``booting`` counts, by pool, instances without a node."""
+    idle = {each.name: each.idle_since for each in nodes if each.idle_since}
+    known = memory or Memory()
     lit = {o.pool: sum(n.pool == o.pool for n in nodes) for o in offerings}
     states = [PoolState(name=name, desired=have + (booting or {}).get(name, 0)) for name, have in lit.items()]
     return plan_cluster(
@@ -112,7 +116,7 @@ def plan(
         states,
         offerings,
         rules or policy(offerings),
-        memory or Memory(),
+        replace(known, idle_since=idle | known.idle_since),
         now,
         throughput=options.pop("throughput", SAME_SPEED),
         **options,

@@ -41,7 +41,8 @@ def planned(
     """A plan where the pool ``paid`` has such capacity and as many nodes, and an equal one costs $1 an hour."""
     states = [PoolState(name="paid", desired=size, paid=told), PoolState(name="t4", desired=0)]
     view = ClusterView(pending=tuple(pending), nodes=tuple(nodes))
-    return plan_cluster(view, states, BOTH, policy(BOTH, **rules), Memory(), now, throughput=SAME_SPEED)
+    seen = Memory(idle_since={each.name: each.idle_since for each in nodes if each.idle_since})
+    return plan_cluster(view, states, BOTH, policy(BOTH, **rules), seen, now, throughput=SAME_SPEED)
 
 
 FILLED: dict[str, tuple[Plan, dict[str, int]]] = {

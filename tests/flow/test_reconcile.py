@@ -120,6 +120,7 @@ def test_when_in_doubt_nothing_is_taken_away(call: str) -> None:
     """A node due for release stays while a call fails, is not left cordoned, and goes once all answer."""
     stage = Stage(pools=ONE)
     stage.event(stage.submit("p", run_s=MINUTE))
+    stage.minutes(6)
     stage.wait(30 * MINUTE)
     stage.fail(call, Unavailable("gone"))
     with suppress(Retry):
@@ -232,6 +233,7 @@ def test_a_dry_run_tells_what_would_go_out() -> None:
     """It answers with every node's verdict and releases nothing."""
     stage = Stage(pools=ONE)
     stage.event(stage.submit("p", run_s=MINUTE))
+    stage.minutes(6)
     stage.wait(30 * MINUTE)
     answer = stage.tick(dry_run=True)
     assert answer.plan is not None
@@ -244,6 +246,7 @@ def test_the_next_look_is_named() -> None:
     """An idle node's answer says when it falls due, so that no tick before it is needed."""
     stage = Stage(pools=ONE)
     stage.event(stage.submit("p", run_s=MINUTE))
-    stage.wait(5 * MINUTE)
+    stage.minutes(4)
+    stage.wait(MINUTE)
     answer = stage.tick()
     assert answer.look_again_at == START + timedelta(seconds=180 + 60 + 300)

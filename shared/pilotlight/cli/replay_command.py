@@ -99,6 +99,10 @@ def replay(
     spot_trace: Annotated[
         list[str] | None, typer.Option(help="A zone, by when spot was up in it: an availability file; repeatable.")
     ] = None,
+    deleted_share: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of jobs whose pods are deleted at their end, as by KEDA or a TTL."),
+    ] = 0.0,
     value_of_wait: ValueOfWait = None,
     seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
     state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
@@ -127,6 +131,7 @@ def replay(
         seed=seed,
         state=state.value,
         sample_s=SAMPLE_S if report else None,
+        vanish=deleted_share,
     )
     jobs = read_trace(trace)
     types, rules = load_catalog(catalog), load_policy(policy, value_of_wait)

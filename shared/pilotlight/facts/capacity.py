@@ -137,10 +137,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
 
     ``devices`` are the free thousandths of each whole device of ``resource``; ``slices`` the free counts of other GPU
-    resources; ``free`` what is left beside GPUs. ``idle_since`` is when its last GPU pod ended, where that is
-    known. ``instance`` is the cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false
-    when somebody cordoned it, or when it carries our taint: ``marked``. ``conditions`` are those that are true and say
-    that it goes. ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
+    resources; ``free`` what is left beside GPUs. ``idle_since`` is the later of when it became ready and when its last
+    GPU pod finished, where none is there: of one that was deleted the cluster shows nothing. ``instance`` is the
+    cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false when somebody cordoned it,
+    or when it carries our taint: ``marked``. ``conditions`` are those that are true and say that it goes.
+    ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
     ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
     select it and have no pod on it yet. ``ready_since`` is when it last became Ready. ``room`` is its whole allocatable
     beside GPUs, where it is known. ``kinds`` are the devices that drivers publish of it, for claims.

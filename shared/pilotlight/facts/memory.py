@@ -212,7 +212,8 @@ class DueJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. ``idle_since`` holds nodes whose cluster does not tell when their last GPU pod ended.
+    """All of it. ``idle_since`` holds nodes without a GPU pod: the later of what their cluster shows and the last
+    look that saw a GPU pod there.
 
     ``counted_to`` is when the youngest waiting pod was created whose demand is in ``hits``.
     ``ran`` is how long pods run, by class, team and GPUs.

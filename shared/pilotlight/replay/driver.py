@@ -5,6 +5,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from zlib import crc32
 
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
@@ -38,7 +39,7 @@ class Driver:
 
     ``detect_s`` passes between a pod's wait beginning and its event, between a notice and ours, and between any other
     change and a look at it. A look that could change nothing is skipped: nothing happened since the last, and no answer
-    named this moment.
+    named this moment. Of the share ``vanish`` of jobs the pods are deleted at their end: nothing shows that they were.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Driver:
         detect_s: Seconds = 10.0,
         sampler: Sampler | None = None,
         on_progress: Callable[[int], None] | None = None,
+        vanish: float = 0.0,
     ) -> None:
         self.world = world
         self.app = app
@@ -61,7 +63,8 @@ class Driver:
         self.detect_s = detect_s
         self.sampler = sampler
         self.on_progress = on_progress
-        self.gate = Gate(world, app.deps) if placement == "gated" else None
+        self.vanish = vanish
+        self.gate = Gate(world, app.deps, self._ttl_s) if placement == "gated" else None
         # Where nodes are taken back pods tell that they save: without it long ones are refused spot.
         spot = any(pool.capacity_type == "spot" for pool in world.fleet.pools.values())
         self._saves_s = world.faults.checkpoint_s if spot else 0.0
@@ -167,9 +170,13 @@ class Driver:
             self.gate.hold(job, demands)
             self._wait(job.job_id)
         else:
-            self.world.submit(demands, job.duration_s, job=job.job_id)
+            self.world.submit(demands, job.duration_s, job=job.job_id, ttl_s=self._ttl_s(job.job_id))
             if job.job_id in self.world.running:  # An idle node that was taken is history to learn from.
                 self._stir(self.detect_s)
+
+    def _ttl_s(self, job: str) -> Seconds | None:
+        """For how long a job's pods are shown once they have finished."""
+        return 0.0 if crc32(job.encode()) < self.vanish * 2**32 else None
 
     def _changed(self, change: Change) -> None:
         self._stirred = True

@@ -1,6 +1,6 @@
 """Scheduling gates: a job waits until a decision names the pool it runs in, and always pays the reaction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -61,12 +61,15 @@ class GatedCluster:
 
 
 class Gate:
-    """Holds jobs back, and lets each through to the pools that the plan names for its pods."""
+    """Holds jobs back, and lets each through to the pools that the plan names for its pods.
 
-    def __init__(self, world: World, deps: Deps) -> None:
+    ``ttl_s`` says for how long a job's pods are shown once they have finished.
+    """
+
+    def __init__(self, world: World, deps: Deps, ttl_s: Callable[[str], Seconds | None]) -> None:
         if not isinstance(deps.cluster, GatedCluster):
             raise TypeError("a gate needs a GatedCluster")
-        self._world, self._deps, self._cluster = world, deps, deps.cluster
+        self._world, self._deps, self._cluster, self._ttl_s = world, deps, deps.cluster, ttl_s
         self._jobs: dict[str, tuple[Job, tuple[PodDemand, ...]]] = {}
 
     def hold(self, job: Job, demands: tuple[PodDemand, ...]) -> None:
@@ -95,7 +98,7 @@ class Gate:
         demands = self._cluster.gated.pop(job)
         named = tuple(_only(d, put.get(d.uid, ""), d.shape) for d in demands)
         held, _ = self._jobs.pop(job)
-        self._world.submit(named, held.duration_s, job=job, since_s=held.submit_s)
+        self._world.submit(named, held.duration_s, job=job, since_s=held.submit_s, ttl_s=self._ttl_s(job))
 
 
 def _only(demand: PodDemand, pool: str, old: PodShape) -> PodDemand:

@@ -44,7 +44,8 @@ CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch"
 class Scenario:
     """What a replay assumes beside the trace: all that its options set.
 
-    Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought.
+    Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought. Of the
+    share ``vanish`` of jobs the pods are deleted at their end.
     """
 
     capacity_type: CapacityType = "on-demand"
@@ -60,6 +61,7 @@ class Scenario:
     seed: int = 0
     state: Literal["memory", "sqlite"] = "memory"
     sample_s: Seconds | None = None
+    vanish: float = 0.0
 
     def faults(self) -> Faults:
         """The world's unkindness in this scenario."""
@@ -149,6 +151,7 @@ def run(
             detect_s=scenario.detect_s,
             sampler=sampler,
             on_progress=on_progress,
+            vanish=scenario.vanish,
         )
         driver.run()
     return Run(

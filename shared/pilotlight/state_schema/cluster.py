@@ -29,10 +29,12 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fence(msgspec.Struct, frozen=True, kw_only=True):
-    """The last fence that a holder had, and when it began to look."""
+    """The last fence that a holder had, and when it began to look; ``settled``: when the last holder did that settles
+    what it sees."""
 
     fence: int
     at: datetime | None = None
+    settled: datetime | None = None
 
 
 LEASE_S = 60.0

@@ -127,7 +127,7 @@ class WorldCluster:
         return node.value
 
     def _frozen(self, node: WorldNode) -> Node:
-        idle = node.idle_since_s
+        idle = None if node.idle_since_s is None else node.shown_idle_s(self._world.now_s)
         return Node(
             name=node.id,
             instance=node.id,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldJob, WorldNode
 
-StopReason = Literal["done", "reclaimed", "evicted", "rested"]
+StopReason = Literal["done", "reclaimed", "evicted", "rested", "deleted"]
 Log = Callable[[dict[str, Any]], None]
 
 

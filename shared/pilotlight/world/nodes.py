@@ -1,5 +1,6 @@
 """What the world is made of: nodes with their devices, and jobs."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,6 +42,7 @@ class WorldJob:
     ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started. ``saves_s`` is when a
     checkpoint of ``saving_s`` of run time that it was asked for will be safe; ``asked_s`` is what such a one keeps.
     ``busy_s`` is for how long its GPUs do something after each start; None is always, also of one that was woken.
+    ``ttl_s`` is for how long its pods are shown once they have finished; None is for ever, 0 not at all.
     """
 
     __slots__ = (
@@ -62,6 +64,7 @@ class WorldJob:
         "start_s",
         "starts",
         "submit_s",
+        "ttl_s",
     )
 
     def __init__(self, id: str, demands: Sequence[PodDemand], run_s: Seconds, submit_s: Seconds, order: int) -> None:
@@ -82,6 +85,7 @@ class WorldJob:
         self.restore_s: Seconds = 0.0
         self.starts = 0
         self.busy_s: Seconds | None = None
+        self.ttl_s: Seconds | None = None
 
     @property
     def milli(self) -> int:
@@ -151,7 +155,8 @@ class WorldJob:
 class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
-    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works.
+    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works;
+    ``ends`` are when pods on it finished that are still shown, each with until when.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
     ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still
@@ -164,6 +169,7 @@ class WorldNode:
         "cordoned",
         "devices",
         "doomed_s",
+        "ends",
         "free",
         "groups",
         "id",
@@ -197,6 +203,7 @@ class WorldNode:
         self.doomed_s: Seconds | None = None
         self.stopped_s: Seconds = 0.0
         self.idle_since_s: Seconds | None = None
+        self.ends: list[tuple[Seconds, Seconds]] = []
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus
         self.slices = dict(machine.slices)
         self.free = machine.resources
@@ -258,6 +265,17 @@ class WorldNode:
     def used_milli(self) -> int:
         """Thousandths of GPUs in use."""
         return MILLI_PER_GPU * len(self.devices) - sum(self.devices)
+
+    def finished(self, now_s: Seconds, ttl_s: Seconds | None) -> None:
+        """A pod on it has finished, and is shown for so long. What says no more than another is forgotten."""
+        until_s = math.inf if ttl_s is None else now_s + ttl_s
+        self.ends = [one for one in self.ends if one[1] > until_s]
+        if ttl_s != 0:
+            self.ends.append((now_s, until_s))
+
+    def shown_idle_s(self, now_s: Seconds) -> Seconds:
+        """Since when it looks idle: since the last pod that finished and is shown, else since it was ready."""
+        return max([end_s for end_s, until_s in self.ends if until_s > now_s], default=self.ready_s)
 
     def changed(self) -> None:
         """Work out its room anew after a pod came or went, or its state changed."""

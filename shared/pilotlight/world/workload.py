@@ -48,13 +48,20 @@ class Workload:
         self._minding = self._stirred = False
 
     def submit(
-        self, name: str, pods: Sequence[PodDemand], run_s: Seconds, since_s: Seconds, now_s: Seconds
+        self,
+        name: str,
+        pods: Sequence[PodDemand],
+        run_s: Seconds,
+        since_s: Seconds,
+        now_s: Seconds,
+        ttl_s: Seconds | None = None,
     ) -> WorldJob:
         """A new job, whose wait began at ``since_s``. Raises ``BadInput`` for a name in use."""
         if name in self.running or name in self.waiting.jobs or name in self.resting:
             raise BadInput(f"job {name} is in the world already: name it otherwise")
         self._submits += 1
         job = WorldJob(name, pods, run_s, since_s, self._submits)
+        job.ttl_s = ttl_s
         self._enter(job, now_s)
         if self._stirred:
             self.bind(now_s)
@@ -62,6 +69,8 @@ class Workload:
 
     def finish(self, job: WorldJob, now_s: Seconds) -> None:
         """A job has run to its end."""
+        for node in _nodes(job.placement):
+            node.finished(now_s, job.ttl_s)
         self._leave(job, now_s)
         self.lost_gpu_seconds += job.restore_s * job.milli / MILLI_PER_GPU
         job.finish_s = now_s
@@ -103,6 +112,13 @@ class Workload:
         else:
             self.waiting.remove(job)
         self.resting[job.id] = job
+
+    def delete(self, job: WorldJob, now_s: Seconds) -> None:
+        """Its pods are deleted before their end, and none come any more."""
+        if job.id in self.running:
+            self._interrupt(job, "deleted", now_s)
+        else:
+            self.waiting.remove(job)
 
     def wake(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
         """New pods for one that rests: somebody works with it again."""

@@ -107,17 +107,19 @@ class World:
         *,
         job: str | None = None,
         since_s: Seconds | None = None,
+        ttl_s: Seconds | None = None,
     ) -> WorldJob:
         """Create one pod, or all pods of one gang, that run ``run_s`` seconds. Binds at once where there is room.
 
-        ``since_s`` is when the job was submitted, if it was held back until now: its wait begins there.
+        ``since_s`` is when the job was submitted, if it was held back until now: its wait begins there. For ``ttl_s``
+        the pods are shown once they have finished: for ever where it is None; at 0 they vanish at their end.
         """
         pods = (demands,) if isinstance(demands, PodDemand) else tuple(demands)
         if not pods:
             raise BadInput("a job needs at least one pod")
         with self._lock:
             since_s = self.now_s if since_s is None else since_s
-            return self._workload.submit(job or pods[0].uid, pods, run_s, since_s, self.now_s)
+            return self._workload.submit(job or pods[0].uid, pods, run_s, since_s, self.now_s, ttl_s)
 
     def launch(self, pool: str, n: int = 1, zone: str = "") -> list[str]:
         """Request ``n`` nodes of a pool; their ids. What was launched before an error stays: nothing of an atomic one.
@@ -173,6 +175,12 @@ class World:
             self._workload.rest(job, self.now_s)
             self._workload.bind(self.now_s)
 
+    def delete(self, job: WorldJob) -> None:
+        """Delete a job that runs or waits: a scale-down by KEDA or an HPA, a rollout's old pods, a stopped notebook."""
+        with self._lock:
+            self._workload.delete(job, self.now_s)
+            self._workload.bind(self.now_s)
+
     def wake(self, job: WorldJob) -> None:
         """New pods for a job that rests."""
         with self._lock:
@@ -200,10 +208,10 @@ class World:
         return self.moment(job.start_s + job.restore_s + kept_s - job.saved_s) if kept_s > job.saved_s else None
 
     def kept_until_s(self, node: WorldNode) -> Seconds:
-        """Until when the last checkpoints on a node stay so, if nothing else happens."""
+        """Until when what a node shows stays so, if nothing else happens: last checkpoints, and pods that finished."""
         telling = [job for job in node.jobs.values() if job.tells]
-        soonest_s = (job.next_kept_s(self.now_s, self._workload.checkpoint_s(job)) for job in telling)
-        return min(soonest_s, default=math.inf) - MICRO_S
+        soonest_s = [job.next_kept_s(self.now_s, self._workload.checkpoint_s(job)) - MICRO_S for job in telling]
+        return min([*soonest_s, *(until_s for _, until_s in node.ends if until_s > self.now_s)], default=math.inf)
 
     def cordon(self, node_id: str, on: bool = True) -> None:
         """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there."""

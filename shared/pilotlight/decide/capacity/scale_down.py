@@ -72,6 +72,15 @@ def verdicts(
     return out, min(due, default=None)
 
 
+def idle_from(known: datetime | None, shown: datetime | None, now: datetime) -> datetime:
+    """Since when a node without a GPU pod is idle, as far as anything tells: from now on, where nothing does.
+
+    ``shown`` is what its cluster shows: the later of its readiness and of its last pod that finished. A pod that was
+    deleted shows nothing; ``known`` is what looks remember.
+    """
+    return now if known is None else min(now, max(known, shown or known))
+
+
 class _Judge:
     """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
 
@@ -109,7 +118,7 @@ class _Judge:
         return out
 
     def _since(self, node: Node) -> tuple[datetime, str]:
-        return node.idle_since or self.memory.idle_since.get(node.name) or self.now, node.name
+        return idle_from(self.memory.idle_since.get(node.name), node.idle_since, self.now), node.name
 
     def _one(self, node: Node, idle_left: int) -> tuple[NodeVerdict, datetime | None]:
         since = self._since(node)[0]
@@ -142,7 +151,7 @@ class _Judge:
             return keep(why, self.fades)
         if idle_s < self.may.seconds:
             due = since + timedelta(seconds=self.may.seconds)
-            return keep(f"idle for {human(idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
+            return keep(f"{self._idle(node, idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
         if self.cool is not None and self.now < self.cool:
             return keep("the pool was added to just now (cooldown)", self.cool)
         paid = self._paid_until(node)
@@ -151,10 +160,18 @@ class _Judge:
                 f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
             )
         self.lit -= 1
-        why = f"idle for {human(idle_s)}, longer than {human(self.may.seconds)} ({self.may.why})"
+        idle = self._idle(node, idle_s)
+        why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
         if self.may.spares is not None:
-            why = f"idle for {human(idle_s)}; spare {spare} would not pay for itself: {self.may.spares.why(spare)}"
+            why = f"{idle}; spare {spare} would not pay for itself: {self.may.spares.why(spare)}"
         return self._release(node, idle_s, why), None
+
+    def _idle(self, node: Node, idle_s: Seconds) -> str:
+        """For how long it is idle; of a node that no look has seen so yet for how long it is ready."""
+        ready_s = (self.now - node.ready_since).total_seconds() if node.ready_since is not None else 0.0
+        if idle_s > 0 or ready_s <= 0:
+            return f"idle for {human(idle_s)}"
+        return f"ready for {human(ready_s)}; since when it is idle no look has seen: it counts from now on, 0 s"
 
     def _paid_until(self, node: Node) -> datetime | None:
         """When a node that is billed in long steps should go, or None where steps are short."""

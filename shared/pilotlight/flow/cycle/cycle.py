@@ -31,7 +31,7 @@ from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
 from pilotlight.flow.look.settle import settle
-from pilotlight.flow.look.snapshot import Snapshot, basis, look, with_flights
+from pilotlight.flow.look.snapshot import Snapshot, basis, look, taken, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
@@ -101,7 +101,7 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
     answer: Answer | None = None
     looks = zones = 0
     while looks < MOST_LOOKS:
-        held = lease.acquire(deps.state, deps.name, trigger)
+        held = lease.acquire(deps.state, deps.name, trigger, settles=aim.releases)
         if held is None:
             break
         try:
@@ -201,7 +201,10 @@ class Cycle:
         again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=replace(memory, tally=again))
         snapshot = _with_due(snapshot)
-        snapshot = settle(self.deps, snapshot) if self.aim.releases else snapshot
+        if self.aim.releases:
+            snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
+        else:
+            snapshot = taken(self.deps, snapshot)
         if self.aim.releases and _any_due(snapshot.view):
             from pilotlight.flow.books.due_moves import begin
 

@@ -10,6 +10,7 @@ from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, 
 from pilotlight.decide.capacity.failed import REST_S
 from pilotlight.decide.capacity.learnt import with_learnt
 from pilotlight.decide.capacity.run_lengths import with_runs
+from pilotlight.decide.capacity.scale_down import idle_from
 from pilotlight.decide.capacity.standby import measured
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
@@ -17,7 +18,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances
 from pilotlight.flow.look.late_refusals import heard, owed, waited_in_vain
-from pilotlight.flow.look.snapshot import Snapshot, ready_for_s
+from pilotlight.flow.look.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.memory import ledger, marks, memory_updates
 from pilotlight.units import clock_seconds
 
@@ -30,9 +31,12 @@ MOST_QUARANTINE = timedelta(seconds=QUARANTINE_S) + CLOCKS
 MOST_REST = timedelta(seconds=max(REST_S, memory_updates.MOST_REST_S)) + CLOCKS
 
 
-def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory."""
-    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps)
+def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snapshot:
+    """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory.
+
+    ``last`` is when the last look before began that was settled.
+    """
+    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps, last)
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
     if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
@@ -50,7 +54,7 @@ def settle(deps: Deps, snapshot: Snapshot) -> Snapshot:
         if entry.broken and snapshot.now < entry.requested_at + _patience(deps):
             continue
         unserved = {pending[uid].key for uid in entry.demands if uid in pending}
-        idle_s = ready_for_s(entry, snapshot.view.nodes, snapshot.now) if unserved else None
+        idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
         if idle_s is not None and idle_s < BIND_GRACE_S:
             came.append(entry)
             continue
@@ -129,14 +133,14 @@ def _fresh(memory: Memory, now: datetime) -> Memory:
     )
 
 
-def _idle(memory: Memory, snapshot: Snapshot, deps: Deps) -> Memory:
+def _idle(memory: Memory, snapshot: Snapshot, deps: Deps, last: datetime | None) -> Memory:
     """Remember since when nodes are idle; count those that were idle at the last look and were taken, or came back.
 
     A node that was bought for the pod that took it was counted then.
     """
     was, now = memory.idle_since, snapshot.now
     bought_for = {uid for _, entry in snapshot.flights for uid in entry.demands}
-    idle: dict[str, datetime] = {}
+    idle = {node.name: was[node.name] for node in snapshot.going if node.name in was and not node.gpu_pods}
     taken: dict[str, list[float]] = defaultdict(list)
     back: Counter[str] = Counter()
     boots = {o.pool: o.boot_s for o in deps.offerings}
@@ -145,11 +149,13 @@ def _idle(memory: Memory, snapshot: Snapshot, deps: Deps) -> Memory:
             if node.name in was and node.gpu_pods and not any(pod.uid in bought_for for pod in node.gpu_pods):
                 taken[node.pool].append(_worth(node, deps))
             continue
-        since = node.idle_since or was.get(node.name) or now
-        idle[node.name] = since
+        known = was.get(node.name, None if last is None else max(last, now - GRAIN))
+        since = idle[node.name] = idle_from(known, node.idle_since, now)
         if node.name in was and since > was[node.name]:
             taken[node.pool].append(1.0)
-        if since > was.get(node.name, node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)):
+        if known and since > was.get(
+            node.name, node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)
+        ):
             back[node.pool] += 1
     if idle == was:
         return memory

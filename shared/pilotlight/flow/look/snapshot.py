@@ -110,6 +110,26 @@ def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, view=view, going=(*snapshot.going, *going))
 
 
+def taken(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look that remembers which idle nodes have a GPU pod by now, also where that is gone when one is settled."""
+    idle = snapshot.memory.idle_since
+    if not idle:
+        return snapshot
+    old = snapshot.now - GRAIN
+    names = [node.name for node in snapshot.view.nodes if node.gpu_pods and idle.get(node.name, snapshot.now) < old]
+    if not names:
+        return snapshot
+    memory = replace(snapshot.memory, idle_since={**idle, **dict.fromkeys(names, snapshot.now)})
+    was = ledger.remember(
+        deps.state, deps.name, snapshot.was, replace(snapshot.was.memory, idle_since=memory.idle_since)
+    )
+    return replace(snapshot, memory=memory, was=was)
+
+
+GRAIN = timedelta(seconds=60)
+"""A tick: what was noted so lately is not written again."""
+
+
 def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with what its memory knows of capacity in flight: once it is settled what was asked for."""
     if not snapshot.flights:
@@ -155,16 +175,18 @@ def _with_flights(
     came = tuple(
         e
         for e, left, over in zip(entries, booting, late, strict=True)
-        if not (left or over) and not waiting.isdisjoint(e.demands) and ready_for_s(e, view.nodes, now) is not None
+        if not (left or over)
+        and not waiting.isdisjoint(e.demands)
+        and ready_for_s(e, view.nodes, memory, now) is not None
     )
     overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
     return replace(memory, in_flight=live, came=came, overdue=overdue)
 
 
-def ready_for_s(entry: InFlight, nodes: Sequence[Node], now: datetime) -> Seconds | None:
-    """How long a node that the entry asked for has been ready without work; None when none is."""
+def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:
+    """How long a node that the entry asked for is known to be ready without work; None when none is."""
     since = [
-        node.idle_since or node.created_at
+        memory.idle_since.get(node.name, now)
         for node in nodes
         if node.pool == entry.pool
         and node.ready

@@ -6,6 +6,7 @@ are the states of steps (``steps``).
 """
 
 from contextlib import suppress
+from datetime import datetime
 
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
@@ -26,10 +27,13 @@ LOST = "the cluster's lease was lost to another worker, which goes on from the r
 
 
 class Lease:
-    """A lease that is held. ``fence`` grows with every holder of this cluster."""
+    """A lease that is held. ``fence`` grows with every holder of this cluster.
 
-    def __init__(self, state: State, cluster: str, value: LeaseHolder) -> None:
-        self.fence = value.fence
+    ``settled`` is when the last look before began that settles what it sees; None where none is known.
+    """
+
+    def __init__(self, state: State, cluster: str, value: LeaseHolder, settled: datetime | None = None) -> None:
+        self.fence, self.settled = value.fence, settled
         self._state, self._cluster, self._value = state, cluster, value
         self._version = ABSENT
         self._put()
@@ -64,12 +68,15 @@ class Lease:
             LEASE.delete(self._state, self._cluster, if_version=self._version)
 
 
-def acquire(state: State, cluster: str, holder: str) -> Lease | None:
-    """The cluster's lease, or None where another holds it (then it is asked to look again)."""
+def acquire(state: State, cluster: str, holder: str, *, settles: bool = False) -> Lease | None:
+    """The cluster's lease, or None where another holds it (then it is asked to look again).
+
+    ``settles``: what this holder sees is settled. That is noted before it looks, so that no write is for it alone.
+    """
     if LEASE.get(state, cluster) is None:
-        value = LeaseHolder(fence=_next_fence(state, cluster), holder=holder)
+        fence, settled = _next_fence(state, cluster, settles=settles)
         with suppress(Conflict):
-            return Lease(state, cluster, value)
+            return Lease(state, cluster, LeaseHolder(fence=fence, holder=holder), settled)
     # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.
     if LOOK_AGAIN.get(state, cluster) is None:
         LOOK_AGAIN.put(state, cluster, Mark())
@@ -89,6 +96,13 @@ def asked_again(state: State, cluster: str) -> bool:
     return True
 
 
-def _next_fence(state: State, cluster: str) -> int:
+def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[int, datetime | None]:
+    """The next fence, and when the last look before began that settles."""
     now = state.now()
-    return FENCE.change(state, cluster, lambda last: Fence(fence=last.fence + 1 if last else 1, at=now)).fence
+    before: list[datetime | None] = []
+
+    def after(last: Fence | None) -> Fence:
+        before.append(last.settled if last else None)
+        return Fence(fence=last.fence + 1 if last else 1, at=now, settled=now if settles else before[-1])
+
+    return FENCE.change(state, cluster, after).fence, before[-1]
