@@ -108,3 +108,38 @@ def test_a_store_that_does_not_answer_is_said_and_the_stream_goes_on(monkeypatch
     events = [event.decode() for event in stream]
     assert [event.split("\n")[0] for event in events[1:]] == ["event: all", "event: blind", ": nothing new"]
     assert json.loads(events[2].split("data: ")[1]) == {"why": "the store does not answer"}
+
+
+def test_a_record_that_cannot_be_told_hides_no_other() -> None:
+    """Of three decisions one is no JSON and one of a schema to come: both are shown as that, beside the third."""
+    on = Stage()
+    ids = filed(on, 3, 2, 1)
+    on.deps.state.put(f"decision/c/{ids[0]}", b"\x00 no record")
+    on.deps.state.put(f"decision/c/{ids[1]}", b'{"schema": 99}')
+    shown = looks(on).newest().decisions
+    assert [(one.id, one.flow) for one in shown] == [
+        (ids[2], "reconcile"),
+        (ids[1], "unreadable"),
+        (ids[0], "unreadable"),
+    ]
+    assert f"decision/c/{ids[0]}" in shown[2].why
+
+
+def test_the_stream_goes_on_after_an_error_that_nobody_thought_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever watches is told that a look failed, and sees the next one."""
+    from threading import Event
+
+    seen, faults = looks(Stage()), [False, True, False]
+    honest = seen.newest
+
+    def newest() -> Any:
+        if faults.pop(0):
+            raise KeyError("noticed")
+        return honest()
+
+    monkeypatch.setattr(seen, "newest", newest)
+    stream = _Stream(seen, Event(), None)
+    stream._left = 3
+    events = [event.decode() for event in stream]
+    assert [event.split("\n")[0] for event in events[1:]] == ["event: all", "event: blind", ": nothing new"]
+    assert "KeyError" in json.loads(events[2].split("data: ")[1])["why"]

@@ -117,7 +117,7 @@ def test_each_function_says_when_it_last_worked() -> None:
     assert (seen(on).needs, "alert_fanout not yet" in shown(seen(on))) == ((), True)
     on.event(on.submit("a", run_s=7200))
     now = on.deps.state.now()
-    taken = Interruption(cluster="c", instance="i-1", kind="rebalance", received_at=now, begin=now, outcome="over")
+    taken = Interruption(cluster="c", instance="i-1", kind="rebalance", received_at=now, begin=now, outcome="gone")
     INTERRUPTION.put(on.deps.state, "c/i-1", taken)
     alert = Alert(cluster="c", kind="k", severity="info", fingerprint="f", what="w", why="y")
     PROOF.put(on.deps.state, "c/ops/1", Telling(channel="ops", alert=alert, status="told", since=now, at=now))

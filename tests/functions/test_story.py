@@ -15,7 +15,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import StringIO
@@ -25,8 +26,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from prometheus import needs_prometheus, panels, reading
+from prometheus import Prometheus, needs_prometheus, panels, reading
 
+from chromium import Page
 from pilotlight.cli.workers import CLI
 from pilotlight.flow.memory import brakes
 from pilotlight.settings import Settings
@@ -61,19 +63,49 @@ STEPS = (
 )  # fmt: skip
 
 
+@dataclass
+class Paged:
+    """The live page while the demo ran: how often it was ``live``, what it said each time it had ``lost`` the cluster,
+    the ``decisions`` it showed, and what the browser complained of.
+    """
+
+    live: int = 0
+    lost: list[str] = field(default_factory=list)
+    decisions: set[str] = field(default_factory=set)
+    complaints: list[str] = field(default_factory=list)
+
+    def look(self, page: Page) -> None:
+        """What it shows now."""
+        state, said, ids = json.loads(page.run(STATE))
+        self.live += state == "live"
+        self.lost += [said] if state == "lost" else []
+        self.decisions |= set(ids)
+        self.complaints = page.complaints
+
+
+STATE = """JSON.stringify([document.getElementById('link').className.replace('push ', ''),
+  document.getElementById('link').innerText, seen ? seen.decisions.map((one) => one.id) : []])"""
+"""The page's own words of its stream, and the decisions that it has."""
+
+
 class Played(NamedTuple):
     """What the demo printed, where its files are, and the world's own log; ``shown`` is what a Prometheus saw of it:
-    the ``alerts`` that fired, and the ``panels`` that had data.
+    the ``alerts`` that fired, and the ``panels`` that had data; and ``paged`` what its live page showed in a browser.
     """
 
     said: dict[str, Any]
     home: Path
     log: list[dict[str, Any]]
     shown: dict[str, set[str]]
+    paged: Paged
 
     def records(self, event: str, **fields: str) -> list[dict[str, Any]]:
         """The log's records of one event."""
         return [r for r in self.log if r["event"] == event and fields.items() <= r.items()]
+
+    def keys(self, within: str) -> list[str]:
+        """The state's keys that begin so."""
+        return [row["key"] for row in json.loads(self.run("state", "ls", within, "--json"))]
 
     def run(self, *words: str) -> str:
         """A command over the demo's state, once it is over."""
@@ -88,42 +120,65 @@ class Played(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    """One run of the whole story, beside a Prometheus where there is one."""
+def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Played]:
+    """One run of the whole story, beside a Prometheus and before a browser where there are such."""
     command = [sys.executable, "-c", CLI, "demo", "--json", "--keep"]
     temporary, folder = tmp_path_factory.mktemp("demo"), tmp_path_factory.mktemp("prometheus")
     environ = {**os.environ, "TMPDIR": str(temporary)}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     demo = subprocess.Popen(command, env=environ, **pipes)
     shown: dict[str, set[str]] = {"alerts": set(), "panels": set()}
-    if shutil.which("prometheus"):
-        _shown(demo, temporary, folder, shown)
+    paged = Paged()
+    port = _port(demo, temporary)
+    with ExitStack() as watching:
+        page: Page | None = None
+        if port and shutil.which("chromium"):
+            page = watching.enter_context(request.getfixturevalue("chromium").page())
+            page.open(f"http://127.0.0.1:{port}/")
+            page.until("!document.getElementById('all').hidden")
+        if port and shutil.which("prometheus"):
+            _shown(demo, temporary, watching.enter_context(reading(port, folder)), shown, page, paged)
+        while demo.poll() is None and page is not None:
+            paged.look(page)
+            time.sleep(0.5)
     out, err = demo.communicate()
     assert demo.returncode == 0, out + err
     said = json.loads(out)
     home = Path(said["home"])
-    yield Played(said, home, [json.loads(line) for line in (home / "world.jsonl").read_text().splitlines()], shown)
+    log = [json.loads(line) for line in (home / "world.jsonl").read_text().splitlines()]
+    yield Played(said, home, log, shown, paged)
     shutil.rmtree(home)
 
 
-def _shown(demo: subprocess.Popen[str], temporary: Path, folder: Path, shown: dict[str, set[str]]) -> None:
-    """Gather what a Prometheus sees until the demo ends. A pool that the story does not use is paused meanwhile."""
+def _port(demo: subprocess.Popen[str], temporary: Path) -> int:
+    """Where serve listens; 0 where the demo ended before it did."""
     port = ""
     while not port and demo.poll() is None:
         logs = [path.read_text(errors="replace") for path in temporary.glob("*/serve.log")]
         port = next((found[1] for text in logs if (found := re.search(r"127\.0\.0\.1:(\d+)/pod_pending", text))), "")
         time.sleep(0.1)
-    if not port:
-        return
+    return int(port or 0)
+
+
+def _shown(
+    demo: subprocess.Popen[str],
+    temporary: Path,
+    prometheus: Prometheus,
+    shown: dict[str, set[str]],
+    page: Page | None,
+    paged: Paged,
+) -> None:
+    """Gather what a Prometheus and a browser see until serve ends. A pool that the story does not use is paused."""
     [home] = temporary.iterdir()
     deps = App(Settings.of({"PILOTLIGHT_HOME": str(home)}))
     brakes.pause(deps.state, "local", "spare", "trying", datetime.now(UTC))
     queries = panels("pilotlight-money", "pilotlight-health")
-    with reading(int(port), folder) as prometheus:
-        while demo.poll() is None:
-            shown["alerts"] |= prometheus.firing
-            shown["panels"] |= {title for title, query in queries.items() if prometheus.answers(query)}
-            time.sleep(0.5)
+    while demo.poll() is None:
+        shown["alerts"] |= prometheus.firing
+        shown["panels"] |= {title for title, query in queries.items() if prometheus.answers(query)}
+        if page is not None:
+            paged.look(page)
+        time.sleep(0.5)
 
 
 def _cost(played: Played) -> Decimal:
@@ -252,3 +307,18 @@ def test_a_prometheus_sees_the_story(played: Played) -> None:
     assert not {"PilotlightClusterSilent", "PilotlightAlertsGivenUp"} & played.shown["alerts"]
     without = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
     assert panels("pilotlight-money", "pilotlight-health").keys() - without <= played.shown["panels"]
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium (apt-get install chromium)")
+def test_the_live_page_follows_the_whole_story(played: Played) -> None:
+    """In a browser its stream is live from the first step to the last, no look fails, and every decision is on it."""
+    paged = played.paged
+    assert paged.live > 20
+    assert [said for said in paged.lost if "cannot be looked at" in said] == []
+    assert [one for one in paged.complaints if "net::ERR_" not in one] == []
+    filed = sorted(key.rpartition("/")[2] for key in played.keys("decision/local/"))
+    flows = {
+        record["flow"] for record in map(json.loads, (played.run("state", "get", f"decision/local/{i}") for i in filed))
+    }
+    assert {"reclaim", "reconcile", "provision"} <= flows
+    assert set(filed[:-2]) <= paged.decisions  # The last two may come as serve ends.

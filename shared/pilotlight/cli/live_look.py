@@ -4,6 +4,7 @@ Whoever watches shares the looks of a process: nothing is read while nobody does
 next one wait longer, so that watching takes at most a tenth of a processor.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -26,11 +27,15 @@ from pilotlight.flow.books import ladder
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
+from pilotlight.ports import Stored
 from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.table import pages
 from pilotlight.units import Seconds, clock_seconds
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
+
+_log = logging.getLogger("pilotlight.page")
 
 EVERY_S: Seconds = 5.0
 """So often, by the cluster's clock, somebody who watches is told what is new."""
@@ -166,19 +171,29 @@ def _said(deps: Deps, now: datetime, known: dict[str, Decided]) -> dict[str, Dec
     windows = [(WINDOWS[0][0], 2)] if known else WINDOWS
     for digits, count in windows:
         if known or len(filed) < DECISIONS:
-            for found in _records(deps, now, digits, count):
-                filed[found.id] = _line(found)
+            filed.update((line.id, line) for line in _filed(deps, now, digits, count))
     kept = sorted((id_ for id_, said in filed.items() if not said.open), reverse=True)[:DECISIONS]
     begun = {record.id: _line(record) for record, _ in ledger.open_records(deps.state, deps.name)}
     return {id_: filed[id_] for id_ in kept} | begun
 
 
-def _records(deps: Deps, now: datetime, digits: int, windows: int) -> Iterator[Record]:
+def _filed(deps: Deps, now: datetime, digits: int, windows: int) -> Iterator[Decided]:
     """Decisions of so many windows up to now, of ids that share so many first digits."""
     ms, width = int(clock_seconds(now) * 1000), 10 ** (14 - digits)
     for window in range(ms // width, ms // width - windows, -1):
-        for entry in DECISION.scan(deps.state, f"{deps.name}/{window:0{digits}d}"):
-            yield entry.value
+        for key, stored in pages(deps.state, DECISION.key(f"{deps.name}/{window:0{digits}d}")):
+            yield _shown(key, stored, now)
+
+
+def _shown(key: str, stored: Stored, now: datetime) -> Decided:
+    """A filed decision. One record that cannot be read or told is shown as that, and hides no other."""
+    id_ = key.rpartition("/")[2]
+    try:
+        return _line(DECISION.format.read(key, stored.value))
+    except Exception as error:  # The page outlives any record.
+        _log.exception("a decision cannot be shown", extra={"data": {"decision": id_}})
+        why = f"the record {key} cannot be shown ({type(error).__name__}); read it with the command below"
+        return Decided(id=id_, at=now, flow="unreadable", why=why, command=f"pilotlight state get {key}")
 
 
 def _line(record: Record) -> Decided:

@@ -4,6 +4,7 @@ A stream takes one of a worker's threads. Beyond ``STREAMS`` of them a stream sa
 ask again in: whoever watches then polls, and events still find a thread.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from threading import BoundedSemaphore, Event, RLock
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from pilotlight.wiring import App
+
+_log = logging.getLogger("pilotlight.page")
 
 STREAMS = 4
 """Of a process: a worker answers eight requests at once."""
@@ -89,6 +92,9 @@ class _Stream:
                 sent = seen
             except PilotlightError as error:
                 yield live_page.blind(str(error))
+            except Exception as error:  # The stream outlives any look: the next one may do.
+                _log.exception("a look for the page failed")
+                yield live_page.blind(f"an unexpected {type(error).__name__}, which the log explains")
             self._left -= 1
             if self._left:
                 self._stop.wait(self._looks.every_s)

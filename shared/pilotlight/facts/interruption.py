@@ -56,6 +56,21 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     usd: Usd
 
 
+Outcome = Literal[
+    "not ours",
+    "unknown",
+    "disproved",
+    "stayed",
+    "advised",
+    "released",
+    "gone",
+    "stopped first",
+    "uncordoned",
+    "after the fact",
+]
+"""How an interruption ended."""
+
+
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from.
 
@@ -81,7 +96,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     ours: bool = False
     why: str = ""
-    outcome: str = ""
+    outcome: Outcome | Literal[""] = ""
     ended_at: datetime | None = None
     replaced: bool = False
     decision: str = ""
@@ -170,5 +185,5 @@ NOTICE_S: dict[NoticeKind, Seconds] = {
 LEAD_S: Seconds = 1800.0
 """A rescue begins at most so long before the deadline: maintenance is announced days ahead."""
 
-STILL_THERE = ("disproved", "stayed", "uncordoned")
+STILL_THERE: tuple[Outcome, ...] = ("disproved", "stayed", "uncordoned")
 """Outcomes after which the instance is there as before: what is said of it then is of another end."""

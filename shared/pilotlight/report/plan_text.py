@@ -2,23 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Literal
 
 from rich.text import Text
 
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import Finding
 from pilotlight.units import an_hour, cents
 
 SHOWN_PODS = 20
 """Pods of one shape that are named one by one; of more, only the first."""
 
-_STYLES = {
+_STYLES: dict[Verdict | Literal["keep", "release"], str] = {
     "fits": "green",
     "booting": "cyan",
     "bought": "bold green",
     "waiting": "yellow",
     "refused": "red",
     "finding": "red",
+    "noticed": "yellow",
+    "snoozed": "yellow",
+    "rested": "cyan",
+    "woken": "green",
+    "spared": "green",
     "keep": "green",
     "release": "bold yellow",
 }
@@ -74,7 +80,7 @@ def _finding(finding: Finding) -> Text:
     return _line("finding", finding.subject, finding.code, finding.message)
 
 
-def _line(verdict: str, name: str, where: str, why: str) -> Text:
+def _line(verdict: Verdict | Literal["keep", "release"], name: str, where: str, why: str) -> Text:
     place = f"  [{where}]" if where else ""
     return Text.assemble("  ", (f"{verdict:<8}", _STYLES[verdict]), f"  {name}{place}: {why}")
 

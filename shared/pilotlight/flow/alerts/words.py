@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.decide.money.budget import most, terms
 from pilotlight.facts.budget import Terms
-from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step
+from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step, Verdict
 from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import DEFAULT_CLASSES
@@ -52,7 +52,7 @@ def released(record: Record) -> tuple[str, ...]:
 
 def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, Step]]) -> str:
     """A decision in one line; ``made`` are its steps, none of a plan that was not carried out."""
-    counts: dict[str, int] = {}
+    counts: dict[Verdict, int] = {}
     for group in plan.pods:
         counts[group.verdict] = counts.get(group.verdict, 0) + len(group.pods)
     parts = [_became(call, step) for call, step in made] if made else [_planned(call) for call in plan.calls]
@@ -89,17 +89,23 @@ def _would(held: Held) -> str:
     return f"would release {held.target}: {held.why}"
 
 
-def _counted(verdict: str, count: int) -> str:
+def _counted(verdict: Verdict, count: int) -> str:
     one, many = _WORDS[verdict]
     return f"1 pod {one}" if count == 1 else f"{count} pods {many}"
 
 
-_WORDS = {
+_WORDS: dict[Verdict, tuple[str, str]] = {
+    "bought": ("gets a new node", "get new nodes"),
     "fits": ("fits on a ready node", "fit on ready nodes"),
     "booting": ("waits for a node on its way", "wait for nodes on their way"),
     "waiting": ("waits", "wait"),
     "refused": ("refused", "refused"),
     "finding": ("needs mending", "need mending"),
+    "noticed": ("is idle: its owner was told", "are idle: their owners were told"),
+    "snoozed": ("is idle and may stay a while", "are idle and may stay a while"),
+    "rested": ("was put to rest", "were put to rest"),
+    "woken": ("was woken", "were woken"),
+    "spared": ("works again and stays", "work again and stay"),
 }
 """What is said of one pod, and of more."""
 

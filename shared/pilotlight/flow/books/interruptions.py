@@ -8,13 +8,13 @@ import hashlib
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from pilotlight.errors import Retry
-from pilotlight.facts.interruption import Interruption, bounded
+from pilotlight.facts.interruption import Interruption, Outcome, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
@@ -202,7 +202,8 @@ _COMES = {
 }
 """What is done next, by what is known of the notice."""
 
-_ENDED = {
+_ENDED: dict[Outcome | Literal[""], str] = {
+    "": "it goes on",
     "not ours": "left to its owner: nothing is bought and nothing is drained",
     "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",
     "unknown": "look at the cloud's console for its group; nothing is done",

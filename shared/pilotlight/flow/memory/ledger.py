@@ -7,6 +7,7 @@ from before a decision's first call until after its last is known, then ``decisi
 """
 
 import hashlib
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.codec.records import Mark
-from pilotlight.errors import Busy, Conflict
+from pilotlight.errors import Busy, Conflict, Corrupt
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
 from pilotlight.facts.memory import Memory
@@ -26,8 +27,10 @@ from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
 from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.table import ReadParts, Table
+from pilotlight.state_schema.table import ReadParts, Table, pages
 from pilotlight.units import HOUR, clock_seconds
+
+_log = logging.getLogger("pilotlight.state")
 
 CLOUD_SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind the store's; with more, what boots still counts as room."""
@@ -181,8 +184,14 @@ def open_records(state: State, cluster: str) -> list[tuple[Record, int]]:
 
 
 def filed_records(state: State, cluster: str) -> list[Record]:
-    """Decisions that were carried out, oldest first."""
-    return [found.value for found in DECISION.scan(state, f"{cluster}/")]
+    """Decisions that were carried out, oldest first. One that cannot be read hides no other: the log names it."""
+    out: list[Record] = []
+    for key, stored in pages(state, DECISION.key(f"{cluster}/")):
+        try:
+            out.append(DECISION.format.read(key, stored.value))
+        except Corrupt as error:
+            _log.warning("a decision is left out", extra={"data": {"why": str(error)}})
+    return out
 
 
 def was_told(state: State, cluster: str, what: str) -> bool:
