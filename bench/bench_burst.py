@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleet import Fleet, children, fleet, free_port, post, until
-from pilotlight.cli.workers import THREADS
+from pilotlight.cli.http_server import THREADS
 from pilotlight.facts.workload import PodDemand
 
 DELIVERIES, AT_ONCE, WORKERS, WARM_UP, ROUNDS = 1000, 32, 2, 100, 5

@@ -5,6 +5,7 @@ the state. Each figure is the median of its rounds, in milliseconds of processor
 """
 
 import shutil
+import socket
 import statistics
 import sys
 import tempfile
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from werkzeug.serving import make_server
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.cli import live_stream
+from pilotlight.cli.http_server import HttpServer
 from pilotlight.cli.live_look import Looks
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.doorway import gate
@@ -204,15 +205,17 @@ def in_browser(of: Site, now: Live) -> tuple[float, float]:
     from chromium import Chromium
 
     pages = live_stream.pages(App(of))  # type: ignore[arg-type]
-    server = make_server("127.0.0.1", 0, gate.guarded(pages, {}), threaded=True, request_handler=gate.quiet_handler())
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    listener, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
+    server = HttpServer(gate.guarded(pages, {}), listener)
+    threading.Thread(target=server.serve, args=(lambda: not stop.is_set(),), daemon=True).start()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Chromium(Path(folder))
         try:
-            return _shown(browser, f"http://127.0.0.1:{server.server_port}/", now)
+            return _shown(browser, address, now)
         finally:
             browser.end()
-            server.shutdown()
+            stop.set()
 
 
 def _shown(browser: Any, address: str, now: Live) -> tuple[float, float]:

@@ -1,12 +1,10 @@
 """The page that an alert's link opens: what it shows, who may acknowledge by it, and that nothing else does."""
 
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
-from werkzeug.serving import make_server
 from werkzeug.test import Client, TestResponse
 
 from chromium import Chromium
@@ -23,6 +21,7 @@ from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import VirtualClock
+from serving import serving
 
 DUTY, READER, SENDER, KEY, OLD = (f"{name}-token-0123456789" for name in ("duty", "reader", "sender", "key", "old"))
 CALLERS = {
@@ -203,13 +202,8 @@ def served() -> Iterator[tuple[str, House]]:
     """A house that is served over HTTP: its address."""
     house = told(VirtualClock(datetime(2026, 11, 20, 12, tzinfo=UTC)))
     routes = gate.guarded(own_pages.pages(house.wired), CALLERS)
-    server = make_server("127.0.0.1", 0, routes, threaded=True, request_handler=gate.quiet_handler())
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", house
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(routes) as port:
+        yield f"http://127.0.0.1:{port}/", house
 
 
 def test_a_phone_opens_it_and_acknowledges(chromium: Chromium, served: tuple[str, House]) -> None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from live_site import HOSTILE, App, Site, busy
-from werkzeug.serving import make_server
 from werkzeug.test import Client
 
 from chromium import Chromium, Page
@@ -16,6 +15,7 @@ from pilotlight.cli import live_stream
 from pilotlight.doorway import gate
 from pilotlight.facts.doors import Caller
 from pilotlight.flow.memory import brakes
+from serving import serving
 
 READER, SENDER = "a-token-that-only-reads", "a-token-that-only-sends"
 CALLERS = {"reader": Caller(token=READER, roles=("read",)), "sender": Caller(token=SENDER, roles=("send",))}
@@ -35,21 +35,9 @@ def served() -> Iterator[Served]:
     """Two doors to one busy cluster."""
     site, stop = busy(), threading.Event()
     pages = live_stream.pages(App(site), stop=stop)  # type: ignore[arg-type]
-    quiet = gate.quiet_handler()
-    servers = [
-        make_server("127.0.0.1", 0, gate.guarded(pages, callers), threaded=True, request_handler=quiet)
-        for callers in ({}, CALLERS)
-    ]
-    threads = [threading.Thread(target=server.serve_forever) for server in servers]
-    for thread in threads:
-        thread.start()
-    open_, closed = (f"http://127.0.0.1:{server.server_port}/" for server in servers)
-    yield Served(open_, closed, site)
-    stop.set()
-    for server, thread in zip(servers, threads, strict=True):
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(gate.guarded(pages, {})) as open_, serving(gate.guarded(pages, CALLERS)) as closed:
+        yield Served(f"http://127.0.0.1:{open_}/", f"http://127.0.0.1:{closed}/", site)
+        stop.set()
 
 
 @pytest.fixture(scope="module")

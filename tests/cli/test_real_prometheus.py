@@ -1,6 +1,5 @@
 """A real Prometheus reads the figures: dashboards find data, and alerts fire for what was done."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -12,7 +11,6 @@ import msgspec
 import pytest
 from prometheus import Prometheus, needs_prometheus, panels, reading
 from stage import START, Stage
-from werkzeug.serving import make_server
 
 from fleet import until
 from pilotlight.adapters.state.counted import CountedState
@@ -26,6 +24,7 @@ from pilotlight.flow.memory import brakes
 from pilotlight.settings import Settings
 from pilotlight.units import HOUR
 from pilotlight.wiring import App, app
+from serving import serving
 
 pytestmark = needs_prometheus
 
@@ -55,11 +54,9 @@ def deployment() -> App:
 def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     """A Prometheus that reads the figures of the deployment."""
     callers = {"prometheus": Caller(token=TOKEN, roles=("read",))}
-    server = make_server("127.0.0.1", 0, gate.guarded(own_pages.pages(deployment()), callers), threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with reading(server.server_port, tmp_path, TOKEN) as found:
+    pages = own_pages.pages(deployment())
+    with serving(gate.guarded(pages, callers)) as port, reading(port, tmp_path, TOKEN) as found:
         yield found
-    server.shutdown()
 
 
 def test_dashboards_find_data_and_alerts_fire(prometheus: Prometheus) -> None:

@@ -12,20 +12,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from functions_framework import create_app
-from werkzeug.serving import BaseWSGIServer, make_server
 
 from fleet import free_port
 from pilotlight.cli.serve_command import site
 from pilotlight.codec.world import CALLS
-from pilotlight.doorway import RECEIVES, gate
+from pilotlight.doorway import RECEIVES
 from pilotlight.facts.doors import DOORS, FUNCTIONS, Caller
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
+from serving import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
@@ -40,15 +39,18 @@ CALLERS = {
 }
 
 
-def _serving(home: Path, callers: dict[str, Caller]) -> Iterator[BaseWSGIServer]:
+class Server(NamedTuple):
+    """Where serve answers."""
+
+    port: int
+
+
+def _serving(home: Path, callers: dict[str, Caller]) -> Iterator[Server]:
     settings = Settings(state="memory:", outbox=f"local:{home}/outbox", callers=callers)
     # The functions' own app is the environment's: it has to find the same.
     os.environ["PILOTLIGHT_HOME"] = str(home)
-    server = make_server("127.0.0.1", 0, site(App(settings)), threaded=True, request_handler=gate.quiet_handler())
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(site(App(settings))) as port:
+        yield Server(port)
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +64,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def laptop(home: Path) -> Iterator[BaseWSGIServer]:
+def laptop(home: Path) -> Iterator[Server]:
     """serve without tokens."""
     yield from _serving(home, {})
 
 
 @pytest.fixture(scope="module")
-def guarded(home: Path) -> Iterator[BaseWSGIServer]:
+def guarded(home: Path) -> Iterator[Server]:
     """serve with tokens."""
     yield from _serving(home, CALLERS)
 
 
 def _ask(
-    server: BaseWSGIServer, path: str, body: Any = EVENT, headers: dict[str, str] = JSON, method: str = "POST"
+    server: Server, path: str, body: Any = EVENT, headers: dict[str, str] = JSON, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
     connection = HTTPConnection("127.0.0.1", server.port)
     connection.request(method, path, body, headers, encode_chunked="Transfer-Encoding" in headers)
@@ -84,7 +86,7 @@ def _ask(
     return answer.status, json.loads(text)
 
 
-def test_a_laptop_is_open_to_its_own_programs(laptop: BaseWSGIServer) -> None:
+def test_a_laptop_is_open_to_its_own_programs(laptop: Server) -> None:
     """A plain post is answered, without anything set up."""
     status, answer = _ask(laptop, "/pod_pending?dryrun=1")
     assert (status, "why" in answer) == (200, True)
@@ -98,7 +100,7 @@ def test_a_laptop_is_open_to_its_own_programs(laptop: BaseWSGIServer) -> None:
         pytest.param({"Content-Type": "text/plain"}, 415, "application/json", id="what a form can send"),
     ],
 )
-def test_a_laptop_is_closed_to_pages(laptop: BaseWSGIServer, headers: dict[str, str], status: int, says: str) -> None:
+def test_a_laptop_is_closed_to_pages(laptop: Server, headers: dict[str, str], status: int, says: str) -> None:
     """One clear line, and nothing of the body is read as an event."""
     got, answer = _ask(laptop, "/pod_pending", headers=headers)
     assert got == status
@@ -106,7 +108,7 @@ def test_a_laptop_is_closed_to_pages(laptop: BaseWSGIServer, headers: dict[str, 
     assert "\n" not in answer["error"]
 
 
-def test_every_served_path_is_in_the_table_with_its_method(laptop: BaseWSGIServer) -> None:
+def test_every_served_path_is_in_the_table_with_its_method(laptop: Server) -> None:
     """Each takes POST and answers GET 405; what the table does not have is 404."""
     for path in [*(f"/{name}" for name in RECEIVES), "/world/pods"]:
         assert _ask(laptop, path, None, method="GET")[0] == 405
@@ -123,7 +125,7 @@ def test_a_deployed_function_takes_posts_at_its_root(function: str) -> None:
     assert client.post("/admin", data=b"{}").status_code == 404
 
 
-def test_tokens_signatures_and_paths_let_in(guarded: BaseWSGIServer) -> None:
+def test_tokens_signatures_and_paths_let_in(guarded: Server) -> None:
     """Each way over HTTP, and a wrong one of each kind."""
     assert _ask(guarded, "/pod_pending")[0] == 401
     assert _ask(guarded, "/pod_pending", headers={**JSON, "Authorization": f"Bearer {SEND}"})[0] == 200
@@ -136,7 +138,7 @@ def test_tokens_signatures_and_paths_let_in(guarded: BaseWSGIServer) -> None:
 
 
 @pytest.mark.parametrize("query", ["?dryrun=1", "?dry%72un=0&dryrun=1"])
-def test_who_may_read_changes_nothing(guarded: BaseWSGIServer, query: str) -> None:
+def test_who_may_read_changes_nothing(guarded: Server, query: str) -> None:
     """However the query is written, a token that may only read gets a dry run."""
     shown = {**JSON, "Authorization": f"Bearer {EYE}"}
     status, answer = _ask(guarded, f"/pod_pending{query}", headers=shown)
@@ -144,7 +146,7 @@ def test_who_may_read_changes_nothing(guarded: BaseWSGIServer, query: str) -> No
     assert _ask(guarded, "/pod_pending", headers=shown)[0] == 403
 
 
-def test_a_body_that_has_no_end_is_cut(guarded: BaseWSGIServer, home: Path) -> None:
+def test_a_body_that_has_no_end_is_cut(guarded: Server, home: Path) -> None:
     """Chunks without a length, or a length of a terabyte: 413 after the limit, and one short letter."""
     shown = {**JSON, "Authorization": f"Bearer {SEND}"}
 
@@ -166,7 +168,7 @@ def test_a_body_that_has_no_end_is_cut(guarded: BaseWSGIServer, home: Path) -> N
     assert all(len(letter["body"]) <= 2_000 < letter["size"] for letter in large)
 
 
-def test_a_body_that_breaks_off_is_for_its_sender(guarded: BaseWSGIServer) -> None:
+def test_a_body_that_breaks_off_is_for_its_sender(guarded: Server) -> None:
     """Less came than was announced: 408, and nothing of it is taken for an event."""
     with socket.create_connection(("127.0.0.1", guarded.port)) as line:
         head = f"POST /pod_pending HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SEND}\r\nContent-Length: 100\r\n\r\n"

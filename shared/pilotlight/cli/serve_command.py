@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
-BACKLOG = 2048
-"""Connections that may wait for a worker: a burst waits, it is not refused."""
 
 
 def register(app: typer.Typer) -> None:
@@ -74,6 +72,8 @@ def _guarded(host: str, settings: Settings) -> None:
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    from pilotlight.cli.http_server import BACKLOG
+
     try:
         return socket.create_server((host, port), backlog=BACKLOG)
     except socket.gaierror:
@@ -94,27 +94,18 @@ def _announce(host: str, port: int, settings: Settings) -> None:
 
 def _alone(host: str, port: int, tick: float) -> None:
     """One process, with the world in it unless the settings name one."""
-    from werkzeug.serving import make_server
-
+    from pilotlight.cli.http_server import HttpServer
     from pilotlight.wiring import app
 
     wired = app()
     _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
     listener = _listener(host, port)
-    server = make_server(
-        host, 0, site(wired), threaded=True, fd=listener.fileno(), request_handler=gate.quiet_handler()
-    )
-    stop = threading.Event()
-
-    def end(*_: object) -> None:
-        stop.set()
-        threading.Thread(target=server.shutdown).start()
-
-    signal.signal(signal.SIGTERM, end)  # In order, and 0; Ctrl-C is answered for every command in one place.
+    server, stop = HttpServer(site(wired), listener), threading.Event()
+    # In order, and 0; Ctrl-C is answered for every command in one place.
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     schedule.begin(wired, stop, tick)
     _announce(host, port, wired.settings)
-    server.serve_forever()
-    server.server_close()
+    server.serve(lambda: not stop.is_set())
 
 
 def _together(host: str, port: int, tick: float, count: int) -> None:

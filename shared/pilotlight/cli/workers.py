@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.workers.base import Worker
 
 from pilotlight.cli.entry import EXIT_STOPPED
+from pilotlight.cli.http_server import HttpServer
 from pilotlight.errors import Failed
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-THREADS = 8
-"""Requests that one worker answers at once."""
 
 CTRL_C_S = 1
 """Seconds that requests may take to end after Ctrl-C."""
@@ -45,8 +44,7 @@ def serve(
     options = {
         "bind": f"fd://{listener.fileno()}",
         "workers": workers,
-        "threads": THREADS,
-        "worker_class": "gthread",
+        "worker_class": _Worker,
         "preload_app": True,
         "loglevel": "warning",
         "graceful_timeout": 5,
@@ -72,6 +70,17 @@ class _Workers(BaseApplication):  # type: ignore[misc]
 
     def run(self) -> None:
         _Arbiter(self).run()
+
+
+class _Worker(Worker):  # type: ignore[misc]
+    """One process that serves until its arbiter, or whoever keeps that, is gone."""
+
+    def run(self) -> None:
+        HttpServer(self.wsgi, self.sockets[0].sock).serve(self._goes_on, ends_within_s=self.cfg.graceful_timeout)
+
+    def _goes_on(self) -> bool:
+        self.notify()
+        return bool(self.alive) and self.ppid == os.getppid()
 
 
 class _Arbiter(Arbiter):  # type: ignore[misc]

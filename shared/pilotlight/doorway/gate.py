@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from pilotlight.decide.access import Admitted, Knock, Refusal, entry
-from pilotlight.doorway.web import CUT, LATE, READ_S, asks_dry, bounded_stream
+from pilotlight.doorway.web import CUT, LATE, asks_dry, bounded_stream
 from pilotlight.facts.doors import Caller
 from pilotlight.settings import MAX_BODY
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-    from werkzeug.serving import WSGIRequestHandler
 
 SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "HTTP_X_PILOTLIGHT_LINK", "RAW_URI", "REQUEST_URI")
 """Where a secret may stand in what a server tells of a request."""
@@ -30,7 +29,6 @@ def guarded(
     """The applications by their paths, for those who may come in."""
 
     def route(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        _impatient(environ)
         try:
             found = entry(_knock(environ), callers, now(), paths)
         except CUT:
@@ -49,19 +47,6 @@ def answer(start: "StartResponse", status: int, body: dict[str, Any], *headers: 
     fixed = [("Content-Type", "application/json"), ("Content-Length", str(len(said)))]
     start(f"{status} {HTTPStatus(status).phrase}", [*fixed, *headers])
     return [said]
-
-
-def quiet_handler() -> type["WSGIRequestHandler"]:
-    """werkzeug's server without a line a request, which would show a token in a path, and with an end to waiting."""
-    from werkzeug.serving import WSGIRequestHandler
-
-    class Quiet(WSGIRequestHandler):
-        timeout = READ_S
-
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            """Nothing: the functions log what they decide."""
-
-    return Quiet
 
 
 def _knock(environ: "WSGIEnvironment") -> Knock:
@@ -104,10 +89,3 @@ def _refused(start: "StartResponse", refusal: Refusal) -> Iterable[bytes]:
     if refusal.status == 401:
         headers.append(("WWW-Authenticate", "Bearer"))
     return answer(start, refusal.status, {"error": refusal.why}, *headers)
-
-
-def _impatient(environ: "WSGIEnvironment") -> None:
-    """A sender that stops in the middle holds a thread no longer than this."""
-    socket = environ.get("gunicorn.socket") or environ.get("werkzeug.socket")
-    if socket is not None:
-        socket.settimeout(READ_S)

@@ -9,14 +9,10 @@ from werkzeug.exceptions import BadRequest
 
 from pilotlight.doorway.door import receive
 from pilotlight.doorway.functions import Function, House
-from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
     from werkzeug.wrappers import Request
-
-READ_S: Seconds = 30.0
-"""How long the next bytes of a body are waited for."""
 
 CUT = (OSError, BadRequest)
 """What reading a body raises that does not arrive whole."""

@@ -1,0 +1,22 @@
+"""The server of ``serve`` beside a test: the application at a port of this machine, while it is wanted."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+from pilotlight.cli.http_server import HttpServer
+
+
+@contextmanager
+def serving(site: Any, threads: int = 8) -> Iterator[int]:
+    """The port where ``site`` is served."""
+    listener, stop = socket.create_server(("127.0.0.1", 0), backlog=512), Event()
+    port: int = listener.getsockname()[1]
+    server = HttpServer(site, listener, threads)
+    thread = Thread(target=server.serve, args=(lambda: not stop.is_set(),), daemon=True)
+    thread.start()
+    yield port
+    stop.set()
+    thread.join()
