@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.errors import Retry
-from pilotlight.facts.interruption import Interruption, Outcome, bounded
+from pilotlight.facts.interruption import Interruption, Outcome, Truth, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
@@ -195,10 +195,11 @@ _WHEN = {
     "sick-gpu": "when its pods have moved",
 }
 
-_COMES = {
+_COMES: dict[Truth, str] = {
     "verified": "replaced, saved, drained and given back before that",
     "unverified": "nobody confirms it: pods leave only when their grace begins, and nothing is bought or given back "
     "before its cloud shows it going",
+    "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",
 }
 """What is done next, by what is known of the notice."""
 
