@@ -56,7 +56,7 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     usd: Usd
 
 
-Outcome = Literal[
+RescueOutcome = Literal[
     "not ours",
     "unknown",
     "disproved",
@@ -96,7 +96,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     ours: bool = False
     why: str = ""
-    outcome: Outcome | Literal[""] = ""
+    outcome: RescueOutcome | Literal[""] = ""
     ended_at: datetime | None = None
     replaced: bool = False
     decision: str = ""
@@ -185,5 +185,5 @@ NOTICE_S: dict[NoticeKind, Seconds] = {
 LEAD_S: Seconds = 1800.0
 """A rescue begins at most so long before the deadline: maintenance is announced days ahead."""
 
-STILL_THERE: tuple[Outcome, ...] = ("disproved", "stayed", "uncordoned")
+STILL_THERE: tuple[RescueOutcome, ...] = ("disproved", "stayed", "uncordoned")
 """Outcomes after which the instance is there as before: what is said of it then is of another end."""

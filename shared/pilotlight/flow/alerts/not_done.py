@@ -9,17 +9,17 @@ from pilotlight.flow.alerts.words import CallWorth
 
 Call = Literal["grow", "release"]
 
-Ended = Literal["advised", "stopped", "kept", "denied", "undone"]
+NotDone = Literal["advised", "stopped", "kept", "denied", "undone"]
 """How a call that was not made, or not carried out, ended."""
 
-_SAID: dict[Ended, str] = {
+_SAID: dict[NotDone, str] = {
     "advised": "would",
     "stopped": "may not",
     "denied": "could not",
     "undone": "did not",
     "kept": "could not",
 }
-_NEXT: dict[Ended, str] = {
+_NEXT: dict[NotDone, str] = {
     "advised": "set the pool's mode to act",
     "stopped": "tried again at every look, until the brake lets it through",
     "kept": "tried again at every look; it is paid for meanwhile",
@@ -28,7 +28,7 @@ _NEXT: dict[Ended, str] = {
 }
 
 
-def not_done(change: CapacityChanged, ended: Ended, call: Call, target: str, note: str, in_all: CallWorth) -> Alert:
+def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, note: str, in_all: CallWorth) -> Alert:
     """The alert of a call that was not made, or not carried out; ``note`` says why not."""
     return Alert(
         cluster=change.cluster,

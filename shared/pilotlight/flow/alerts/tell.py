@@ -10,7 +10,7 @@ from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, Ste
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
-from pilotlight.flow.alerts.not_done import Ended, gone, landed_late, not_done, owes_no_more
+from pilotlight.flow.alerts.not_done import NotDone, gone, landed_late, not_done, owes_no_more
 from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -43,7 +43,7 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
     for n, held in enumerate(record.plan.held):
         if held.code != "settling":
             change = _change(deps, held.of, held.count, record)
-            stays: Ended = "advised" if held.code == "mode" else "stopped"
+            stays: NotDone = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
             alert = not_done(change, stays, held.call, held.target, why, worth(deps, held.of, held.count))
             if held.code == "approval":
@@ -91,7 +91,7 @@ def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
     return record
 
 
-_ENDED: dict[tuple[StepState, StepCode], Ended] = {
+_ENDED: dict[tuple[StepState, StepCode], NotDone] = {
     ("denied", ""): "denied",
     ("unknown", ""): "undone",
     ("revoked", "failed"): "undone",

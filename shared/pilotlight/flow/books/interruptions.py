@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.errors import Retry
-from pilotlight.facts.interruption import Interruption, Outcome, Truth, bounded
+from pilotlight.facts.interruption import Interruption, RescueOutcome, Truth, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
@@ -203,7 +203,7 @@ _COMES: dict[Truth, str] = {
 }
 """What is done next, by what is known of the notice."""
 
-_ENDED: dict[Outcome | Literal[""], str] = {
+_ENDED: dict[RescueOutcome | Literal[""], str] = {
     "": "it goes on",
     "not ours": "left to its owner: nothing is bought and nothing is drained",
     "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",

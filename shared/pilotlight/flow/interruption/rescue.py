@@ -18,7 +18,7 @@ from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, OUR_OWN, STOP_KINDS, Interruption, Move, Outcome
+from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, OUR_OWN, STOP_KINDS, Interruption, Move, RescueOutcome
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
@@ -252,7 +252,7 @@ class Rescue(Saving):
             self._end("stayed")
         return True
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: RescueOutcome) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:
             with suppress(Retry):
                 marks.give_back(self.deps, self.found.node, self.found.why, by=self.found.decision)
