@@ -64,8 +64,13 @@ def quantity(text: object) -> Decimal:
 
 def _shown(text: object) -> str:
     """A value as errors name it; of a long one its beginning."""
-    found = repr(text)
-    return found if len(found) <= 60 else f"{found[:57]}..."
+    return one_line(repr(text), 60)
+
+
+def one_line(text: str, most: int) -> str:
+    """A text that others wrote as one line of printable characters, of a long one its beginning."""
+    found = "".join(c if c.isprintable() else "?" for c in text[: most + 1])
+    return found if len(found) <= most else f"{found[: most - 3]}..."
 
 
 def milli(text: object) -> int:

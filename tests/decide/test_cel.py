@@ -135,3 +135,31 @@ def test_it_says_what_another_implementation_says(expression: str) -> None:
     """On texts, numbers, lists and logic the answer is that of cel-python; where that has an error, ours has none."""
     ours = chosen(expression, A100)
     assert (ours if isinstance(ours, bool) else None) == _other(expression)
+
+
+FAR = {
+    "a number of five thousand digits": "1" * 5000 + " == 1",
+    "a sum of four thousand": "+".join(["1"] * 4000) + " == 1",
+    "four thousand fields": "device" + ".a" * 4000,
+    "nine thousand negations": "!" * 9000 + "true",
+    "nine thousand signs": "-" * 9000 + "1 < 1",
+    "a thousand calls": "'a'" + ".size()" * 1000,
+    "three thousand brackets": "(" * 3000,
+    "a pattern that backtracks": "'" + "a" * 4000 + "'.matches('a*a*a*[bc]')",
+    "eleven thousand characters": "true " + " " * 11_000 + "|| true || 1",
+}
+
+
+@pytest.mark.parametrize("text", FAR.values(), ids=FAR)
+def test_an_expression_of_any_length_and_depth_is_read_or_refused(text: str) -> None:
+    """Whatever a tenant writes in a selector ends in ``Unread`` with few words, and so does the next look at it."""
+    for _ in range(2):
+        with pytest.raises(Unread) as refused:
+            chosen(text, A100)
+        assert len(str(refused.value)) < 200
+
+
+def test_a_long_chain_of_alternatives_is_read() -> None:
+    """Fourteen hundred of them are one step, not fourteen hundred within each other."""
+    assert chosen("||".join(["false"] * 1399 + ["true"]), A100) is True
+    assert chosen("&&".join(["true"] * 1400), A100) is True

@@ -185,13 +185,15 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
 
 def clash(taken: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     """Whether host ports ("TCP/8080", with an address "TCP/8080/10.0.0.1") are taken: no address is all of them."""
+    there: dict[tuple[str, str], set[str]] = {}
+    for port in taken:
+        protocol, number, address = (*port.split("/"), "")[:3]
+        there.setdefault((protocol, number), set()).add(address)
     for port in wanted:
         protocol, number, address = (*port.split("/"), "")[:3]
-        for other in taken:
-            its_protocol, its_number, its_address = (*other.split("/"), "")[:3]
-            same = (protocol, number) == (its_protocol, its_number)
-            if same and (address == its_address or not address or not its_address):
-                return True
+        addresses = there.get((protocol, number), ())
+        if addresses and (not address or address in addresses or "" in addresses):
+            return True
     return False
 
 

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.units import HOUR, Seconds
+from pilotlight.units import HOUR, Seconds, one_line
 
 CODE = "out-of-bounds"
 """The code of a finding about a field that is beyond its bound."""
@@ -61,12 +61,20 @@ VALUES = Bound(0, 10_000, "name fewer values", "each is compared with a label of
 TOLERATIONS = Bound(0, 256, "use fewer tolerations", "each is held against each taint of each node")
 NEIGHBOURS = Bound(0, 32, "use fewer terms of pod affinity and spread", "each is held against every pod there is")
 PORTS = Bound(0, 128, "use fewer host ports", "each is compared with those taken on each node")
+SHARING = 2_000
+"""So many claims that compete for volumes are matched with them in a look, the oldest first; the others get none."""
+RULES = 1_000
+"""So many different rules on pods near by are counted in a look; pods of namespaces that have the most wait."""
 VOLUMES = Bound(0, 256, "use fewer volumes", "no node attaches as many")
+CLAIMS = Bound(0, 64, "use fewer claims", "each is looked up among all that were made for the pod")
+DEVICE_TEXT = Bound(0, 8_192, "use shorter selectors", "each is evaluated on each kind of devices")
 DEVICE_ASKS = Bound(0, 256, "use fewer requests, alternatives or selectors", "each is tried on each kind of devices")
 WORDS = 20_000
 """So many characters of commands, arguments and images tell a pod's class; what follows is not read."""
 SAID = 500
 """So many characters of what a scheduler or a controller says are kept."""
+TOLD = 1_000
+"""So many characters of a finding are told."""
 SHOWN = 60
 """So many characters of a value are told."""
 
@@ -78,8 +86,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 def shown(value: object) -> str:
     """A value as it may be told: one short line of printable characters."""
-    text = _UNPRINTABLE.sub("?", str(value)[: SHOWN + 1])
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return one_line(str(value), SHOWN)
 
 
 def beyond(field: str, value: object, bound: Bound) -> str:

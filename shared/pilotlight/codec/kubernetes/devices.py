@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.bounds import CLAIMS, DEVICE_ASKS, DEVICE_TEXT, Unreadable, too_many
 from pilotlight.codec.kubernetes.objects import Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.pods import Asked
 from pilotlight.codec.kubernetes.requests import IMPLICIT, Request, summed
@@ -244,6 +244,8 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
 
     A pod on a node is asked what it would want on another one.
     """
+    if len(pod.spec.resource_claims) > CLAIMS.most:
+        raise too_many("claims for devices", len(pod.spec.resource_claims), CLAIMS)
     implicit = [
         (_ask(ExactRequest(name=name, device_class_name=name.removeprefix(IMPLICIT), count=int(n)), devices, ""),)
         for name, n in request.items()
@@ -267,7 +269,18 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
             "claim", f"its claim wants devices that differ in {distinct}: which do, cannot be told: by hand"
         )
     alike = tuple(sorted({c.match_attribute for c in constraints if c.match_attribute}))
-    return Claimed(asks=tuple(a for a in (*asks, *implicit) if a), alike=alike)
+    wanted = tuple(a for a in (*asks, *implicit) if a)
+    _within_bounds(wanted, alike)
+    return Claimed(asks=wanted, alike=alike)
+
+
+def _within_bounds(asks: Iterable[tuple[DeviceAsk, ...]], alike: Sequence[str]) -> None:
+    """Raise ``Unreadable`` for more than can be tried on every kind of devices."""
+    each = [ask for alternatives in asks for ask in alternatives]
+    if (count := sum(1 + len(ask.selectors) for ask in each) + len(alike)) > DEVICE_ASKS.most:
+        raise too_many("requests and selectors of devices", count, DEVICE_ASKS)
+    if (text := sum(len(one) for ask in each for one in ask.selectors)) > DEVICE_TEXT.most:
+        raise too_many("characters of selectors of devices", text, DEVICE_TEXT)
 
 
 def _spec(pod: Pod, claim: Mapping[str, object], devices: Devices) -> DeviceClaimSpec | None:
@@ -367,7 +380,7 @@ def held_by(pod: Pod, devices: Devices) -> list[DeviceId]:
     """The devices of the claims that a bound pod was the first to reserve."""
     claims = (
         devices.claims.get(f"{pod.metadata.namespace}/{name}")
-        for each in pod.spec.resource_claims
+        for each in pod.spec.resource_claims[: int(CLAIMS.most)]
         if (name := each.get("resourceClaimName") or _made_for(pod, str(each.get("name", "?"))))
     )
     return [

@@ -23,6 +23,7 @@ from pilotlight.codec.kubernetes.companions import (
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
 from pilotlight.codec.kubernetes.workloads import GROUP, ResourceFlavor, Workload
 from pilotlight.errors import BadInput
+from pilotlight.facts.workload import Finding
 
 if TYPE_CHECKING:
     from pilotlight.codec.kubernetes.devices import Devices
@@ -37,7 +38,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
     ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim. ``shares`` are
     the volumes of claims that compete for them, by claim; empty for one that gets none. ``devices`` are None where
-    nothing of claims for devices was listed.
+    nothing of claims for devices was listed. ``strange`` is what of all objects could not be read.
     """
 
     claims: dict[str, VolumeClaim] = {}
@@ -53,6 +54,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     daemon_sets: dict[str, DaemonSet] = {}
     devices: "Devices | None" = None
     storage_known: bool = False
+    strange: tuple[Finding, ...] = ()
     holders: dict[str, str] = {}
     shares: dict[str, str] = {}
 

@@ -8,10 +8,12 @@ InterPodAffinity, PodTopologySpread and NodePorts.
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
+from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, RULES
 from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.objects import Expression, KubeNode, Pod, PodTerm, Selector, Spread
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
@@ -89,9 +91,40 @@ def host_ports(pod: Pod) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def around(waiting: Sequence[Pod], there: Sequence[Pod], nodes: Iterable[KubeNode], namespaces: Namespaces) -> Around:
-    """The rules of the pods that wait among themselves and with the pods on nodes. Nothing where there are none."""
-    carried = _carried([*waiting, *there])
+def crowded(pods: Iterable[Pod]) -> frozenset[str]:
+    """The namespaces whose rules are more than a look counts, all in all: those that have the most different ones."""
+    by_space: dict[str, list[tuple[Pod, PodTerm | Spread]]] = defaultdict(list)
+    for pod in pods:
+        by_space[pod.metadata.namespace] += [(pod, one) for one in _near_terms(pod)]
+    if sum(map(len, by_space.values())) <= RULES:
+        return frozenset()
+    counts = {
+        space: len({_digest(one, _with_keys(one.label_selector, one.match_label_keys, (), pod)) for pod, one in found})
+        for space, found in by_space.items()
+    }
+    fewest = sorted(counts, key=lambda space: (counts[space], space))
+    so_far = dict(zip(fewest, accumulate(counts[space] for space in fewest), strict=True))
+    return frozenset(space for space, count in so_far.items() if count > RULES)
+
+
+def _near_terms(pod: Pod) -> list[PodTerm | Spread]:
+    affinity = pod.spec.affinity
+    both = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return [*pod.spec.topology_spread_constraints, *(term for one in both if one for term in one.required)]
+
+
+def around(
+    waiting: Sequence[Pod],
+    there: Sequence[Pod],
+    nodes: Iterable[KubeNode],
+    namespaces: Namespaces,
+    full: frozenset[str] = frozenset(),
+) -> Around:
+    """The rules of the pods that wait among themselves and with the pods on nodes. Nothing where there are none.
+
+    Those that pods of ``full`` namespaces carry are left out: there are too many.
+    """
+    carried = _carried(pod for pod in (*waiting, *there) if pod.metadata.namespace not in full)
     if not carried and not any(uses_near(pod) or host_ports(pod) for pod in waiting):
         return NOBODY
     rules, groups = _rules(waiting, carried, namespaces)
@@ -124,7 +157,7 @@ def _carried(pods: Iterable[Pod]) -> _Carried:
         affinity = pod.spec.affinity
         if affinity is None or affinity.pod_anti_affinity is None:
             continue
-        for term in affinity.pod_anti_affinity.required:
+        for term in affinity.pod_anti_affinity.required[: int(NEIGHBOURS.most)]:
             whom = _whom(term, pod)
             found.setdefault(_digest(whom, term.topology_key), ((term.topology_key, whom), []))[1].append(pod)
     return found

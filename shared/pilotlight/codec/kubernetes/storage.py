@@ -1,11 +1,13 @@
 """A pod's volumes: whether the scheduler can have them, and from where they can be reached."""
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 
 import msgspec
 
-from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.bounds import SHARING, Unreadable
 from pilotlight.codec.kubernetes.companions import PersistentVolume, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.objects import Pod
@@ -14,6 +16,8 @@ from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import ATTACHABLE, Requirement
 from pilotlight.units import quantity
+
+_quantity = lru_cache(maxsize=4096)(quantity)
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -68,21 +72,37 @@ def with_shares(objects: Objects, waiting: Iterable[Pod]) -> Objects:
     if len(wanted) < 2:
         return objects
     owner: dict[str, str] = {}
-    for key in wanted:
-        _given(key, wanted, owner, set())
+    has: dict[str, str] = {}
+    for key in islice(wanted, SHARING):
+        _give(key, wanted, owner, has)
     shares = dict.fromkeys(wanted, "") | {key: volume for volume, key in owner.items()}
     return msgspec.structs.replace(objects, shares=shares)
 
 
-def _given(key: str, wanted: Mapping[str, Sequence[str]], owner: dict[str, str], tried: set[str]) -> bool:
-    """Whether a claim gets a volume, others being moved to another where that helps."""
-    for volume in wanted[key]:
-        if volume not in tried:
-            tried.add(volume)
-            if volume not in owner or _given(owner[volume], wanted, owner, tried):
-                owner[volume] = key
-                return True
-    return False
+def _give(key: str, wanted: Mapping[str, Sequence[str]], owner: dict[str, str], has: dict[str, str]) -> None:
+    """Give a claim a volume where there is one for it, others being moved to another where that helps."""
+    wants: dict[str, str] = {}
+    waiting = deque([key])
+    while waiting:
+        claim = waiting.popleft()
+        for volume in wanted[claim]:
+            if volume in wants:
+                continue
+            wants[volume] = claim
+            if volume not in owner:
+                _hand_over(volume, wants, owner, has)
+                return
+            waiting.append(owner[volume])
+
+
+def _hand_over(free: str, wants: Mapping[str, str], owner: dict[str, str], has: dict[str, str]) -> None:
+    """Give a free volume to the claim that wants it, what that one had to the next, and so on."""
+    volume: str | None = free
+    while volume is not None:
+        claim = wants[volume]
+        left = has.get(claim)
+        owner[volume], has[claim] = claim, volume
+        volume = left
 
 
 def _first(pod: Pod) -> tuple[bool, object, str]:
@@ -161,7 +181,10 @@ def _to_be_made(pod: Pod, name: str) -> VolumeClaim | None:
     if not isinstance(template, dict):
         return None
     meta = {"name": name, "namespace": pod.metadata.namespace}
-    return msgspec.convert({"metadata": meta, "spec": template.get("spec", {})}, VolumeClaim)
+    try:
+        return msgspec.convert({"metadata": meta, "spec": template.get("spec", {})}, VolumeClaim)
+    except msgspec.ValidationError:
+        raise Unreadable("pvc-unbound", f"the claim of its ephemeral volume {name} cannot be read: mend it") from None
 
 
 def _volume_reach(volume: PersistentVolume) -> Terms:
@@ -181,10 +204,11 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
     wanted, storage_class = _class_of(name, claim, objects)
     if storage_class is None:
         return ()
-    free = [_volume_reach(v) for v in objects.volumes.values() if _would_do(v, wanted, claim)]
     key = f"{claim.metadata.namespace}/{claim.metadata.name}"
     if (only := objects.shares.get(key)) is not None:
         free = [_volume_reach(objects.volumes[only])] if only else []
+    else:
+        free = [_volume_reach(v) for v in objects.volumes.values() if _would_do(v, wanted, claim)]
     if storage_class.provisioner != NO_PROVISIONER:
         made = tuple(expression_terms(t.match_label_expressions) for t in storage_class.allowed_topologies)
         return _any_of([*free, made]) if made else ()
@@ -226,7 +250,8 @@ def _would_do(volume: PersistentVolume, wanted: str, claim: VolumeClaim) -> bool
     if asked.selector and not covers(asked.selector, volume.metadata.labels):
         return False
     try:
-        return quantity(spec.capacity.get("storage", "0")) >= quantity(asked.resources.requests.get("storage", "0"))
+        room, wants = spec.capacity.get("storage", "0"), asked.resources.requests.get("storage", "0")
+        return _quantity(room) >= _quantity(wants)
     except ValueError:
         return True
 

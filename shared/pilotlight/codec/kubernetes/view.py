@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotlight.codec.kubernetes import bounds, pod_bounds
-from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.near import NOBODY, Around, around
+from pilotlight.codec.kubernetes.near import NOBODY, Around, around, crowded, uses_near
 from pilotlight.codec.kubernetes.nodes import Onboard, node_of, plugins_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.placement import pod_terms
@@ -19,8 +19,10 @@ from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_r
 from pilotlight.codec.kubernetes.storage import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.workloads import (
+    Workload,
     longest_run_of,
     longest_runs,
+    planned,
     pods_to_come,
     queue_findings,
     reserving,
@@ -29,7 +31,7 @@ from pilotlight.codec.kubernetes.workloads import (
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
-from pilotlight.units import EPOCH, Seconds
+from pilotlight.units import EPOCH, Seconds, one_line
 
 if TYPE_CHECKING:
     from pilotlight.codec.kubernetes.devices import Devices, OnNode
@@ -51,19 +53,22 @@ def view_of(
     """
     pods, nodes, strange = settled(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
+    let_in, too_large = planned(objects.workloads.values())
     objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
-    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, objects)]
+    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, let_in, objects)]
     on_nodes: Mapping[str, OnNode] = {}
     if objects.devices is not None:
         asked, on_nodes = _with_devices(asked, nodes, objects.devices)
-    others = _around(asked, nodes, objects)
+    asked, full = _uncrowded(asked)
+    others = _around(asked, nodes, objects, full)
     pending, pod_findings = _pending(asked, objects, policy, classify, others.near)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify, on_nodes)
+    found = (*pod_findings, *node_findings, *queue_findings(objects.workloads.values()))
     return ClusterView(
         pending=tuple(pending),
         nodes=tuple(gpu_nodes),
-        findings=(*strange, *pod_findings, *node_findings, *queue_findings(objects.workloads.values())),
-        queued=waiting_for_us(objects.workloads.values()),
+        findings=tuple(map(_readable, (*objects.strange, *strange, *too_large, *found))),
+        queued=waiting_for_us(let_in),
         reserving=reserving(objects.workloads.values()),
         around=others.counts,
         daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, classify))) if pending else (),
@@ -85,11 +90,24 @@ def _with_devices(
     return claims.with_claims(asked, on_nodes, devices), on_nodes
 
 
-def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects) -> Around:
+def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
+    """What pods ask for; those that wait in a namespace with too many rules on pods near by are refused."""
+    full = crowded(a.pod for a in asked if not a.pod.finished)
+    if not full:
+        return list(asked), full
+    why = Unreadable(bounds.CODE, f"its namespace has too many different rules on pods near by: {NEIGHBOURS.mend}")
+    there = (a.pod.metadata.namespace in full and waits(a.pod) and uses_near(a.pod) for a in asked)
+    return [
+        a._replace(problem=a.problem or why, gpu=None, claimed=None) if of_them else a
+        for a, of_them in zip(asked, there, strict=True)
+    ], full
+
+
+def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str]) -> Around:
     """What waiting GPU pods have to do with the pods near by."""
     waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
     there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
-    return around(waiting, there, nodes, objects.namespaces) if waiting else NOBODY
+    return around(waiting, there, nodes, objects.namespaces, full) if waiting else NOBODY
 
 
 def _within_bounds(pod: Pod) -> bool:
@@ -102,17 +120,22 @@ def _within_bounds(pod: Pod) -> bool:
     return True
 
 
-def _with_those_to_come(pods: Sequence[Pod], objects: Objects) -> Sequence[Pod]:
+def _readable(found: Finding) -> Finding:
+    """A finding as one short line: names and values in it are whatever somebody wrote."""
+    return msgspec.structs.replace(found, message=one_line(found.message, bounds.TOLD))
+
+
+def _with_those_to_come(pods: Sequence[Pod], let_in: Sequence[Workload], objects: Objects) -> Sequence[Pod]:
     """The pods, and those of queued work that has its quota; these stand for its gated ones."""
-    if not objects.workloads:
+    if not let_in:
         return pods
     gated = {
         f"{w.metadata.namespace}/{owner.name}"
-        for w in objects.workloads.values()
+        for w in let_in
         for owner in w.metadata.owner_references
-        if w.wants_nodes and owner.kind == "Pod"
+        if owner.kind == "Pod"
     }
-    to_come = pods_to_come(objects.workloads.values(), objects.flavors)
+    to_come = pods_to_come(let_in, objects.flavors)
     return [*(pod for pod in pods if pod.name not in gated), *to_come]
 
 

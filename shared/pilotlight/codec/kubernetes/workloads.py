@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from pilotlight.codec.kubernetes.bounds import COMING_PODS, too_many
 from pilotlight.codec.kubernetes.objects import (
     Condition,
     Metadata,
@@ -151,6 +152,20 @@ class Workload(Wire, frozen=True):
         return tuple(pod_set.template.spec for pod_set in self.spec.pod_sets) if self.wants_nodes else ()
 
     @property
+    def pods(self) -> int:
+        """How many pods it comes to, by what quota it was given; less than none where a count is."""
+        counts = [count for _, _, count in self.given]
+        return -1 if any(count < 0 for count in counts) else sum(counts)
+
+    @property
+    def given(self) -> list[tuple[PodSet, Assignment, int]]:
+        """Its pod sets with what quota each was given, and for how many pods."""
+        admission = self.status.admission
+        found = {a.name: a for a in admission.pod_set_assignments} if admission else {}
+        sets = [(each, found.get(each.name, Assignment())) for each in self.spec.pod_sets]
+        return [(each, given, each.count if given.count is None else given.count) for each, given in sets]
+
+    @property
     def asks_for_gpus(self) -> bool:
         """Whether any pod of it asks for a GPU, or a part of one."""
         specs = (pod_set.template.spec for pod_set in self.spec.pod_sets)
@@ -183,6 +198,28 @@ class ResourceFlavor(Wire, frozen=True):
     spec: FlavorSpec = FlavorSpec()
 
 
+def planned(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Finding]]:
+    """The Workloads that want nodes and are planned, and what is told of those whose pods are too many.
+
+    The smallest first: a count is an int32, and no quota holds pods that ask for nothing of it.
+    """
+    room = int(COMING_PODS.most)
+    taken: set[tuple[str, str]] = set()
+    findings: list[Finding] = []
+    wanting = [workload for workload in workloads if workload.wants_nodes]
+    for workload in sorted(wanting, key=lambda w: (w.pods, w.metadata.namespace, w.metadata.name)):
+        meta, count = workload.metadata, workload.pods
+        if 0 <= count <= room:
+            room -= count
+            taken.add((meta.namespace, meta.name))
+            continue
+        many = too_many("pods to come", count, COMING_PODS)
+        findings.append(
+            Finding(subject=f"{meta.namespace}/{meta.name}", code=many.code, message=f"Workload {many}", uid=meta.uid)
+        )
+    return [w for w in wanting if (w.metadata.namespace, w.metadata.name) in taken], findings
+
+
 def pods_to_come(workloads: Iterable[Workload], flavors: Mapping[str, ResourceFlavor]) -> tuple[Pod, ...]:
     """The pods of Workloads that want nodes: each set's template so many times, as one gang."""
     return tuple(pod for workload in workloads if workload.wants_nodes for pod in _pods(workload, flavors))
@@ -205,11 +242,9 @@ def _owner(workload: Workload) -> str:
 
 
 def _queued(workload: Workload) -> Queued:
-    meta, admission = workload.metadata, workload.status.admission
-    given = {a.name: a.count for a in admission.pod_set_assignments} if admission else {}
+    meta = workload.metadata
     sets = []
-    for each in workload.spec.pod_sets:
-        count = each.count if given.get(each.name) is None else given[each.name] or 0
+    for each, _, count in workload.given:
         uids = tuple(_uid(workload, each, n) for n in range(count))
         sets.append(QueuedSet(name=each.name, uids=uids, selects=tuple(each.template.spec.node_selector)))
     return Queued(
@@ -264,14 +299,10 @@ def longest_run_of(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Seconds:
 
 
 def _pods(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Pod]:
-    admission = workload.status.admission
-    given = {a.name: a for a in admission.pod_set_assignments} if admission else {}
-    sets = [(s, given.get(s.name, Assignment())) for s in workload.spec.pod_sets]
-    counts = [s.count if a.count is None else a.count for s, a in sets]
-    for (pod_set, assigned), count in zip(sets, counts, strict=True):
+    for pod_set, assigned, count in workload.given:
         own = [flavors[name].spec for name in sorted(set(assigned.flavors.values())) if name in flavors]
         for n in range(count):
-            yield _pod(workload, pod_set, n, sum(counts), own)
+            yield _pod(workload, pod_set, n, workload.pods, own)
 
 
 def _pod(workload: Workload, pod_set: PodSet, n: int, size: int, flavors: Iterable[FlavorSpec]) -> Pod:

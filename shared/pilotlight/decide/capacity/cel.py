@@ -22,6 +22,8 @@ CelStep = Callable[[DeviceKind], Value]
 
 LONGEST, DEEPEST = 10_240, 40
 """Kubernetes takes no longer expression. No selector that people write is nested so deep."""
+LONGEST_NUMBER, LONGEST_MATCHED = 20, 128
+"""Digits of a number, of 64 bits at most; characters that a pattern with repeats is tried on: an attribute has 64."""
 MOST_REPEATS = 3
 """A pattern with more repeats, or with nested ones, may take Python's matcher too long."""
 
@@ -70,12 +72,28 @@ class _Device(NamedTuple):
 
 def chosen(expression: str, kind: DeviceKind) -> bool | Unknown | Absent:
     """Whether an expression chooses a kind of devices. Raises ``Unread``."""
-    found = _compiled(expression)(kind)
+    step = _compiled(expression)
+    if isinstance(step, Unread):
+        raise Unread(str(step))
+    try:
+        found = step(kind)
+    except RecursionError:
+        raise Unread("too long a chain") from None
     return found if isinstance(found, bool | Unknown | Absent) else Absent("a truth")
 
 
 @lru_cache(maxsize=512)
-def _compiled(expression: str) -> CelStep:
+def _compiled(expression: str) -> CelStep | Unread:
+    """Its steps, or why there are none: that is kept too, as it takes as long."""
+    try:
+        return _steps(expression)
+    except Unread as problem:
+        return problem
+    except RecursionError:
+        return Unread("too long a chain")
+
+
+def _steps(expression: str) -> CelStep:
     if len(expression) > LONGEST:
         raise Unread("it is too long")
     parser = _Parser(_tokens(expression))
@@ -107,13 +125,19 @@ def _tokens(text: str) -> list[str | _Literal]:
             raise Unread(f"{text[at : at + 10]!r} is not expected there")
         at = match.end()
         if number := match["number"]:
-            found.append(_Literal(float(number) if "." in number else int(number, 0)))
+            found.append(_Literal(_number(number)))
         elif match["text"]:
             inner = match["text"][1:-1]
             found.append(_Literal(inner if match["raw"] else re.sub(r"\\(.)", _unescaped, inner)))
         else:
             found.append(match["name"] or match["sign"])
     return found
+
+
+def _number(text: str) -> int | float:
+    if len(text) > LONGEST_NUMBER:
+        raise Unread(f"a number of {len(text)} digits")
+    return float(text) if "." in text else int(text, 0)
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -141,16 +165,16 @@ class _Parser:
         return test
 
     def _either(self) -> CelStep:
-        found = self._both()
+        found = [self._both()]
         while self._next("||"):
-            found = _logic(found, self._both(), decides=True)
-        return found
+            found.append(self._both())
+        return _logic(found, decides=True) if len(found) > 1 else found[0]
 
     def _both(self) -> CelStep:
-        found = self._relation()
+        found = [self._relation()]
         while self._next("&&"):
-            found = _logic(found, self._relation(), decides=False)
-        return found
+            found.append(self._relation())
+        return _logic(found, decides=False) if len(found) > 1 else found[0]
 
     def _relation(self) -> CelStep:
         found = self._sum()
@@ -261,18 +285,21 @@ def _known(values: list[Value]) -> Value:
     return next((v for kind in (Unknown, Absent) for v in values if isinstance(v, kind)), values)
 
 
-def _logic(left: CelStep, right: CelStep, *, decides: bool) -> CelStep:
+def _logic(steps: Sequence[CelStep], *, decides: bool) -> CelStep:
+    """All of them, or any: one that decides does so whatever the others are."""
+
     def step(kind: DeviceKind) -> Value:
-        first = left(kind)
-        if first is decides:
-            return decides
-        second = right(kind)
-        if second is decides:
-            return decides
-        both = _known([first, second])
-        if isinstance(both, Unknown | Absent):
-            return both
-        return not decides if first is second is (not decides) else Absent("a truth")
+        so_far: Value = not decides
+        for one in steps:
+            found = one(kind)
+            if found is decides:
+                return decides
+            both = _known([so_far, found])
+            if isinstance(both, Unknown | Absent):
+                so_far = both
+            elif found is not (not decides):
+                so_far = Absent("a truth")
+        return so_far
 
     return step
 
@@ -483,6 +510,8 @@ def _matches(text: str, pattern: str) -> bool:
     repeats = re.findall(r"(?<!\\)[*+{]", pattern)
     if re.search(r"\)[*+?{]", pattern) or len(repeats) > MOST_REPEATS or "(?" in pattern:
         raise Unread(f"the pattern {pattern!r}")
+    if repeats and len(text) > LONGEST_MATCHED:
+        raise Unread(f"a pattern with repeats on {len(text)} characters")
     try:
         return re.search(pattern, text, re.ASCII) is not None
     except re.error:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
 from pilotlight.decide.capacity.cel import Absent, Unknown, Unread, chosen
@@ -18,10 +19,14 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
+from pilotlight.units import one_line
 
 LABEL = "resource.k8s.io/claims-"
 """A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
 GPU_DRIVERS = ("gpu.nvidia.com", "gpu.amd.com")
+
+LONGEST = 600
+"""So many characters of why no devices will do are told: names and selectors are the tenant's."""
 
 Need = tuple[tuple[str, int], ...]
 """So many of each resource."""
@@ -45,10 +50,11 @@ def resolved(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterV
     made: dict[str, PodShape | Finding | None] = {}
     for key, one in sorted(shapes.items()):
         assert one.claimed is not None
-        tried = {f"node {n.name}": _try(one.claimed, one.gpu, n.kinds) for n in view.nodes if n.kinds}
+        tried_on: dict[bytes, _Tried] = {}
+        tried = {f"node {n.name}": _try_once(one, n.kinds, tried_on) for n in view.nodes if n.kinds}
         bare = frozenset(node.pool for node in silent if _may_use(one, node))
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
-        tried |= {o.name: _try(one.claimed, one.gpu, o.kinds) for o in here.values()}
+        tried |= {o.name: _try_once(one, o.kinds, tried_on) for o in here.values()}
         need = _chosen(one, tried, view.nodes, offerings)
         if need is None:
             made[key] = _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
@@ -83,6 +89,15 @@ def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -
         resource=named.get(offering.resource, offering.resource),
         slices={named.get(name, name): count for name, count in offering.slices.items()},
     )
+
+
+def _try_once(one: PodShape, kinds: Sequence[DeviceKind], known: dict[bytes, _Tried]) -> _Tried:
+    """What a shape's claims come to where these devices are: nodes alike are one trial."""
+    assert one.claimed is not None
+    key = encode(kinds)
+    if key not in known:
+        known[key] = _try(one.claimed, one.gpu, kinds)
+    return known[key]
 
 
 def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tried:
@@ -198,7 +213,7 @@ def _finding(claimed: Claimed, tried: Mapping[str, _Tried], bare: Sequence[str])
         code = "claim-devices"
     else:
         return None
-    return Finding(subject="", code=code, message=why)
+    return Finding(subject="", code=code, message=one_line(why, LONGEST))
 
 
 def _pods(
