@@ -87,3 +87,78 @@ def test_a_node_is_rescued_with_such_a_pod_on_it(write: Callable[[Json], None]) 
     site.minutes(3)
     assert "n1" not in site.world.nodes
     assert site.world.launches == 2
+
+
+def _year_0(pod: Json) -> None:
+    pod["metadata"]["creationTimestamp"] = "0000-01-01T00:00:00Z"
+
+
+def _odd_operator(pod: Json) -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Resembles", "values": ["a"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod["spec"]["affinity"] = {"nodeAffinity": required}
+
+
+def _huge_grace(pod: Json) -> None:
+    pod["spec"]["terminationGracePeriodSeconds"] = 10**400
+
+
+UNREADABLE = {"made in the year 0": _year_0, "of an odd operator": _odd_operator, "with a grace of 1e400": _huge_grace}
+unreadable = pytest.mark.parametrize("write", UNREADABLE.values(), ids=UNREADABLE)
+
+
+@unreadable
+def test_a_pod_that_cannot_be_read_costs_only_itself(write: Callable[[Json], None]) -> None:
+    """It is told by name and nothing is bought for it; the pod beside it has its node."""
+    site = HostileSite()
+    rude = stranger("rude")
+    write(rude)
+    site.add(rude)
+    site.submit("plain")
+    site.minutes(6)
+    (finding,) = [f for f in site.findings if f.subject == "default/rude"]
+    assert finding.code == "unreadable-object"
+    assert site.world.launches == 1
+
+
+@unreadable
+def test_a_node_under_a_pod_that_cannot_be_read_counts_as_in_use(write: Callable[[Json], None]) -> None:
+    """Nobody knows what it holds: its node outlives every idle timeout."""
+    site = HostileSite()
+    site.world.launch("one")
+    site.submit("plain", run_s=600)
+    site.world.advance(300)
+    rude = stranger("rude")
+    rude["spec"]["nodeName"] = "n1"
+    rude["status"] = {"phase": "Running"}
+    write(rude)
+    site.add(rude)
+    site.minutes(60)
+    assert "n1" in site.world.nodes
+
+
+def _workload(name: str, write: Callable[[Json], None]) -> Json:
+    """A Workload that has its quota and waits for our check, of one pod with a GPU."""
+    made = stranger(name)
+    write(made)
+    template = {"metadata": {}, "spec": made["spec"]}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"podSets": [{"name": "main", "count": 1, "template": template}]},
+        "status": {
+            "conditions": [{"type": "QuotaReserved", "status": "True"}],
+            "admissionChecks": [{"name": "pilotlight", "state": "Pending"}],
+        },
+    }
+
+
+def test_a_workload_that_cannot_be_read_costs_only_itself() -> None:
+    """Kueue's schema takes any operator: the Workload is told, and the one beside it has its node."""
+    site = HostileSite()
+    site.add(_workload("rude", _odd_operator), _workload("plain", lambda pod: None))
+    site.minutes(3)
+    (finding,) = [f for f in site.findings if f.subject == "default/rude"]
+    assert (finding.code, site.world.launches) == ("unreadable-object", 1)
+    assert "operator" in finding.message

@@ -10,13 +10,14 @@ from api_server import ApiServer, api_server
 from odd_server import Line, talking
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
-from pilotlight.adapters.cluster.kubernetes.reads import ListOf, Reads
+from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, REVIEWS, Api, Expired, Missing, Patience
 from pilotlight.codec.kubernetes.objects import Pod
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.errors import BadInput, BadRequest, Busy, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.facts.policy import Policy
 
-POD_LIST = msgspec.json.Decoder(ListOf[Pod])
+POD_LIST = listing(Pod)
 QUICK = Patience(connect=1, piece=0.2, answer=0.4, all=2, wait=2, tries=3)
 
 

@@ -14,7 +14,7 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.near import host_ports
 from pilotlight.codec.kubernetes.objects import Condition, KubeNode, Pod
-from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon
+from pilotlight.codec.kubernetes.pods import UNREAD, Asked, bound_pod, is_daemon
 from pilotlight.codec.kubernetes.requests import Request, other_resources, read_amounts, whole_units
 from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
@@ -50,6 +50,8 @@ def node_of(
     allocatable cannot be read.
     """
     meta = node.metadata
+    if node.unread:
+        raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
     room = _bounded(read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable"))
     resource, devices, slices = _devices(room)
     pool = pool_of(meta.labels, policy)
@@ -165,7 +167,7 @@ def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
         room = read_amounts(node.status.allocatable, "status.allocatable")
     except Unreadable:
         return True
-    return _has_gpus(node.metadata.labels, room, policy)
+    return bool(node.unread) or _has_gpus(node.metadata.labels, room, policy)
 
 
 def _has_gpus(node_labels: Mapping[str, str], room: Request, policy: Policy) -> bool:

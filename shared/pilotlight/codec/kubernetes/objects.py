@@ -257,11 +257,12 @@ class PodStatus(Wire, frozen=True):
 
 
 class Pod(Wire, frozen=True):
-    """A pod."""
+    """A pod. ``unread`` is why nothing but its name and place could be read, or empty."""
 
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+    unread: str = ""
 
     @property
     def name(self) -> str:
@@ -296,8 +297,9 @@ class NodeStatus(Wire, frozen=True):
 
 
 class KubeNode(Wire, frozen=True):
-    """A node."""
+    """A node. ``unread`` is why nothing but its name could be read, or empty."""
 
     metadata: Metadata
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+    unread: str = ""

@@ -42,6 +42,8 @@ from pilotlight.facts.workload import (
 )
 
 NO_GPU = GpuRequest(count=0, resource="")
+UNREAD = "unreadable-object"
+"""The code of a finding about a pod or node that is not what its kind is."""
 MIRROR = "kubernetes.io/config.mirror"
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
@@ -74,6 +76,8 @@ class Asked(NamedTuple):
 def read_request(pod: Pod) -> Asked:
     """What a pod asks for; never raises."""
     request: Request = {}
+    if pod.unread:
+        return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
     try:
         request = effective_request(pod.spec)
         return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))

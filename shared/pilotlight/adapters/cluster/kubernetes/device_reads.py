@@ -2,9 +2,7 @@
 
 from typing import TypeVar
 
-import msgspec
-
-from pilotlight.adapters.cluster.kubernetes.reads import DEVICES, ListOf, Reads
+from pilotlight.adapters.cluster.kubernetes.reads import DEVICES, Reads
 from pilotlight.codec.kubernetes.devices import (
     DeviceClass,
     Devices,
@@ -12,6 +10,7 @@ from pilotlight.codec.kubernetes.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.errors import Forbidden
 
 D = TypeVar("D", ResourceSlice, DeviceClass, ResourceClaim, ResourceClaimTemplate)
@@ -34,7 +33,7 @@ def read_devices(reads: Reads, *, claiming: bool) -> Devices:
 
 
 def _all(reads: Reads, what: str, model: type[D]) -> list[D]:
-    return reads.all(f"{DEVICES}/{what}", msgspec.json.Decoder(ListOf[model]))  # type: ignore[valid-type]
+    return reads.all(f"{DEVICES}/{what}", listing(model))
 
 
 def _named(each: ResourceClaim | ResourceClaimTemplate) -> str:

@@ -14,15 +14,16 @@ from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.access import Access, Source
 from pilotlight.adapters.cluster.kubernetes.admission import names_of
 from pilotlight.adapters.cluster.kubernetes.connecting import PLACES
-from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
+from pilotlight.adapters.cluster.kubernetes.reads import NODES
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.codec.kubernetes.objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.errors import BadRequest, Forbidden, PilotlightError
 from pilotlight.facts.checkup import ACCOUNT, LIMIT, Limit, Trial
 
-_NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
+_NODE_LIST = listing(KubeNode)
 
 
 class _Variable(Wire, frozen=True):

@@ -6,12 +6,12 @@ read first: one that is bound meanwhile is then seen in both reads, never in non
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Expired, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing
 from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
@@ -29,6 +29,7 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.nodes import is_gpu_node, plugins_of
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
+from pilotlight.codec.kubernetes.pages import ListOf, listing
 from pilotlight.codec.kubernetes.pods import read_request, waits
 from pilotlight.codec.kubernetes.requests import IMPLICIT, asked
 from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
@@ -37,6 +38,7 @@ from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.checkup import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -76,17 +78,6 @@ KAI_GROUPS, OWN_GROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups", "/apis/sc
 LEADER_WORKER_SETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
 
 
-class _ListMeta(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(default="", name="continue")
-
-
-class ListOf(msgspec.Struct, Generic[T], frozen=True):
-    """One page of a list."""
-
-    items: list[T] | None = None
-    metadata: _ListMeta = _ListMeta()
-
-
 class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata
 
@@ -104,10 +95,8 @@ N = TypeVar(
     ResourceFlavor,
 )
 
-_POD_LIST = msgspec.json.Decoder(ListOf[Pod])
-_NODE_LIST = msgspec.json.Decoder(ListOf[KubeNode])
-_DAEMON_SET_LIST = msgspec.json.Decoder(ListOf[DaemonSet])
-_WORKLOAD_LIST = msgspec.json.Decoder(ListOf[Workload])
+_POD_LIST, _NODE_LIST = listing(Pod), listing(KubeNode)
+_DAEMON_SET_LIST, _WORKLOAD_LIST = listing(DaemonSet), listing(Workload)
 _STATUS, _LEASE = msgspec.json.Decoder(StatusMap), msgspec.json.Decoder(LeaseOf)
 NODE = msgspec.json.Decoder(KubeNode)
 OBJECT = msgspec.json.Decoder(_Named)
@@ -129,6 +118,7 @@ class Reads:
         self._kueues: Sequence[str] = KUEUES
         self._ask_kueue_at = 0.0
         self._ask_devices_at = 0.0
+        self._unread: list[Finding] = []
 
     @property
     def kueue(self) -> str:
@@ -141,6 +131,7 @@ class Reads:
         While a GPU pod waits also the nodes and pods that may decide where it can run: those with a required
         anti-affinity, and all where it minds other pods itself.
         """
+        self._unread = []
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
         wanting = [pod for pod in waiting if waits(pod) and read_request(pod).holds_gpu]
@@ -155,7 +146,8 @@ class Reads:
         specs = [spec for workload in objects.workloads.values() for spec in workload.specs]
         if (devices := self._devices([*(pod.spec for pod in pods), *specs], nodes)) is not None:
             objects = msgspec.structs.replace(objects, devices=devices)
-        return Found([*pods, *self._holders(pods, objects)], nodes, objects)
+        found = [*pods, *self._holders(pods, objects)]
+        return Found(found, nodes, msgspec.structs.replace(objects, strange=tuple(dict.fromkeys(self._unread))))
 
     def _near(self, wanting: Sequence[Pod]) -> Callable[[Pod], bool] | None:
         """Which pods of other nodes matter to these; None: none of them does, and they are not asked for."""
@@ -235,7 +227,7 @@ class Reads:
     def all(
         self,
         path: str,
-        decoder: msgspec.json.Decoder[ListOf[T]],
+        decoder: Decodes[ListOf[T]],
         keep: Callable[[T], T | None] = lambda item: item,
         **query: str,
     ) -> list[T]:
@@ -248,13 +240,14 @@ class Reads:
         raise last
 
     def _pages(
-        self, path: str, decoder: msgspec.json.Decoder[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
+        self, path: str, decoder: Decodes[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
     ) -> list[T]:
         found: list[T] = []
         after = ""
         while True:
             page = self._api.get(path, decoder, limit=str(PAGE), **{"continue": after}, **query)
             found += (kept for item in page.items or () if (kept := keep(item)) is not None)
+            self._unread += page.unread
             after = page.metadata.next
             if not after:
                 return found
@@ -338,9 +331,8 @@ class Reads:
 
     def _named(self, path: str, model: type[N], *, scoped: bool = True) -> dict[str, N]:
         """Objects by "namespace/name", or by name; none where the API does not serve their kind."""
-        decoder = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
         try:
-            found: list[N] = self.all(path, decoder)
+            found: list[N] = self.all(path, listing(model))
         except Missing:
             return {}
         except Forbidden:  # An account whose role is of before these were read.

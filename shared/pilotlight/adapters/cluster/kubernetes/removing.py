@@ -16,9 +16,10 @@ from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.accounts import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.adapters.cluster.kubernetes.admission import PARAMETERS
 from pilotlight.adapters.cluster.kubernetes.connecting import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
-from pilotlight.adapters.cluster.kubernetes.reads import NODES, ListOf
+from pilotlight.adapters.cluster.kubernetes.reads import NODES
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.checkup import LIMIT
 from pilotlight.facts.labels import DRAINING, PLACEMENT
@@ -150,7 +151,7 @@ def _held(api: Api) -> Iterator[str]:
 
 def _all(api: Api, path: str, model: type[T]) -> list[T]:
     """The objects of a list; none where the API server does not know the kind."""
-    decoder = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
+    decoder = listing(model)
     try:
         return list(api.get(path, decoder).items or ())
     except Missing:

@@ -8,11 +8,12 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.doors import watched
-from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, ListOf, Reads
+from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, Reads
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
 from pilotlight.codec.kubernetes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.scalers import (
     NodePool,
     ScaledObject,
@@ -63,7 +64,7 @@ class _Looking:
 
     def all(self, name: str, path: str, model: type[T]) -> tuple[T, ...]:
         """A list; empty where the API server does not know the kind."""
-        decoder = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
+        decoder = listing(model)
         return self._seen(name, lambda: self._reads.all(path, decoder))
 
     def config(self, name: str, key: str) -> str:

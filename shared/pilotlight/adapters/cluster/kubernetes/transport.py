@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -30,6 +30,7 @@ from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightE
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
+D = TypeVar("D", covariant=True)
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -101,6 +102,12 @@ NOTHING: msgspec.json.Decoder[Nothing] = msgspec.json.Decoder(Nothing)
 _status: msgspec.json.Decoder[_Status] = msgspec.json.Decoder(_Status)
 
 
+class Decodes(Protocol[D]):
+    """Makes a value of an answer's body."""
+
+    def decode(self, body: bytes, /) -> D: ...
+
+
 class Api:
     """An API server. Safe for many threads."""
 
@@ -115,12 +122,12 @@ class Api:
         """The token that is shown now, or empty."""
         return self._source.access().token
 
-    def get(self, path: str, decoder: msgspec.json.Decoder[T], **query: str) -> T:
+    def get(self, path: str, decoder: Decodes[T], **query: str) -> T:
         """Read ``path`` with the non-empty parts of ``query``."""
         asked = {name: value for name, value in query.items() if value}
         return self.ask("GET", f"{path}?{urlencode(asked, quote_via=quote)}" if asked else path, decoder)
 
-    def ask(self, method: str, path: str, decoder: msgspec.json.Decoder[T], body: object = None, kind: str = JSON) -> T:
+    def ask(self, method: str, path: str, decoder: Decodes[T], body: object = None, kind: str = JSON) -> T:
         """Make a call that may be repeated, and read its answer. Raises as the table above says."""
         began = time.monotonic()
         access, renewed = self._source.access(), False
@@ -167,7 +174,7 @@ class Api:
         access: Access,
         method: str,
         path: str,
-        decoder: msgspec.json.Decoder[T],
+        decoder: Decodes[T],
         body: object,
         kind: str,
         within_s: Seconds,

@@ -1,0 +1,120 @@
+"""Pages of a list, read object by object where one of them is not what its kind is: that one costs only itself."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus, Wire
+from pilotlight.codec.kubernetes.pods import UNREAD
+from pilotlight.facts.workload import Finding
+from pilotlight.units import one_line
+
+T = TypeVar("T")
+
+
+class _ListMeta(msgspec.Struct, frozen=True):
+    next: str = msgspec.field(default="", name="continue")
+
+
+class ListOf(msgspec.Struct, Generic[T], frozen=True):
+    """One page of a list; ``unread`` tells of the objects that could not be read."""
+
+    items: list[T] | None = None
+    metadata: _ListMeta = _ListMeta()
+    unread: tuple[Finding, ...] = ()
+
+
+class _HuskMetadata(Wire, frozen=True):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class _HuskSpec(Wire, frozen=True):
+    node_name: str = ""
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class _HuskStatus(Wire, frozen=True):
+    phase: str = "Pending"
+
+
+class _Husk(Wire, frozen=True):
+    """What of any object says which it is, and where."""
+
+    metadata: _HuskMetadata
+    spec: _HuskSpec = _HuskSpec()
+    status: _HuskStatus = _HuskStatus()
+
+
+def _pod(husk: _Husk, why: str) -> Pod:
+    """It holds its node: nobody knows what of it."""
+    meta = husk.metadata
+    return Pod(
+        metadata=Metadata(name=meta.name, namespace=meta.namespace or "default", uid=meta.uid),
+        spec=PodSpec(node_name=husk.spec.node_name),
+        status=PodStatus(phase=husk.status.phase),
+        unread=why,
+    )
+
+
+def _node(husk: _Husk, why: str) -> KubeNode:
+    meta = Metadata(name=husk.metadata.name, uid=husk.metadata.uid)
+    return KubeNode(metadata=meta, spec=NodeSpec(provider_id=husk.spec.provider_id), unread=why)
+
+
+_STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, KubeNode: _node}
+_RAW, _HUSK = msgspec.json.Decoder(ListOf[msgspec.Raw]), msgspec.json.Decoder(_Husk)
+
+
+class Listing(Generic[T]):
+    """Reads pages of objects of one kind."""
+
+    def __init__(self, model: type[T]) -> None:
+        self._model = model
+        self._whole = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(model)
+
+    def decode(self, body: bytes) -> ListOf[T]:
+        """A page. Raises ``msgspec.DecodeError`` for what is no list of objects that have names."""
+        try:
+            return self._whole.decode(body)
+        except msgspec.ValidationError:
+            page = _RAW.decode(body)
+        found: list[T] = []
+        told: list[Finding] = []
+        for raw in page.items or ():
+            try:
+                found.append(self._one.decode(raw))
+            except msgspec.ValidationError as error:
+                husk, why = _HUSK.decode(raw), _told(error)
+                if self._model in _STAND_INS:
+                    found.append(_STAND_INS[self._model](husk, why))
+                else:
+                    told.append(self._finding(husk, why))
+        return ListOf(items=found, metadata=page.metadata, unread=tuple(told))
+
+    def _finding(self, husk: _Husk, why: str) -> Finding:
+        meta = husk.metadata
+        subject = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        message = f"{self._model.__name__} cannot be read and counts as not there: {why}; mend it"
+        return Finding(subject=subject, code=UNREAD, message=message, uid=meta.uid)
+
+
+_KNOWN: dict[type[Any], Listing[Any]] = {}
+
+
+def listing(model: type[T]) -> Listing[T]:
+    """The reader of a kind's pages, made once."""
+    if model not in _KNOWN:
+        _KNOWN[model] = Listing(model)
+    return _KNOWN[model]
+
+
+def _told(error: msgspec.ValidationError) -> str:
+    """Where it is wrong, and what is there."""
+    reason, _, at = str(error).partition(" - at `$.")
+    reason = re.sub(r"Expected `([^`]+)`, got `([^`]+)`", r"is \2, not \1", reason)
+    return f"{one_line(at.rstrip('`') or 'it', 200)}: {reason[:120]}"
