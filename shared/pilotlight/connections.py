@@ -71,10 +71,10 @@ def state_ready(address: str, environ: Mapping[str, str], *, dry_run: bool) -> S
     would = "would make" if dry_run else "made"
     if kind == "sqlite" and where:
         if Path(where).exists():
-            state_at(address, None, environ).now()
+            state_at(address, None, environ).get("fence/init")
             return [f"the file {where} is there already"]
         if not dry_run:
-            state_at(address, None, environ)
+            state_at(address, None, environ).get("fence/init")
         return [f"{would} the file {where}"]
     if kind == "dynamodb" and where:
         from pilotlight.adapters.state.dynamodb_table import ready

@@ -7,13 +7,14 @@
     │   ├── BadInput      a file, an option or a body that cannot be read; names where
     │   ├── BadEvent      an event whose shape is refused; names the path
     │   │   └── TooMuch   a body that is too large, or holds too many events: only a short letter is kept
-    │   ├── BadPolicy     a policy that contradicts itself or the schema; names the path
-    │   └── Corrupt       a record of the state that cannot be read: stop, overwrite nothing, a person mends it
+    │   └── BadPolicy     a policy that contradicts itself or the schema; names the path
     ├── Retry             later: nothing is wrong with the input (503 with Retry-After, exit code 1)
     │   ├── Busy          another holder works on this cluster, or the cloud works on this pool
     │   ├── Throttled     slow down, for ``after_s`` seconds
     │   ├── Unavailable   the store, the API server or the cloud does not answer
-    │   │   └── Unsure    it was asked, and the answer is lost: it may have been done
+    │   │   ├── Unsure    it was asked, and the answer is lost: it may have been done
+    │   │   └── StoreFault    the store refuses, or answers what cannot be read: no event is to blame for it
+    │   │       └── Corrupt   a record of the state that cannot be read: stop, overwrite nothing
     │   └── Conflict      a compare-and-set lost: read again
     ├── Denied            the cloud or cluster says no; choose another offering, or tell people
     │   ├── NoCapacity    out of stock for now: next-best offering, look again later
@@ -57,10 +58,6 @@ class BadPolicy(Reject):
         self.problems = problems
 
 
-class Corrupt(Reject):
-    """A record of the state that cannot be read: nothing may be written over it."""
-
-
 class Retry(PilotlightError):
     """Later: nothing is wrong with the input."""
 
@@ -85,6 +82,17 @@ class Unavailable(Retry):
 
 class Unsure(Unavailable):
     """The request was sent and its answer is lost: it may have been done."""
+
+
+class StoreFault(Unavailable):
+    """The store refuses, or answers what cannot be read, until a person mends it. What came in is not to blame: it
+    comes again, and work is saved without the store meanwhile."""
+
+    after_s: float = 60.0
+
+
+class Corrupt(StoreFault):
+    """A record of the state that cannot be read: nothing may be written over it."""
 
 
 class Conflict(Retry):

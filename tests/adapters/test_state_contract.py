@@ -13,7 +13,7 @@ from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.errors import BadInput, Conflict
+from pilotlight.errors import Conflict, StoreFault
 from pilotlight.ports import ABSENT, LARGEST, Clock, State
 from pilotlight.units import EPOCH
 from pilotlight.world.clock import VirtualClock
@@ -212,7 +212,7 @@ def test_pages_of_a_scan_give_every_key_once(state: State, limit: int) -> None:
 def test_a_value_over_the_limit_is_refused_by_name(state: State) -> None:
     """300 KB go in; a byte more is refused with the key's name, and nothing changes."""
     state.put("big", b"x" * LARGEST)
-    with pytest.raises(BadInput, match="big"):
+    with pytest.raises(StoreFault, match="big"):
         state.put("big", b"y" * (LARGEST + 1))
     assert state.get("big") is not None
 

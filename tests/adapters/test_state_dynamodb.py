@@ -9,17 +9,17 @@ from answering import answering
 from pilotlight.adapters.http import HttpAnswer, Site
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable
 from pilotlight.ports import ABSENT
 from pilotlight.world.clock import VirtualClock
 
 REFUSALS = {
     "a condition": (400, "ConditionalCheckFailedException", Conflict),
     "too many requests": (400, "ProvisionedThroughputExceededException", Throttled),
-    "no rights": (400, "AccessDeniedException", Forbidden),
-    "credentials that ended": (400, "ExpiredTokenException", Forbidden),
-    "no table": (400, "ResourceNotFoundException", BadInput),
-    "our own mistake": (400, "ValidationException", BadRequest),
+    "no rights": (400, "AccessDeniedException", StoreFault),
+    "credentials that ended": (400, "ExpiredTokenException", StoreFault),
+    "no table": (400, "ResourceNotFoundException", StoreFault),
+    "our own mistake": (400, "ValidationException", StoreFault),
     "an outage": (500, "InternalServerError", Unavailable),
 }
 

@@ -14,7 +14,7 @@ from fleet import free_port
 from pilotlight.adapters import google_token
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.state.firestore import FirestoreState, document_id, key_of
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable
 from pilotlight.ports import ABSENT
 from pilotlight.world.clock import VirtualClock
 
@@ -48,12 +48,12 @@ REFUSALS = {
     "a document that is there": (refusal(409, "ALREADY_EXISTS"), Conflict),
     "a document that is gone": (refusal(404, "NOT_FOUND", "No document to update: x"), Conflict),
     "too many requests": (refusal(429, "RESOURCE_EXHAUSTED"), Throttled),
-    "no credentials": (refusal(401, "UNAUTHENTICATED"), Forbidden),
-    "no rights": (refusal(403, "PERMISSION_DENIED"), Forbidden),
-    "no database": (refusal(404, "NOT_FOUND", "The database x does not exist"), BadInput),
-    "our own mistake": (refusal(400, "INVALID_ARGUMENT"), BadRequest),
+    "no credentials": (refusal(401, "UNAUTHENTICATED"), StoreFault),
+    "no rights": (refusal(403, "PERMISSION_DENIED"), StoreFault),
+    "no database": (refusal(404, "NOT_FOUND", "The database x does not exist"), StoreFault),
+    "our own mistake": (refusal(400, "INVALID_ARGUMENT"), StoreFault),
     "an outage": (refusal(503, "UNAVAILABLE"), Unavailable),
-    "a refusal in a list": ((403, [refusal(403, "PERMISSION_DENIED")[1]]), Forbidden),
+    "a refusal in a list": ((403, [refusal(403, "PERMISSION_DENIED")[1]]), StoreFault),
 }
 
 
@@ -97,7 +97,7 @@ def test_a_document_of_somebody_else_is_refused_by_name(firestore_emulator: str,
     url = f"http://{firestore_emulator}/v1/projects/demo/databases/(default)/documents/{collection}?documentId=theirs"
     theirs: dict[str, Any] = {"fields": {"name": {"stringValue": "x"}}}
     urllib3.PoolManager().request("POST", url, json=theirs, headers={"Authorization": "Bearer owner"})
-    with pytest.raises(BadInput, match="theirs is not Pilotlight's"):
+    with pytest.raises(StoreFault, match="theirs is not Pilotlight's"):
         state.get("theirs")
 
 

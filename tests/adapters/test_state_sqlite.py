@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.errors import BadInput, Conflict, Unavailable
+from pilotlight.errors import Conflict, StoreFault, Unavailable
 from pilotlight.ports import ABSENT
 
 
@@ -70,26 +70,31 @@ def test_every_connection_waits_for_a_busy_writer(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    """A corrupt file is bad input, in one line with its path and what to do."""
+    """A file of something else is the store's fault once it is asked, in one line with its path and what to do; once
+    it is moved away the same state works."""
     path = tmp_path / "state.db"
     path.write_bytes(b"this is not a database" * 100)
-    with pytest.raises(BadInput, match=r"state\.db: .*move it away") as caught:
-        SqliteState(path, SystemClock())
+    state = SqliteState(path, SystemClock())
+    with pytest.raises(StoreFault, match=r"state\.db: .*move it away") as caught:
+        state.get("k")
     assert "\n" not in str(caught.value)
+    path.unlink()
+    state.put("k", b"1")
+    assert state.get("k") is not None
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     """A folder in the file's place is Unavailable, in one line with its path."""
     (tmp_path / "state.db").mkdir()
     with pytest.raises(Unavailable, match=r"state\.db"):
-        SqliteState(tmp_path / "state.db", SystemClock())
+        SqliteState(tmp_path / "state.db", SystemClock()).get("k")
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file where the folder should be is Unavailable and names the setting."""
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="PILOTLIGHT_STATE"):
-        SqliteState(tmp_path / "file" / "state.db", SystemClock())
+        SqliteState(tmp_path / "file" / "state.db", SystemClock()).get("k")
 
 
 def test_a_read_only_database_is_unavailable(tmp_path: Path) -> None:

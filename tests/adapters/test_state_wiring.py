@@ -11,7 +11,7 @@ from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, StoreFault
 from pilotlight.settings import Settings
 from pilotlight.wiring import app
 
@@ -50,7 +50,7 @@ def test_dynamodb_is_opened_by_its_table(dynamodb_server: str) -> None:
     state = app(settings).state
     assert isinstance(state, CountedState)
     assert isinstance(state.inner, DynamoDBState)
-    with pytest.raises(BadInput, match=f"{table}.*no such table"):
+    with pytest.raises(StoreFault, match=f"{table}.*no such table"):
         state.get("memory/c")
     create_table(state.inner.client, table)
     state.put("memory/c", b"1")

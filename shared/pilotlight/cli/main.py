@@ -18,7 +18,7 @@ from pilotlight.adapters import logs
 from pilotlight.cli.entry import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.cli.extras import advice
 from pilotlight.cli.state_option import with_state
-from pilotlight.errors import BadPolicy, PilotlightError, Reject
+from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
 from pilotlight.report.terminal import Shown, teach_rich
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _report(error: Exception, debug: bool) -> int:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
     else:
         sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}; run again with --debug for the details\n")
-    return EXIT_BAD_INPUT if isinstance(error, Reject) else EXIT_FAILED
+    return EXIT_BAD_INPUT if isinstance(error, Reject | StoreFault) else EXIT_FAILED
 
 
 def _usage(error: Any) -> int:

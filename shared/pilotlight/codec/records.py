@@ -90,7 +90,7 @@ class Format(Generic[T]):
             raise _unreadable(key, f"has the field {unknown[0]!r}, which no {self.kind.__name__.strip('_')} has")
         try:
             return self._decoder.decode(record)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _unreadable(key, str(error)) from None
 
     def _migrated(self, key: str, record: bytes, schema: int) -> bytes:
@@ -98,7 +98,7 @@ class Format(Generic[T]):
         try:
             for migrate in self.migrations[schema - 1 :]:
                 value = migrate({k: v for k, v in value.items() if k != "schema"} if isinstance(value, dict) else value)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, msgspec.MsgspecError) as error:
             raise _unreadable(key, f"is no record of schema {schema} ({error})") from None
         return msgspec.json.encode(value)
 
@@ -111,7 +111,7 @@ def _header(key: str, record: bytes) -> tuple[int, dict[str, msgspec.Raw] | None
             return 1, None
         fields = _fields.decode(record)
         schema = msgspec.json.decode(fields.get("schema", b"1"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(key, str(error)) from None
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise _unreadable(key, f"names no schema: {schema!r}")

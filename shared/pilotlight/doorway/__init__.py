@@ -6,6 +6,7 @@ outcome           status  body
 decided           200     ``{"decision", "did", "why"}``, ``look_again_at``, and ``plan`` on a dry run
 asks for nothing  200     ``{"ignored": why}``
 Reject            200     ``{"rejected": why}``, after the event is in the dead-letter topic; 413 for a body too large
+a store's fault   503     ``{"error": why}``: whatever the store says, no event is to blame, and each comes again
 a tick fails      503     the same, whatever it is: a schedule's tick is no poison, and people are told once
 Retry             503     ``{"error": why}`` with Retry-After; also when the dead letter cannot be written
 anything else     500     ``{"error": why}``: the sender backs off, and dead-letters it after its last attempt

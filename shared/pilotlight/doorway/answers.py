@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.codec.printable import printable
 from pilotlight.doorway.functions import Request
-from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, TooMuch, Unavailable
+from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, StoreFault, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
 from pilotlight.flow.deps import Answer
 
@@ -59,8 +59,6 @@ def refuse(request: Request, error: Reject, status: int = 200) -> Response:
     if not request.dryrun:
         try:
             request.house.outbox.publish([_dead_letter(request, error)])
-            if isinstance(error, Corrupt) and len(request.house.clusters) == 1:
-                _tell_corrupt(request, error)
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
             return failed(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
@@ -70,7 +68,7 @@ def refuse(request: Request, error: Reject, status: int = 200) -> Response:
 def stalled(request: Request, tick: Tick, error: Exception) -> Response:
     """A schedule's tick is never poison: the next one asks for the same. People are told once, its sender each time."""
     answer = failed(error)
-    if isinstance(error, Retry):
+    if isinstance(error, Retry) and not isinstance(error, StoreFault):
         return answer
     if not request.dryrun:
         try:
@@ -82,11 +80,17 @@ def stalled(request: Request, tick: Tick, error: Exception) -> Response:
     return Response(status=503, body=answer.body, headers={"Retry-After": str(STALLED_S)})
 
 
-def _tell_corrupt(request: Request, error: Corrupt) -> None:
-    """An event is poison to itself alone; a record that cannot be read stops a cluster, and people must know."""
-    from pilotlight.flow.alerts.corrupt import tell_corrupt
+def kept_back(request: Request, error: StoreFault) -> Response:
+    """The store's fault is not the event's: it is sent again. A record that cannot be read stops a cluster, and people
+    must know."""
+    if isinstance(error, Corrupt) and not request.dryrun and len(request.house.clusters) == 1:
+        try:
+            from pilotlight.flow.alerts.corrupt import tell_corrupt
 
-    tell_corrupt(request.deps, error)
+            tell_corrupt(request.deps, error)
+        except Exception as untold:  # The sender is told in any case.
+            _log.error("not told", exc_info=untold)
+    return failed(error)
 
 
 def _dead_letter(request: Request, error: Reject) -> Outgoing:

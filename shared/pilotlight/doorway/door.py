@@ -9,9 +9,9 @@ import msgspec
 
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
-from pilotlight.doorway.answers import Response, decided, failed, refuse, stalled, worst
+from pilotlight.doorway.answers import Response, decided, failed, kept_back, refuse, stalled, worst
 from pilotlight.doorway.functions import Function, House, Request, run, takes
-from pilotlight.errors import Reject, TooMuch
+from pilotlight.errors import Reject, StoreFault, TooMuch
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
@@ -149,6 +149,8 @@ def _answer(request: Request, message: Message) -> Response:
     except Exception as error:  # The one place that answers for what nobody foresaw.
         if isinstance(message, Tick) and takes(request.function, message):
             return stalled(request, message, error)
+        if isinstance(error, StoreFault):
+            return kept_back(request, error)
         return refuse(request, error) if isinstance(error, Reject) else failed(error)
     return decided(answer, message)
 

@@ -2,13 +2,13 @@
 
 import os
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import StoreFault
 from pilotlight.ports import LARGEST
 
 
-def too_large(key: str, value: bytes) -> BadInput:
+def too_large(key: str, value: bytes) -> StoreFault:
     """The error for a value over the limit, which names the key."""
-    return BadInput(f"state {key}: {len(value):,} bytes is over the limit of {LARGEST:,}")
+    return StoreFault(f"state {key}: {len(value):,} bytes is over the limit of {LARGEST:,}")
 
 
 def new_version() -> int:

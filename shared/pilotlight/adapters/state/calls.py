@@ -6,10 +6,13 @@ version, that may be its own: ``MetAgain`` says so, and whoever wrote looks.
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from msgspec import MsgspecError
 
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.errors import Conflict, Throttled, Unavailable, Unsure
+from pilotlight.errors import Conflict, Denied, Reject, StoreFault, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 
 STORE_S: Seconds = 10.0
@@ -19,6 +22,31 @@ PAUSES_S: tuple[Seconds, ...] = (0.0, 0.2, 0.8)
 """Between one attempt and the next. The first may have met a kept connection that had ended."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, MsgspecError, TypeError, ValueError)
+"""What code raises that meets an answer of another shape than the store's."""
+
+
+def of_store(lost: type[Unavailable]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """An operation of a store: whatever is wrong with it is no fault of who asks. A refusal is a ``StoreFault``, an
+    answer that cannot be read is ``lost``.
+    """
+
+    def made(operation: Callable[P, T]) -> Callable[P, T]:
+        @wraps(operation)
+        def explained(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return operation(*args, **kwargs)
+            except (Denied, Reject) as no:
+                raise StoreFault(str(no)) from None
+            except _UNREADABLE as odd:
+                asked = f"{operation.__name__} {next(iter(args[1:]), '')}".strip()
+                raise lost(f"the state's answer to {asked} cannot be read ({type(odd).__name__}: {odd})"[:500]) from odd
+
+        return explained
+
+    return made
 
 
 class MetAgain(Conflict):
@@ -37,6 +65,8 @@ def tried(send: Callable[[Deadline], T]) -> T:
                 return send(deadline)
             except Conflict as error:
                 raise (MetAgain(str(error)) if lost else error) from None
+            except StoreFault:
+                raise
             except (Throttled, Unavailable) as error:
                 lost = error if isinstance(error, Unsure) else lost
                 if pause_s is None or _over(deadline, pause_s):

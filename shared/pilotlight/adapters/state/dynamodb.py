@@ -13,11 +13,11 @@ from math import ceil
 from typing import Any
 
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.adapters.state.calls import MetAgain, tried
+from pilotlight.adapters.state.calls import MetAgain, of_store, tried
 from pilotlight.adapters.state.dynamodb_calls import Calls
 from pilotlight.adapters.state.dynamodb_rooms import INDEX, LAYOUT, ONE, Items, Rooms, merged
 from pilotlight.adapters.state.store_time import StoreTime
-from pilotlight.errors import Conflict, Unavailable, Unsure
+from pilotlight.errors import Conflict, StoreFault, Unavailable, Unsure
 from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
@@ -53,14 +53,17 @@ class DynamoDBState:
 
         return boto3.client("dynamodb", endpoint_url=self._endpoint or None)
 
+    @of_store(StoreFault)
     def now(self) -> datetime:
         return self._time.now()
 
+    @of_store(StoreFault)
     def get(self, key: str) -> Stored | None:
         found = self._read(key, "GetItem", Key=_id(self._rooms.of(key), key), ConsistentRead=True)
         item = found.get("Item")
         return _stored(item) if item and self._live(item) else None
 
+    @of_store(Unsure)
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         if len(value) > LARGEST:
             raise too_large(key, value)
@@ -80,6 +83,7 @@ class DynamoDBState:
             raise
         return version
 
+    @of_store(Unsure)
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         try:
             self._change(key, "DeleteItem", Key=_id(self._rooms.of(key), key), **self._condition(if_version))
@@ -87,6 +91,7 @@ class DynamoDBState:
             if self.get(key) is not None:
                 raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
 
+    @of_store(StoreFault)
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
         rooms = [room for room in self._rooms.under(prefix) if not after or _reaches(room, after)]

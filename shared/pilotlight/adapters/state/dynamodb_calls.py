@@ -15,7 +15,7 @@ from pilotlight.adapters.aws_api.signing import signed
 from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.state.store_time import since_boot_s
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable
 
 _THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
 _FORBIDDEN = {
@@ -106,9 +106,9 @@ def _refused(answer: HttpAnswer, where: str, hidden: Callable[[str], str], lost:
     if code in _THROTTLED:
         return Throttled(said)
     if code in _FORBIDDEN:
-        return Forbidden(f"{said}; allow the function's role to read and write the table")
+        return StoreFault(f"{said}; allow the function's role to read and write the table")
     if code == "ResourceNotFoundException":
-        return BadInput(f"{where}: there is no such table here; create it, or name another with PILOTLIGHT_STATE")
+        return StoreFault(f"{where}: there is no such table here; create it, or name another with PILOTLIGHT_STATE")
     if answer.status >= 500:
         return lost(said)
-    return BadRequest(said)
+    return StoreFault(said)

@@ -17,9 +17,9 @@ from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.adapters.state.calls import MetAgain, tried
+from pilotlight.adapters.state.calls import MetAgain, of_store, tried
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
-from pilotlight.errors import BadInput, BadRequest, Conflict, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
+from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable, Unsure
 from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import EPOCH, Seconds
 
@@ -67,13 +67,16 @@ class FirestoreState:
         self._site = Site(f"http://{emulator}" if emulator else HOST)
         self._path = f"/v1/{quote(self._documents)}"
 
+    @of_store(StoreFault)
     def now(self) -> datetime:
         return self._time.now()
 
+    @of_store(StoreFault)
     def get(self, key: str) -> Stored | None:
         found = self._document(key)
         return found.stored if found and found.live(self.now()) else None
 
+    @of_store(Unsure)
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         if len(value) > LARGEST:
             raise too_large(key, value)
@@ -92,6 +95,7 @@ class FirestoreState:
                 raise
         return self._commit(key, write | {"currentDocument": {"updateTime": _time(there.stored.version)}})
 
+    @of_store(Unsure)
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         write: dict[str, Any] = {"delete": self._name(key)}
         if if_version is not None:
@@ -102,6 +106,7 @@ class FirestoreState:
             if self._document(key) is not None:
                 raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
 
+    @of_store(StoreFault)
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
         wanted = min(limit + 1, BATCH)
@@ -172,7 +177,7 @@ class FirestoreState:
             value = base64.b64decode(fields["value"]["bytesValue"])
             write, expires = int(fields["write"]["integerValue"]), fields.get("expireAt", {}).get("timestampValue")
         except (KeyError, ValueError):
-            raise BadInput(
+            raise StoreFault(
                 f"Firestore {self._documents}/{self._collection}: the document {key} is not Pilotlight's; "
                 "give Pilotlight a collection of its own with PILOTLIGHT_STATE"
             ) from None
@@ -217,14 +222,14 @@ def _of_answer(status: int, data: Any, where: str, *, changes: bool) -> Pilotlig
     if status == 404:
         if "currentDocument" in said or "No document to update" in said:
             return Conflict(f"{where}: another version is there")
-        return BadInput(f"{said}; create the database, or name another with PILOTLIGHT_STATE")
+        return StoreFault(f"{said}; create the database, or name another with PILOTLIGHT_STATE")
     if status == 429:
         return Throttled(said)
     if status in (401, 403):
-        return Forbidden(f"{said}; give the function's service account roles/datastore.user")
+        return StoreFault(f"{said}; give the function's service account roles/datastore.user")
     if status >= 500:
         return Unsure(said) if changes else Unavailable(said)
-    return BadRequest(said)
+    return StoreFault(said)
 
 
 def _time_of(data: Any) -> str:

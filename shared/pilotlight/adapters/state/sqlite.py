@@ -9,13 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.errors import BadInput, Conflict, Unavailable
+from pilotlight.errors import Conflict, StoreFault, Unavailable
 from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 # WAL with NORMAL loses at most the last commits on a power cut, never the file; a busy writer is waited for; seldom
 # checkpoints (every 16 MB) write a page that changed often only once.
-PRAGMAS = ("journal_mode = WAL", "synchronous = NORMAL", "busy_timeout = 5000", "wal_autocheckpoint = 4000")
+PRAGMAS: tuple[str, ...] = (
+    "journal_mode = WAL",
+    "synchronous = NORMAL",
+    "busy_timeout = 5000",
+    "wal_autocheckpoint = 4000",
+)
 
 _CREATE = """CREATE TABLE IF NOT EXISTS state
     (key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, expires REAL)"""
@@ -43,19 +48,25 @@ class SqliteState:
         self.path = path
         self._clock = clock
         self._mine = threading.local()
+        self._made = False
+        with suppress(Unavailable):  # Whoever asks it is told: work is saved without a store that cannot be opened.
+            self._make()
+
+    def _make(self) -> None:
         with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _private(path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _private(self.path)
             self._connection().execute(_CREATE)
             self._connection().execute(_PURGE, {"now": self._now()})
+        self._made = True
 
     def now(self) -> datetime:
         return self._clock.now() if self._clock is not None else datetime.now(UTC)
 
     def get(self, key: str) -> Stored | None:
-        with self._explained():
+        with self._asked():
             row = self._connection().execute(_GET, {"key": key, "now": self._now()}).fetchone()
-        return Stored(*row) if row else None
+        return _read(key, row[0], row[1]) if row else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
         if len(value) > LARGEST:
@@ -80,13 +91,13 @@ class SqliteState:
 
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         bounds = {"first": prefix, "after": after, "end": _end_of(prefix), "now": self._now(), "limit": limit + 1}
-        with self._explained():
+        with self._asked():
             rows = self._connection().execute(_SCAN, bounds).fetchall()
-        items = [(key, Stored(value, version)) for key, value, version in rows[:limit]]
+        items = [(key, _read(key, value, version)) for key, value, version in rows[:limit]]
         return Page(items, items[-1][0] if len(rows) > limit else "")
 
     def _change(self, key: str, statement: str, row: dict[str, object], *, must: bool) -> None:
-        with self._explained():
+        with self._asked():
             changed = self._connection().execute(statement, row).rowcount
         if must and changed != 1:
             raise Conflict(f"state {key}: another version is there")
@@ -106,6 +117,14 @@ class SqliteState:
         return clock_seconds(self.now())
 
     @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """One operation, on a file that was made before or is made now."""
+        if not self._made:
+            self._make()
+        with self._explained():
+            yield
+
+    @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
@@ -113,12 +132,24 @@ class SqliteState:
             raise Unavailable(
                 f"state file {self.path}: {error}; check that the disk has room and is writable"
             ) from None
-        except sqlite3.DatabaseError as error:
-            raise BadInput(f"state file {self.path}: {error}; move it away to start with an empty one") from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            self._mine.pid = None  # A file that is mended is opened anew.
+            raise StoreFault(
+                f"state file {self.path}: {error}; restore it from a backup, or move it away to start with an empty one"
+            ) from None
         except OSError as error:
             raise Unavailable(
                 f"state file {self.path}: {error.strerror}; choose another with PILOTLIGHT_STATE"
             ) from None
+
+
+def _read(key: str, value: object, version: object) -> Stored:
+    """A row as it was written. One of a page that was overwritten may hold anything."""
+    if not isinstance(value, bytes) or not isinstance(version, int):
+        raise StoreFault(
+            f"state {key}: its row holds {type(value).__name__} and {type(version).__name__}; restore a backup"
+        )
+    return Stored(value, version)
 
 
 def _end_of(prefix: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
 from pilotlight.decide.money.owner import owner_of
 from pilotlight.decide.verify import impossible, judge
-from pilotlight.errors import Conflict, Denied, Retry
+from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Interruption
 from pilotlight.facts.messages import InterruptionNotice
@@ -65,9 +65,11 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
             return _again(deps, Versioned(over, ABSENT), dry_run)
     except Conflict:
         return Answer(decision="", did=(), why="another delivery of this notice is at work")
-    except Retry:
+    except (Retry, Reject, Denied) as error:
         if not dry_run:
             _without_store(deps, notice, now)
+        if isinstance(error, Reject):  # The notice is not to blame: it was read before.
+            raise Unavailable(str(error)) from error
         raise
     return _advance(deps, kept, view)
 
