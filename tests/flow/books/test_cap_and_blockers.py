@@ -5,24 +5,21 @@ Money is counted here from the world's log: launches and terminations times the 
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 
 import pytest
-from stage import START, Stage
+from cap_stage import CAP, KEEP, STOP, capped, days
+from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.ports import Stored
 from pilotlight.units import HOUR
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.residents import Resident
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=24 * HOUR, at_hard_cap="stop")
-KEEP = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=2 * HOUR)
 ENDLESS = ClassPolicy(gpu_models="any", idle_timeout=600)
-CAP = Decimal(6)
 
 Who = Callable[[], Resident]
 
@@ -41,26 +38,6 @@ BLOCKERS: dict[str, Who] = {
 }
 
 
-def stage(rules: ClassPolicy = STOP, usd: Decimal = CAP) -> Stage:
-    """A stage with a hard budget a day in UTC; nodes cost a dollar an hour."""
-    budget = Budget(name="all", usd=usd, period="day")
-    return Stage(budgets=(budget,), classes={"batch": rules, "serving": KEEP})
-
-
-def days(on: Stage) -> list[Decimal]:
-    """What all nodes cost in each day, in dollars, by the world's log."""
-    ends = {r["node"]: r["t"] for r in on.events("terminate")}
-    out: dict[object, Decimal] = {}
-    for record in on.events("launch"):
-        at, end = (START + timedelta(seconds=s) for s in (record["t"], ends.get(record["node"], on.world.now_s)))
-        while at < end:
-            midnight = datetime.combine(at.date() + timedelta(days=1), time(), UTC)
-            until = min(end, midnight)
-            out[at.date()] = out.get(at.date(), Decimal(0)) + Decimal((until - at).total_seconds()) / 3600
-            at = until
-    return [out[day] for day in sorted(out)]  # type: ignore[type-var]
-
-
 def idle_node_with(on: Stage, *who: Resident) -> None:
     """A node whose work has ended, with others' pods on it that hold no GPU."""
     on.event(on.submit("a", run_s=600))
@@ -74,7 +51,7 @@ def idle_node_with(on: Stage, *who: Resident) -> None:
 @pytest.mark.parametrize("rules", [STOP, KEEP], ids=["may be stopped", "held whole"])
 def test_no_cpu_pod_keeps_an_idle_node_past_a_hard_cap(rules: ClassPolicy, who: Who) -> None:
     """Whatever keeps a node from being emptied, no day costs more than its six dollars."""
-    on = stage(rules)
+    on = capped(rules=rules)
     idle_node_with(on, who())
     on.minutes(14 * 60)
     assert max(days(on)) <= CAP
@@ -84,7 +61,7 @@ def test_no_cpu_pod_keeps_an_idle_node_past_a_hard_cap(rules: ClassPolicy, who: 
 @pytest.mark.parametrize("name", ["emptyDir", "safe-to-evict=false", "an exhausted PDB"])
 def test_the_alert_of_a_stop_names_who_was_in_the_way(name: str) -> None:
     """Whose pod it was, and by what it kept the node, stands in the alert of the stop."""
-    on = stage()
+    on = capped()
     who = BLOCKERS[name]()
     idle_node_with(on, who)
     on.minutes(7 * 60)
@@ -96,7 +73,7 @@ def test_the_alert_of_a_stop_names_who_was_in_the_way(name: str) -> None:
 
 def test_nobody_is_evicted_before_the_end_of_the_cap() -> None:
     """While its budget has room the idle node stays, and so does the pod on it."""
-    on = stage()
+    on = capped()
     who = BLOCKERS["emptyDir"]()
     idle_node_with(on, who)
     on.minutes(4 * 60)
@@ -106,7 +83,7 @@ def test_nobody_is_evicted_before_the_end_of_the_cap() -> None:
 
 def test_a_disruption_budget_is_asked_until_the_last_step() -> None:
     """A guarded pod is let be while there is time, and deleted within its grace before the node goes."""
-    on = stage()
+    on = capped()
     who = Resident("db", "PodDisruptionBudget db allows no disruption", guarded=True, takes_s=30.0)
     idle_node_with(on, who)
     ended: list[tuple[float, int]] = []
@@ -119,7 +96,7 @@ def test_a_disruption_budget_is_asked_until_the_last_step() -> None:
 
 def test_gpu_work_that_may_not_be_stopped_is_kept_at_the_end_of_a_cap() -> None:
     """A class that ends nowhere runs on past the cap with its neighbours, and people are told."""
-    on = stage(ENDLESS, usd=Decimal(30))
+    on = capped(Decimal(30), ENDLESS)
     on.event(on.submit("a", run_s=30 * HOUR))
     on.minutes(5)
     on.world.residents.put("n1", BLOCKERS["emptyDir"]())
@@ -130,7 +107,7 @@ def test_gpu_work_that_may_not_be_stopped_is_kept_at_the_end_of_a_cap() -> None:
 
 def test_a_working_node_is_stopped_with_the_others_on_it() -> None:
     """Work that may be stopped and a guarded pod beside it: both leave in order before six dollars are spent."""
-    on = stage()
+    on = capped()
     on.event(on.submit("a", run_s=40 * HOUR))
     on.minutes(5)
     on.world.residents.put("n1", BLOCKERS["an exhausted PDB"]())
@@ -156,7 +133,7 @@ class LateBind(WorldCluster):
 
 def test_a_gpu_pod_that_binds_at_the_last_moment_does_not_die_of_a_stop_of_an_empty_node() -> None:
     """The look before the call finds the pod: the node stays for as long as its stop would have given it."""
-    on = stage()
+    on = capped()
     idle_node_with(on, BLOCKERS["emptyDir"]())
     cluster = LateBind(on.world)
     cluster.on = on
@@ -180,7 +157,7 @@ class SlowStore(MemoryState):
 
 def test_two_workers_and_a_slow_store_keep_the_cap_all_the_same() -> None:
     """Two that tick in turn over a store that takes its time: the node goes once, in time."""
-    on = stage()
+    on = capped()
     store = SlowStore(on.world.clock)
     store.on = on
     on.deps = replace(on.deps, state=store)
@@ -196,7 +173,7 @@ def test_two_workers_and_a_slow_store_keep_the_cap_all_the_same() -> None:
 
 def test_the_view_shows_who_is_on_a_node() -> None:
     """What the world shows of a node has its pods without GPUs, and none that has stopped."""
-    on = stage()
+    on = capped()
     idle_node_with(on, BLOCKERS["emptyDir"]())
     view: ClusterView = on.deps.cluster.observe()
     assert [p.name for p in view.nodes[0].others] == ["cache"]

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.decide.money.budget import terms
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, Code, Plan, PodGroup
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodShape, Queued, QueuedSet
+from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodDemand, Queued, QueuedSet
 from pilotlight.units import MILLI_PER_GPU, Seconds
 
 NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
@@ -72,13 +73,14 @@ def on_dollars(
             nodes = [
                 terms_
                 for buy, own in found
-                for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid].shape for uid in own], policy)
+                for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid] for uid in own], policy)
             ]
             yield DollarGate(of=queued, nodes=tuple(nodes), why=others[found[0][0].pool])
 
 
-def _nodes(offering: Offering, buy: Buy, shapes: Sequence[PodShape], policy: Policy) -> Iterator[Terms]:
+def _nodes(offering: Offering, buy: Buy, pods: Sequence[PodDemand], policy: Policy) -> Iterator[Terms]:
     """The nodes that a Workload's pods take for themselves: by their GPUs, and at least their share of the plan's."""
+    shapes = [pod.shape for pod in pods]
     gpus = sum(shape.gpu.total_milli for shape in shapes if shape.gpu.resource in (NVIDIA, AMD)) / MILLI_PER_GPU
     count = max(ceil(gpus / max(1, offering.gpus)), ceil(buy.count * len(shapes) / len(buy.demands)))
     longest = max(shapes, key=lambda shape: (shape.max_run_s == 0, shape.max_run_s))
@@ -88,6 +90,7 @@ def _nodes(offering: Offering, buy: Buy, shapes: Sequence[PodShape], policy: Pol
         workload_class=longest.workload_class,
         team=longest.team,
         max_run_s=longest.max_run_s,
+        stop_s=stop_s(pods),
     )
     return repeat(msgspec.structs.replace(made, stretch_s=0), count)
 

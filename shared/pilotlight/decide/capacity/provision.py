@@ -195,7 +195,7 @@ class Provisioner:
         for bins, verdict, why in (
             (self._usable(shape, self.ready), "fits", "a ready node has room; the scheduler will bind it"),
             (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
-            (self._shared_bins(shape), "bought", "shares a node that this plan buys"),
+            (self._shared_bins(group), "bought", "shares a node that this plan buys"),
         ):
             if shape.due is not None and self.able(self.offerings, shape).sure:
                 bins = [b for b in bins if not self._is_spot(b.pool)]
@@ -249,8 +249,8 @@ class Provisioner:
     def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]
 
-    def _shared_bins(self, shape: PodShape) -> list[Bin]:
-        """Nodes of this plan that pods of a shape may share: with budgets, those whose hold covers them."""
+    def _shared_bins(self, group: Group) -> list[Bin]:
+        """Nodes of this plan that pods may share: with budgets, those whose hold covers them."""
         if self.headroom.purse is None:
             bins = self.bought_bins()
             bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
@@ -261,7 +261,7 @@ class Provisioner:
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
             if (self.only is None or bin_.within(self.only))
             and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
-            and covers(held, self.headroom.terms(purchase.offering, shape))
+            and covers(held, self.headroom.terms(purchase.offering, group.shape, stop_s=group.stop_s))
         ]
 
     def _buy(self, group: Group, homes: PoolNames | None) -> int:
@@ -303,7 +303,7 @@ class Provisioner:
             if homes is not None and candidate.offering.pool not in homes:
                 continue
             together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
-            terms = self.headroom.terms(candidate.offering, group.shape, together)
+            terms = self.headroom.terms(candidate.offering, group.shape, together, group.stop_s)
             room, figures, code = self.headroom.room(candidate.offering, terms)
             if room <= 0:
                 name = candidate.offering.name

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotlight.decide.capacity.fit import Bin
 from pilotlight.decide.money.budget import terms
 from pilotlight.decide.money.budget_balance import MANY, Purse
+from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import InFlight, Offering
 from pilotlight.facts.decisions import Buy, Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.quota import Quota
 from pilotlight.facts.workload import PodDemand, PodShape
-from pilotlight.units import UsdPerHour, cents
+from pilotlight.units import Seconds, UsdPerHour, cents
 
 if TYPE_CHECKING:
     from pilotlight.decide.capacity.spot_shares import SpotShares
@@ -60,10 +61,10 @@ class Headroom:
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
             self.paid[key] -= nodes
 
-    def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1) -> Terms | None:
+    def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1, stop_s: Seconds = 0) -> Terms | None:
         """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
 
-        A first stretch is cut so that all of ``nodes`` find room, which a gang needs.
+        A first stretch is cut so that all of ``nodes`` find room, which a gang needs. The pods take ``stop_s`` to stop.
         """
         if self.purse is None:
             return None
@@ -76,6 +77,7 @@ class Headroom:
             team=shape.team,
             max_run_s=shape.max_run_s,
             typical=self.purse.money.typical,
+            stop_s=stop_s,
         )
         return self.purse.fitted(asked, nodes)
 
@@ -123,9 +125,10 @@ class Headroom:
 
 def covers(held: Terms, asked: Terms | None) -> bool:
     """Whether a node held for on such terms may take pods of others: whose money it is, and for how long."""
-    return asked is None or (
-        (held.team, held.workload_class) == (asked.team, asked.workload_class) and held.run_s >= asked.run_s
-    )
+    if asked is None:
+        return True
+    longer = held.run_s >= asked.run_s and held.stop_s >= asked.stop_s
+    return longer and (held.team, held.workload_class) == (asked.team, asked.workload_class)
 
 
 @dataclass(slots=True)
@@ -134,6 +137,11 @@ class Group:
 
     shape: PodShape
     pods: list[PodDemand]
+
+    @property
+    def stop_s(self) -> Seconds:
+        """What the slowest of them takes to stop in order."""
+        return max((stop_s([pod]) for pod in self.pods), default=0.0)
 
 
 @dataclass(slots=True)
@@ -182,11 +190,12 @@ def by_age(pod: PodDemand) -> tuple[datetime, str]:
 def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     """Pods as units to place, in order; each is a gang and its groups, or None and one group.
 
-    The order of ``pods`` does not matter: ties go by the shape's key.
+    The order of ``pods`` does not matter: ties go by the shape's key. Pods that take far longer to stop are a group of
+    their own: what budgets do not hold for them, they hold for the others.
     """
-    by_shape: dict[str, list[PodDemand]] = defaultdict(list)
+    by_shape: dict[tuple[str, int], list[PodDemand]] = defaultdict(list)
     for pod in pods:
-        by_shape[pod.shape.key].append(pod)
+        by_shape[pod.shape.key, int(stop_s([pod])).bit_length()].append(pod)
     groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
     gangs: dict[str, list[Group]] = defaultdict(list)
     units: list[tuple[str | None, list[Group]]] = []
@@ -200,14 +209,14 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     return units
 
 
-def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, str]:
+def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, str, Seconds]:
     """The order in which groups are planned: by priority, those that mind other pods than their own kind last,
     gangs first, the largest first, the oldest first.
     """
     s = group.shape
     follows = s.near is not None and any(rule.group not in s.near.groups for rule in s.near.rules)
     size = -s.gpu.total_milli, -s.memory, -s.cpu_milli
-    return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key)
+    return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key, group.stop_s)
 
 
 class AskedFor(NamedTuple):

@@ -11,12 +11,12 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s
+from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s, least_s, stop_s
 from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.units import EPOCH, HOUR, Seconds, Usd, cents, per_hour
+from pilotlight.units import EPOCH, HOUR, Seconds, Usd, cents, human, per_hour
 
 _NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
@@ -144,16 +144,18 @@ def terms(
     team: str,
     max_run_s: Seconds = 0,
     typical: Mapping[str, Seconds] = _NOTHING_LEARNED,
+    stop_s: Seconds = 0,
 ) -> Terms:
     """What a node of an offering is bought for: pods of one team and class that run so long at most.
 
-    ``typical`` is the median run by class, where one was learned.
+    ``typical`` is the median run by class, where one was learned; ``stop_s`` what the pods take to stop. A first
+    stretch is never shorter than a boot and that.
     """
     run_s, source = longest_run(max_run_s, workload_class, policy)
     rules = policy.of_class(workload_class or "batch")
     idle_s = _idle_s(offering, policy, workload_class or "batch")
     whole_s = offering.boot_s + run_s + idle_s
-    return Terms(
+    made = Terms(
         pool=offering.pool,
         team=team,
         workload_class=workload_class or "",
@@ -164,10 +166,13 @@ def terms(
         run_s=run_s,
         run_source=source,
         typical_s=min(run_s, typical.get(workload_class or "", TYPICAL_RUN_S)),
-        stretch_s=min(rules.hold, whole_s) if stops(workload_class, policy) else 0,
+        stop_s=stop_s,
         minimum_s=offering.minimum_s,
         increment_s=offering.increment_s,
     )
+    if not stops(workload_class, policy):
+        return made
+    return msgspec.structs.replace(made, stretch_s=max(min(rules.hold, whole_s), least_s(made)))
 
 
 def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
@@ -244,12 +249,18 @@ def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
     figures = f"{who(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
     if meter.end is None:
         return figures
-    if meter.budget.hard and terms_.stretch_s:
-        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h, in stretches: classes.{terms_.workload_class}.hold)"
-    run_s, source = terms_.run_s, terms_.run_source
     if not meter.budget.hard:
-        run_s, source = terms_.typical_s, "the typical run"
-    return f"{figures} (a run may take {run_s / HOUR:.3g} h: {source})"
+        return f"{figures} (a run may take {terms_.typical_s / HOUR:.3g} h: the typical run)"
+    slow = f", and its pods {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > stop_s() else ""
+    if terms_.stretch_s and terms_.stretch_s <= least_s(terms_):
+        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h: a boot takes {human(terms_.boot_s)}{slow})"
+    if terms_.stretch_s:
+        source = f"in stretches: classes.{terms_.workload_class}.hold"
+        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h, {source}{slow})"
+    return f"{figures} (a run may take {terms_.run_s / HOUR:.3g} h: {terms_.run_source}{slow})"
+
+
+LESS = "less of terminationGracePeriodSeconds, or of pilotlight.dev/checkpoint-takes-seconds, would fit sooner"
 
 
 def who(meter: Meter) -> str:

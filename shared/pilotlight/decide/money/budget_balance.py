@@ -8,7 +8,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, windows
-from pilotlight.decide.money.stretch import least_s
+from pilotlight.decide.money.economics import least_s
 from pilotlight.facts.budget import Meter, Money, Terms
 
 MANY = 1 << 30

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pilotlight.decide.deadline import MARGIN_S, RETRY_S, TICK_S
 from pilotlight.facts.budget import Terms
-from pilotlight.facts.capacity import BoundPod, Offering
+from pilotlight.facts.capacity import Offering
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour
 
 TYPICAL_RUN_S = 3600.0
@@ -14,6 +14,20 @@ TYPICAL_RUN_S = 3600.0
 
 CHECKPOINT_S, RESTORE_S = 600.0, 60.0
 """What an interruption costs beside a new boot: half a checkpoint interval, and a restore."""
+
+
+class Stopping(Protocol):
+    """What a pod says of its end, whether it waits or runs."""
+
+    @property
+    def grace_s(self) -> Seconds:
+        """What it may take to stop."""
+        ...
+
+    @property
+    def checkpoint_takes_s(self) -> Seconds:
+        """What a checkpoint takes that it is asked for."""
+        ...
 
 
 class Billing(Protocol):
@@ -85,7 +99,7 @@ GRACE_S: Seconds = 30.0
 """What a pod takes to stop that nobody knows yet: Kubernetes' default."""
 
 
-def stop_s(pods: Iterable[BoundPod] = ()) -> Seconds:
+def stop_s(pods: Iterable[Stopping] = ()) -> Seconds:
     """What an orderly stop takes from the look that begins it: signal and checkpoint, grace, drain, looks, the call."""
     found = list(pods)
     checkpoint_s = max((pod.checkpoint_takes_s for pod in found), default=0.0)
@@ -93,6 +107,16 @@ def stop_s(pods: Iterable[BoundPod] = ()) -> Seconds:
     return checkpoint_s + grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
 
 
+def counted_stop_s(terms: Terms) -> Seconds:
+    """What stopping a node takes, as it was counted when the node was bought."""
+    return max(stop_s(), terms.stop_s)
+
+
+def least_s(terms: Terms) -> Seconds:
+    """The shortest first stretch: a boot, and the time to stop in order."""
+    return terms.boot_s + counted_stop_s(terms)
+
+
 def after_s(terms: Terms) -> Seconds:
     """What a node takes beyond a run: it idles until it is given back, or is stopped in order once the run is over."""
-    return max(terms.idle_s, stop_s())
+    return max(terms.idle_s, counted_stop_s(terms))

@@ -20,8 +20,8 @@ from pilotlight.decide.money.budget import (
     terms,
     used,
 )
-from pilotlight.decide.money.economics import stop_s
-from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending
+from pilotlight.decide.money.economics import counted_stop_s, stop_s
+from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending, stop_within
 from pilotlight.facts.budget import Hold, Meter
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.policy import Policy
@@ -240,7 +240,7 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         until = max(hold.until, covered_until(hold.terms, binds_until))
     else:
         until = hold.until
-        if (until - now).total_seconds() < stop_s(pods) + AHEAD_S:
+        if (until - now).total_seconds() < stop_within(hold, pods) + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
@@ -250,7 +250,8 @@ def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = ()) -> Hold:
     """What a node still takes that no GPU pod runs on or can bind to: its time until it is put out, or until the
     ``others`` on it were made to leave."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
-    idle_s = max(hold.terms.idle_s, stop_s(others) + TICK.total_seconds()) if others else hold.terms.idle_s
+    leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
+    idle_s = max(hold.terms.idle_s, leave_s)
     until = now + TICK + timedelta(seconds=idle_s)
     return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pilotlight.decide.deadline import TICK_S
 from pilotlight.decide.money.budget import longest_run, stops
-from pilotlight.decide.money.economics import stop_s
-from pilotlight.facts.budget import Hold, Terms
+from pilotlight.decide.money.economics import counted_stop_s, stop_s
+from pilotlight.facts.budget import Hold
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption import StopKind
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
@@ -22,17 +22,18 @@ AHEAD_S: Seconds = 5 * TICK_S
 """A stretch is renewed so long before a stop would have to begin."""
 
 
-def least_s(terms: Terms) -> Seconds:
-    """The shortest first stretch: a boot, and the time to stop in order."""
-    return terms.boot_s + stop_s()
-
-
 class Ending(NamedTuple):
-    """When a node has to be gone, whether it may be stopped for that, and by which name."""
+    """When a node has to be gone, whether it may be stopped for that, and by which name.
+
+    ``stop_s`` is how long before that its stop begins, ``least_s`` what a stop that begins late takes all the same:
+    never more than was counted when the node was bought.
+    """
 
     at: datetime
     may: bool
     kind: StopKind
+    stop_s: Seconds
+    least_s: Seconds
 
 
 def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) -> Ending:
@@ -42,16 +43,31 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
     """
     found = list(pods)
     at, may, kind = hold.until, True, "hard-cap" if hold.terms.stretch_s else "max-runtime"
-    after = timedelta(seconds=stop_s(found))
+    counted_s = counted_stop_s(hold.terms)
+    stops_s, after = stop_within(hold, found), timedelta(seconds=counted_s)
     for pod in found:
         name = class_of(pod.workload_class) or class_of(hold.terms.workload_class)
         if stops(name, policy):
             continue
+        stops_s = min(stops_s, counted_s)
         may = may and (pod.max_run_s > 0 or (name is not None and policy.ends(name)))
         promised = (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, name, policy)[0])
         if promised + timedelta(seconds=stop_s()) > hold.until:
             at, kind = max(at, promised + after), "max-runtime"
-    return Ending(at, may, kind)  # type: ignore[arg-type]
+    return Ending(at, may, kind, stops_s, min(stops_s, counted_s))  # type: ignore[arg-type]
+
+
+def emptied(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:
+    """How a node without GPU work ends whose budgets hold it no further than ``at``, and on which ``others`` are."""
+    return Ending(at, True, "hard-cap", min(stop_s(others), counted_stop_s(hold.terms)), 0)
+
+
+def stop_within(hold: Hold, pods: Iterable[BoundPod]) -> Seconds:
+    """What a stop takes, by what the pods say now: no more than was counted at the purchase, or half of a stretch.
+
+    Whoever says more when the node is lit has no longer a share of what is held, and stops nobody else sooner.
+    """
+    return min(stop_s(pods), max(counted_stop_s(hold.terms), hold.terms.stretch_s / 2))
 
 
 def class_of(name: str) -> WorkloadClass | None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.deadline import unsaved
-from pilotlight.decide.money.economics import LATE_S, stop_s
+from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.stretch import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
@@ -19,10 +19,11 @@ from pilotlight.units import UsdPerHour
 def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime) -> bool:
     """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
 
-    A stop is orderly even where it begins late: everybody has the time to save and to leave. What a cloud is said to
+    A stop is orderly even where it begins late: everybody has the time to leave that was counted for it when the node
+    was bought. What a cloud is said to
     do later, or may not do at all, gives way to it. ``price`` is what the node is held for.
     """
-    earliest = now + timedelta(seconds=stop_s(node.gpu_pods) - LATE_S if node.gpu_pods else 0)
+    earliest = now + timedelta(seconds=max(0.0, end.least_s - LATE_S))
     deadline = max(end.at - timedelta(seconds=LATE_S), earliest)
     instance = node.instance or node.name
     known = interruptions.find(deps, instance)

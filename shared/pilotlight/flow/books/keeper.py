@@ -11,9 +11,8 @@ from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, windows
-from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stretch import AHEAD_S, Ending, ending
+from pilotlight.decide.money.stretch import AHEAD_S, emptied, ending, stop_within
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
@@ -147,7 +146,7 @@ class _Keeper:
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in (own, has, wants))
         cut, name = self.room.cut(wants, own, concerned), _named(has, one)
         refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
-        late = cut != wants and (cut.until - self.now).total_seconds() <= stop_s(pods) + TICK.total_seconds()
+        late = cut != wants and (cut.until - self.now).total_seconds() <= stop_within(own, pods) + TICK.total_seconds()
         if late:
             refused += [m for m in concerned if self._told(m, self.room.lacks(m, cut, wants, name))]
         after = replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
@@ -187,8 +186,9 @@ class _Keeper:
         if one.pods:
             end = ending(hold, one.pods, self.deps.policy, self.now)
         else:
-            end = Ending(min(latest(m, hold, self.room.own(m, hold)) for m in refused), True, "hard-cap")
-        begins = end.at - timedelta(seconds=stop_s(one.pods or one.node.others)) - TICK
+            held_until = min(latest(meter, hold, self.room.own(meter, hold)) for meter in refused)
+            end = emptied(hold, one.node.others, held_until)
+        begins = end.at - timedelta(seconds=end.stop_s) - TICK
         if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
             return hold
         if begins > self.now:
@@ -204,7 +204,7 @@ class _Keeper:
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
         that is held for no further, while it can still be given back in time."""
-        stop = after.until - timedelta(seconds=stop_s(pods))
+        stop = after.until - timedelta(seconds=stop_within(after, pods))
         renews = (stop - timedelta(seconds=AHEAD_S), stop - TICK)
         if not refused and not after.stopping:
             self.due += renews if after.terms.stretch_s else (after.binds_until - TICK,)

@@ -19,7 +19,7 @@ from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.question import Questions
 from pilotlight.flow.memory import marks
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import Seconds, UsdPerHour, human
 
 
 class Saving:
@@ -84,8 +84,10 @@ class Saving:
             self.did.append(f"asked {name} for a checkpoint")
         elif self._may_evict(pod, move) and self._evict(pod, move):
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
-            self.deps.tell(pod.namespace, pod.name, MOVED, self._moved(), self.found.instance)
-            self.did.append(f"evicted {name}")
+            cut_s = self._grace_s(pod)
+            within = f", within {human(cut_s)} of its grace of {human(pod.grace_s)}" if cut_s is not None else ""
+            self.deps.tell(pod.namespace, pod.name, MOVED, self._moved() + within, self.found.instance)
+            self.did.append(f"evicted {name}{within}")
 
     def spot_pools(self) -> tuple[str, ...]:
         """The policy's pools of spot."""
@@ -102,17 +104,26 @@ class Saving:
 
         False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
         """
+        grace_s = self._grace_s(pod)
         try:
-            self.deps.cluster.evict(pod.namespace, pod.name, pod.uid)
+            self.deps.cluster.evict(pod.namespace, pod.name, pod.uid, grace_s)
         except Busy:
             if self.found.kind not in STOP_KINDS or move.by is None or self.now < move.by:
                 raise
             try:
-                self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
+                own_s = pod.grace_s if grace_s is None else grace_s
+                self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, own_s)
             except Denied as no:
                 self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
                 return False
         return True
+
+    def _grace_s(self, pod: BoundPod) -> Seconds | None:
+        """The grace of a pod that asks for more than its node is held for: what is left. None where its own will do."""
+        if self.found.kind not in STOP_KINDS or self.found.deadline is None:
+            return None
+        left_s = (self.found.deadline - self.now).total_seconds() - MARGIN_S
+        return max(1.0, left_s) if pod.grace_s > max(1.0, left_s) else None
 
     def _cordon(self, node: str) -> None:
         try:
