@@ -53,7 +53,9 @@ class Known(NamedTuple):
 class Runner:
     """A pytest plugin that takes the place of the ordinary run. ``work`` is done with the tests collected."""
 
-    def __init__(self, files: Sequence[str], records: Path, work: "Callable[[Runner], None]", stale: bool) -> None:
+    def __init__(
+        self, files: Sequence[str], records: Path | None, work: "Callable[[Runner], None]", stale: bool
+    ) -> None:
         self.modules = {file: Module(file, PACKAGE) for file in files}
         self.records, self.work, self.stale = records, work, stale
         self.tests: dict[str, Known] = {}
@@ -75,20 +77,26 @@ class Runner:
         self.items = {item.nodeid: item for item in session.items}
         for file in self.modules:
             import_module("pilotlight." + file.removesuffix(".py").replace("/", "."))
-        by_file: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item in session.items:
-            by_file[item.nodeid.partition("::")[0]].append(item)
-        for n, (file, items) in enumerate(by_file.items()):
-            kept = self.records / (file.replace("/", ".") + ".json")
-            digest = self._digest(file)
-            if not kept.is_file() or json.loads(kept.read_text())["digest"] != digest:
-                said = f"\rrecording what each test enters: {n + 1} of {len(by_file)} files, {file}"
-                print(said.ljust(110), end="", file=sys.stderr, flush=True)
-                self._wait(self._fork(partial(self._record, items, kept, digest)))
-            self._read(kept)
-        print(file=sys.stderr)
+        if self.records is not None:
+            self._know(self.records)
+        else:
+            self.tests = dict.fromkeys(self.items, Known(5.0, frozenset()))
         self.work(self)
         return True
+
+    def _know(self, records: Path) -> None:
+        """Read what each test enters, recorded where that is due."""
+        by_file: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in self.items.values():
+            by_file[item.nodeid.partition("::")[0]].append(item)
+        for n, (file, items) in enumerate(by_file.items()):
+            kept = records / (file.replace("/", ".") + ".json")
+            if not self._is_fresh(file, kept):
+                said = f"\rrecording what each test enters: {n + 1} of {len(by_file)} files, {file}"
+                print(said.ljust(110), end="", file=sys.stderr, flush=True)
+                self._wait(self._fork(partial(self._record, items, kept, self._of(file))))
+            self._read(kept)
+        print(file=sys.stderr)
 
     @cached_property
     def entered(self) -> dict[str, list[str]]:
@@ -170,20 +178,23 @@ class Runner:
                 return Outcome(test, n + 1, time.process_time() - began)
         return Outcome("", len(tests), time.process_time() - began)
 
-    def _digest(self, file: str) -> str:
-        read = [(ROOT / file).read_bytes()]
-        return hashlib.sha256(
-            b"".join(read if self.stale else read + [m.source for m in self.modules.values()])
-        ).hexdigest()
+    def _is_fresh(self, file: str, kept: Path) -> bool:
+        found = json.loads(kept.read_text("utf-8"))["of"] if kept.is_file() else ["", ""]
+        return found[0] == self._of(file)[0] and (self.stale or found == self._of(file))
+
+    def _of(self, file: str) -> list[str]:
+        """The tests, and the code that they entered."""
+        code = b"".join(module.source for module in self.modules.values())
+        return [hashlib.sha256(read).hexdigest() for read in ((ROOT / file).read_bytes(), code)]
 
     def _read(self, kept: Path) -> None:
         if kept.is_file():
-            found = json.loads(kept.read_text())
+            found = json.loads(kept.read_text("utf-8"))
             for test, (seconds, places) in found["tests"].items():
                 if test in self.items:
                     self.tests[test] = Known(seconds, frozenset(found["places"][n] for n in places))
 
-    def _record(self, items: Sequence[pytest.Item], kept: Path, digest: str) -> None:
+    def _record(self, items: Sequence[pytest.Item], kept: Path, of: list[str]) -> None:
         """Left out are tests that fail by themselves."""
         seen: set[int] = set()
         places: list[list[str]] = []
@@ -201,7 +212,7 @@ class Runner:
             for test, (seconds, hits) in tests.items()
         }
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps({"digest": digest, "tests": numbers, "places": list(names)}))
+        kept.write_text(json.dumps({"of": of, "tests": numbers, "places": list(names)}), "utf-8")
 
 
 def _marked(module: Module, places: list[list[str]]) -> ast.Module:

@@ -94,7 +94,7 @@ class Judge:
         return {mutant: self._affordable(self.runner.tests_of(mutant)) for mutant in mutants}
 
     def _named(self) -> dict[Mutant, list[str]]:
-        known = self.runner.tests
+        known = self.runner.items
         mutants = ((named(self.runner.modules[one.file], one.function, one.old, one.new), one.test) for one in table())
         return {mutant: [test for test in known if test.partition("[")[0] == killer] for mutant, killer in mutants}
 
@@ -204,7 +204,8 @@ def main() -> int:
     args = _arguments()
     files = [str(path.relative_to(PACKAGE)) for pattern in GUARDS for path in sorted(PACKAGE.glob(pattern))]
     rows: list[Row] = []
-    runner = Runner(files, args.kept / "entered", lambda ready: rows.extend(Judge(ready, args).rows()), args.stale)
+    records = None if args.named else args.kept / "entered"
+    runner = Runner(files, records, lambda ready: rows.extend(Judge(ready, args).rows()), args.stale)
     tests = sorted({one.test.partition("::")[0] for one in table()}) if args.named else args.tests
     quietly = ("-s", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal")
     code = pytest.main([*quietly, *tests], plugins=[runner])

@@ -203,6 +203,13 @@ def test_a_plan_takes_from_its_purse() -> None:
     assert [left for left, _ in kept.room(terms())] == [1]
 
 
+def test_a_run_over_midnight_needs_room_in_both_days() -> None:
+    """An hour of the run is today's and fits; what it takes of tomorrow is more than a day has: none is bought."""
+    for usd, left in ((Decimal("2.2"), 0), (Decimal("2.7"), 1)):
+        purse = Purse(unused([Budget(name="b", period="day", usd=usd)], NOON), NOON + timedelta(hours=11))
+        assert min(room for room, _ in purse.room(terms())) == left
+
+
 SHARED = {
     "the same team and class": ({}, True),
     "a shorter run": ({"run_s": 60.0}, True),

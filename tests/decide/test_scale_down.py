@@ -142,6 +142,22 @@ def test_warm_and_least_numbers_stay(least: dict[str, int], gone: int) -> None:
     assert bought(made) == ({"t4": 1} if least.get("warm") == 4 else {})
 
 
+@pytest.mark.parametrize(
+    ("for_s", "lit", "gone"), [(60, 1, 0), (60, 2, 1), (60, 3, 2), (0, 1, 1), (-60, 1, 1)],
+    ids=["the last", "one of two", "two of three", "it is over now", "it was over before"],
+)  # fmt: skip
+def test_a_cloud_that_keeps_a_pools_last_node_keeps_no_other(for_s: float, lit: int, gone: int) -> None:
+    """While its refusal lasts the last is not asked for again, and says when it will be; the others go."""
+    rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", idle_timeout=300)})
+    memory = Memory(floors={"t4": NOW + timedelta(seconds=for_s)})
+    nodes = [node(f"n{n}", idle_s=1000 + n) for n in range(lit)]
+    made = plan(nodes=nodes, offerings=[T4], rules=rules, memory=memory)
+    assert len(made.releases) == gone
+    kept = [n.why for n in made.nodes if n.verdict == "keep"]
+    assert len(kept) == lit - gone
+    assert all("the cloud keeps this pool's last node: $" in why for why in kept)
+
+
 def test_cooldown_after_a_purchase() -> None:
     """No node of a pool goes within the cooldown after that pool was added to (article S1: 10 minutes)."""
     rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", idle_timeout=60)}, cooldown=600)

@@ -1,6 +1,9 @@
 """Which nodes are kept closed, for whose sake, and when they open."""
 
+from datetime import datetime, timedelta
+
 import pytest
+from msgspec.structs import replace
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Busy, Unavailable
@@ -122,3 +125,66 @@ def test_a_worker_that_comes_back_does_not_close_what_a_later_decision_holds() -
         marks.hold(stage.deps, node, "release", "idle", by="1")
     (mark,) = marks.every(stage.deps)
     assert mark.owners["release"].by == "2"
+
+
+def settled(stage: Stage, leaving: tuple[str, ...] = ()) -> tuple[dict[str, datetime], list[str]]:
+    """What a look settles of the marks: who rests until when, and what is told."""
+    nodes = stage.deps.cluster.observe().nodes
+    rests, told = marks.settle(stage.deps, nodes, leaving, stage.deps.now())
+    return rests, [finding.code for finding in told]
+
+
+def test_a_node_that_was_given_back_and_did_not_go_opens_after_ten_minutes() -> None:
+    """Its object may be seen for a while: until then it stays closed, and counts as going."""
+    stage, node = lit()
+    marks.give_back(stage.deps, node, "it idles", by="1")
+    for minutes, shut in ((9, True), (2, False)):
+        stage.wait(minutes * MINUTE)
+        nodes = stage.deps.cluster.observe().nodes
+        assert (node in marks.given_back(list(marks.every(stage.deps)), nodes, stage.deps.now())) is shut
+        settled(stage)
+        assert closed(stage, node) is shut
+    assert list(marks.every(stage.deps)) == []
+
+
+def test_a_node_that_has_the_name_of_one_that_went_is_another() -> None:
+    """A cloud gives a name again within minutes: the new node is not closed for the old one's sake."""
+    stage, node = lit()
+    marks.give_back(stage.deps, node, "it idles", by="1")
+    stage.wait(2 * MINUTE)
+    (seen,) = stage.deps.cluster.observe().nodes
+    again = replace(seen, created_at=stage.deps.now() - timedelta(minutes=1))
+    assert marks.given_back(list(marks.every(stage.deps)), [again], stage.deps.now()) == set()
+    marks.settle(stage.deps, [again], (), stage.deps.now())
+    assert not closed(stage, node)
+
+
+def test_a_look_from_before_a_node_was_closed_opens_nothing() -> None:
+    """It shows the node without its mark: nobody took that off, and the release goes on."""
+    stage, node = lit()
+    before = stage.deps.cluster.observe().nodes
+    marks.hold(stage.deps, node, "release", "idle", by="1")
+    assert marks.settle(stage.deps, before, (node,), stage.deps.now()) == ({}, ())
+    (mark,) = marks.every(stage.deps)
+    assert list(mark.owners) == ["release"]
+
+
+def test_a_release_that_is_still_marked_was_opened_by_nobody() -> None:
+    """However long its call may land."""
+    stage, node = lit()
+    marks.hold(stage.deps, node, "release", "idle", by="1")
+    stage.wait(5 * MINUTE)
+    assert settled(stage, (node,)) == ({}, [])
+    assert closed(stage, node)
+
+
+def test_that_a_person_opened_a_node_is_said_by_one_look() -> None:
+    """Later looks know that it rests, and until when."""
+    stage, node = lit()
+    marks.hold(stage.deps, node, "release", "idle", by="1")
+    stage.deps.cluster.uncordon(node)
+    stage.wait(MINUTE)
+    rests, told = settled(stage)
+    assert (list(rests), told) == ([node], ["opened-by-hand"])
+    stage.wait(MINUTE)
+    assert settled(stage) == (rests, [])

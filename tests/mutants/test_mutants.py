@@ -84,3 +84,10 @@ def test_a_survivor_is_told_with_why(tmp_path: Path) -> None:
     )
     assert code == 1
     assert [row["why"] for row in told["survivors"]] == ["no test enters it"] * 3
+
+
+def test_what_survived_once_is_killed_since(tmp_path: Path) -> None:
+    """Each mutant of the table is killed by the test beside it, which passes without it."""
+    code, told, said = run(tmp_path, "--named")
+    assert (code, told["survivors"]) == (0, []), said
+    assert told["mutants"] > 40

@@ -1,0 +1,33 @@
+"""A hold that ends pays every window that its node lived in, those too that nobody held for it yet."""
+
+from decimal import Decimal
+
+from stage import MINUTE, Stage
+
+from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.state_schema.books import CAP
+from pilotlight.units import HOUR
+
+BATCH = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=600)
+
+
+def settled(on: Stage) -> list[Decimal]:
+    """What each window has settled, in their order."""
+    found = {entry.name: entry.value for entry in CAP.scan(on.deps.state)}
+    assert not any(account.held for account in found.values())
+    return [found[name].settled for name in sorted(found)]
+
+
+def test_a_node_that_outlived_its_hold_over_midnight_is_paid_for_in_both_days() -> None:
+    """Nobody looked for hours, and the node is gone by then: what it cost of the new day is the new day's."""
+    on = Stage(budgets=(Budget(name="all", usd=Decimal(50), period="day"),), classes={"batch": BATCH})
+    on.wait(11 * HOUR)
+    on.event(on.submit("a", run_s=HOUR))
+    on.minutes(5)
+    on.wait(2 * HOUR)
+    on.world.terminate("n1", "by hand")
+    on.wait(MINUTE)
+    on.minutes(5)
+    today, then = settled(on)
+    assert today == Decimal(1)
+    assert Decimal(1) < then < Decimal("1.2")
