@@ -17,13 +17,15 @@ from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Claims, Policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, Requirement
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
+ANY_CLAIM = Policy(version=1, claims={"*": Claims(teams=("*",), priority=1_000_000)})
+"""What pods of the world say of themselves counts."""
 OF_WORLD = "world"
 """The label of the objects that come and go with the world's; whatever else a test adds stays."""
 
@@ -90,7 +92,7 @@ def kubernetes_ports(policy: Policy | None = None, **options: Any) -> Iterator[P
     here = world(**options)
     with api_server(WorldApi(world=here)) as api:
         assert isinstance(api, WorldApi)
-        yield Ports(here, api.cluster(policy or Policy(version=1)), WorldPools(here), here.clock)
+        yield Ports(here, api.cluster(policy or ANY_CLAIM), WorldPools(here), here.clock)
 
 
 def waiting_pod(demand: PodDemand) -> Json:

@@ -11,7 +11,7 @@ from pilotlight.decide.capacity.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Offering, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import Claims, ClassPolicy, Policy, PoolPolicy
 from pilotlight.units import EPOCH
 
 OFFERING = Offering(
@@ -210,7 +210,7 @@ def test_a_workload_is_read_as_its_pods_will_be() -> None:
     status = {"admission": {"podSetAssignments": [{"name": "launcher", "count": 1}, given]}}
     queued = workload(4, status=status, priority=7, maximumExecutionTimeSeconds=3600)
     queued["status"]["accumulatedPastExecutionTimeSeconds"] = 600
-    demands = view([], objects=[queued, flavor]).pending
+    demands = view([], objects=[queued, flavor], claims={"*": Claims(priority=7)}).pending
     assert [d.name for d in demands] == [f"mpijob-train-1a2b3-worker-{n}" for n in range(3)]
     made = demands[0].shape
     assert [(r.key, r.values) for term in made.terms for r in term] == [("gpu", ("a100",))]

@@ -15,6 +15,7 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import CLAIM_REFUSED
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
 
@@ -41,7 +42,15 @@ def test_a_real_clusters_answers() -> None:
         ("gpu-a100-idle", "a100", "A100", 0),
         ("gpu-t4-1", "t4", "T4", 1),
     ]
-    assert [f.code for f in seen.findings] == ["scheduling-gated"]
+    assert [f.code for f in seen.findings if f.code != CLAIM_REFUSED] == ["scheduling-gated"]
+    assert [
+        (f.subject.partition("/")[0], f.message.split(",")[0]) for f in seen.findings if f.code == CLAIM_REFUSED
+    ] == [
+        ("ml-research", "claims priority 100000"),
+        ("ml-research", "claims team research"),
+        ("serving", "claims priority 1000000"),
+        ("serving", "claims team production"),
+    ]
 
 
 FORMS = {

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import only_demand, pod, unscheduled, view
 
+from pilotlight.facts.policy import Claims
 from pilotlight.facts.workload import Gang, PodShape, Requirement, Toleration
 
 NOT_DEMAND = {
@@ -169,7 +170,9 @@ def test_any_model() -> None:
 def test_priority_owner_and_deadline() -> None:
     """Priority, owner and the deadline of a run are read."""
     owner = {"ownerReferences": [{"kind": "Job", "name": "train", "controller": True}]}
-    demand = only_demand(view([pod(meta=owner, priority=1000, activeDeadlineSeconds=3600)]))
+    demand = only_demand(
+        view([pod(meta=owner, priority=1000, activeDeadlineSeconds=3600)], claims={"*": Claims(priority=5000)})
+    )
     assert (demand.owner, demand.shape.priority, demand.shape.max_run_s) == ("Job/train", 1000, 3600)
 
 
@@ -178,14 +181,16 @@ def test_priority_owner_and_deadline() -> None:
     [
         ({"team": "vision"}, None, "vision"),
         ({"team": "old", "pilotlight.dev/team": "new"}, None, "new"),
+        ({"team": "rich"}, None, "team-a"),
         ({}, [{"kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "research"}}}], "research"),
         ({}, None, "team-a"),
     ],
-    ids=["its label", "our label goes first", "its namespace's label", "its namespace's name"],
+    ids=["its label", "our label goes first", "one it may not name", "its namespace's label", "its namespace's name"],
 )
 def test_team(labels: dict[str, Any], objects: list[dict[str, Any]] | None, team: str) -> None:
-    """A pod's team is its label's, else its namespace's."""
-    assert only_demand(view([pod(meta={"labels": labels})], objects=objects)).shape.team == team
+    """A pod's team is its namespace's, or its label's where the policy lets the namespace name that."""
+    claims = {"*": Claims(teams=("vision", "new"))}
+    assert only_demand(view([pod(meta={"labels": labels})], objects=objects, claims=claims)).shape.team == team
 
 
 def test_class_and_reason() -> None:

@@ -164,8 +164,14 @@ def _policy(rng: Random) -> Policy:
 
 
 def _budgets(rng: Random, pools: list[str]) -> tuple[Budget, ...]:
-    """None for half of the seeds; else one or two, of every scope and measure, that a few jobs use up."""
-    return tuple(_budget(rng, f"budget{n}", rng.choice(pools)) for n in range(rng.choice((0, 0, 1, 2))))
+    """None for half of the seeds; else one or two, of every scope and measure, that a few jobs use up.
+
+    Where one is of a team the other team has one too, as large as any: nothing is bought for a team without.
+    """
+    found = [_budget(rng, f"budget{n}", rng.choice(pools)) for n in range(rng.choice((0, 0, 1, 2)))]
+    if any(isinstance(budget.scope, BudgetScope) and budget.scope.team for budget in found):
+        found.append(Budget(name="others", scope=BudgetScope(team="blue"), usd=Decimal(10**6), period="day"))
+    return tuple(found)
 
 
 def _budget(rng: Random, name: str, pool: str) -> Budget:

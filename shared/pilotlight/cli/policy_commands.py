@@ -35,6 +35,7 @@ def check(
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy import read_policy
+    from pilotlight.codec.policy_claims import unpaid_work
     from pilotlight.codec.policy_rules import never_ending
     from pilotlight.decide.money.budget import runs_held
 
@@ -48,7 +49,8 @@ def check(
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
         problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        notes = [f"{policy}: {note}" for note in _of_many_clusters(found, policy, deployed())]
+        notes = [*_of_many_clusters(found, policy, deployed()), *filter(None, [unpaid_work(found)])]
+        notes = [f"{policy}: {note}" for note in notes]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *map(_rule, found.rules)])
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])

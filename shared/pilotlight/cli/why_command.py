@@ -13,6 +13,7 @@ from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.words import line
 from pilotlight.ports import State
 from pilotlight.report.interruption_text import about, lines
@@ -230,6 +231,8 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
             yield f"    not {option.offering}{price}: {option.why}"
         for line_ in would_change(group):
             yield f"    would have changed it: {line_}"
+        for claim in _refused_claims(record, group):
+            yield f"    {claim.subject} {claim.message}"
     for unused in record.plan.paid_idle:
         yield f"    paid for and unused then: {unused}"
     for node in _nodes(record, subject):
@@ -243,6 +246,13 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
         return  # It buys nothing and releases nothing.
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"
+
+
+def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
+    """What pods of the group's namespaces claimed and may not."""
+    spaces = {pod.partition("/")[0] for pod in group.pods}
+    found = (one for one in record.plan.findings if one.code == CLAIM_REFUSED)
+    return [one for one in found if one.subject.partition("/")[0] in spaces]
 
 
 def _node_lines(node: NodeVerdict) -> Iterator[str]:

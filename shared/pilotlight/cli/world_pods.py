@@ -12,7 +12,7 @@ from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import PodPending
-from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
+from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.ports import Cluster
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
@@ -90,8 +90,8 @@ def _of_event(app: App, event: PodPending) -> list[PodDemand]:
 
 def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
     view = view_of(read_pods(body, where), (), Objects(), policy=app.policy, classify=classify)
-    if view.findings:
-        raise BadInput(f"{where}: {view.findings[0].subject}: {view.findings[0].message}")
+    if wrong := [one for one in view.findings if one.code != CLAIM_REFUSED]:
+        raise BadInput(f"{where}: {wrong[0].subject}: {wrong[0].message}")
     if not view.pending:
         raise BadInput(f"{where}: no pod in it waits for a GPU")
     return list(view.pending)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
+from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, suggestion
 from pilotlight.facts.policy import (
     DEFAULT_CLASSES,
@@ -46,6 +47,7 @@ def contradictions(policy: Policy) -> list[Problem]:
         found += _class(f"classes.{name}", name, rules)
     for name, team in policy.teams.items():
         found += _spot_share(f"teams.{name}", team.max_spot_share)
+    found += claim_problems(policy)
     found += _caps("caps", policy.caps)
     for i, schedule in enumerate(policy.schedules):
         found += _schedule(f"schedules[{i}]", schedule, policy)

@@ -6,6 +6,7 @@ into these values. Sums of money are ``Decimal``.
 
 from datetime import datetime
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import msgspec
@@ -155,6 +156,21 @@ class TeamPolicy(_Keys, frozen=True, kw_only=True):
     """Rules of one team. ``max_spot_share`` is as that of a class: both hold."""
 
     max_spot_share: ExactNumber | None = None
+
+
+class Claims(_Keys, frozen=True, kw_only=True):
+    """Claims: what pods of a namespace may say of themselves that moves money. What else they say counts for nothing.
+
+    ``team``: whose they are, before the namespace's own label. ``teams``: others, or patterns of others, that a pod's
+    label may name. ``classes``: what they may be; a pod that would be another is the first of them. None: any, while no
+    budget is of a class; else what they look like without their labels. ``priority``: the highest by which they are
+    bought for.
+    """
+
+    team: str = ""
+    teams: tuple[str, ...] = ()
+    classes: tuple[WorkloadClass, ...] | None = None
+    priority: int = 0
 
 
 class Caps(_Keys, frozen=True, kw_only=True):
@@ -416,7 +432,8 @@ class Policy(_Keys, frozen=True, kw_only=True):
     another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
     ``placement`` "taint": ready nodes are closed to pods that belong on a cheaper type.
     ``events`` are the Events written on pods and nodes, where people look with ``kubectl describe``: all, only the
-    warnings, or none.
+    warnings, or none. ``claims`` are by namespace, or by pattern of namespaces ("*" is every other); ``default_team``
+    pays for work of teams that have no budget.
     """
 
     version: Literal[1]
@@ -424,6 +441,8 @@ class Policy(_Keys, frozen=True, kw_only=True):
     pools: dict[str, PoolPolicy] = {}
     classes: dict[WorkloadClass, ClassPolicy] = {}
     teams: dict[str, TeamPolicy] = {}
+    claims: dict[str, Claims] = {}
+    default_team: str = ""
     caps: Caps = Caps()
     budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()
@@ -445,6 +464,20 @@ class Policy(_Keys, frozen=True, kw_only=True):
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""
         return self.classes.get(name) or DEFAULT_CLASSES[name]
+
+    def claims_of(self, namespace: str) -> Claims:
+        """What pods of a namespace may claim: its own entry's, else that of the longest pattern it matches."""
+        if namespace in self.claims:
+            return self.claims[namespace]
+        fits = [pattern for pattern in self.claims if fnmatchcase(namespace, pattern)]
+        return self.claims[max(fits, key=lambda pattern: (len(pattern), pattern))] if fits else Claims()
+
+    def payer(self, team: str) -> str:
+        """Who pays for a team's work: the team itself, or the default one where it has no budget."""
+        if not self.default_team:
+            return team
+        paying = {b.scope.team for b in self.budgets if isinstance(b.scope, BudgetScope)}
+        return team if team in paying else self.default_team
 
     def wait(self, name: WorkloadClass) -> UsdPerHour:
         """What an hour of one waiting job of a class is worth."""

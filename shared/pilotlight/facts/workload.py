@@ -233,6 +233,10 @@ LAUNCH_OWED = "launch-owed"
 """The code of a finding: a pool's cloud could not launch what its size asks for, and may still."""
 
 
+CLAIM_REFUSED = "claim-refused"
+"""The code of a finding: a pod claims what its namespace may not."""
+
+
 class QueuedSet(msgspec.Struct, frozen=True, kw_only=True):
     """Pods alike of queued work: their uids as demands name them, and the keys of labels that they select by."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 from rich.text import Text
 
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected, Verdict
-from pilotlight.facts.workload import Finding
+from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.units import an_hour, cents
 
 SHOWN_PODS = 20
@@ -37,9 +37,12 @@ def lines(plan: Plan, at: datetime, source: str) -> Iterator[Text]:
     yield from _section("Pods", [line for group in plan.pods for line in _pods(group)], "no GPU pod waits")
     yield from _section("Nodes", [line for node in plan.nodes for line in _node(node)], "no GPU node")
     told = {uid for group in plan.pods if group.verdict == "finding" for uid in group.uids}
-    findings = [_finding(f) for f in plan.findings if not f.uid or f.uid not in told]
+    findings = [_finding(f) for f in plan.findings if f.code != CLAIM_REFUSED and (not f.uid or f.uid not in told)]
     if findings:
         yield from _section("To mend (no node would help)", findings, "")
+    claims = [_finding(f) for f in plan.findings if f.code == CLAIM_REFUSED]
+    if claims:
+        yield from _section("Claims that do not count", claims, "")
     if plan.paid_idle:
         yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle], "")
     yield from _section("Dollars", [_dollars(plan)], "")

@@ -137,7 +137,7 @@ SCOPED = {
 @pytest.mark.parametrize(("scope", "bought"), SCOPED.values(), ids=SCOPED.keys())
 def test_scopes_refuse_their_own(scope: BudgetScope, bought: int) -> None:
     """A budget refuses what it counts and nothing else."""
-    on = stage(day("1", scope=scope))
+    on = stage(day("1", scope=scope), day("100", name="own", scope=BudgetScope(team="research")))
     on.event(on.submit("a", team="research"))
     assert on.nodes("one") == bought
 

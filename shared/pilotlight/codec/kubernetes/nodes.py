@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.blocks import blocks_drain
 from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.near import host_ports
@@ -22,7 +23,7 @@ from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.health import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.notices import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import WHOLE_DEVICES, Classifier, GpuRequest, is_gpu, part_of_gpu
+from pilotlight.facts.workload import WHOLE_DEVICES, GpuRequest, is_gpu, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def node_of(
     onboard: Onboard,
     policy: Policy,
     objects: Objects,
-    classify: Classifier,
+    claims: Claimants,
     on: "OnNode | None" = None,
 ) -> Node | None:
     """A GPU node as a fact, or None for a node without GPUs. ``on`` are devices that drivers publish of it.
@@ -82,7 +83,7 @@ def node_of(
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
         pods=tuple(
-            bound_pod(a, objects, classify, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
+            bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
             for a in onboard.live
         ),
         zone=meta.labels.get(labels.ZONE, ""),

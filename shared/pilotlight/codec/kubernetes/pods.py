@@ -8,6 +8,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes import bounds, pod_bounds
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
+from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.gangs import gang_key
 from pilotlight.codec.kubernetes.lists import Objects
@@ -28,7 +29,6 @@ from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.devices import Claimed
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
-    Classifier,
     Due,
     Finding,
     Gang,
@@ -104,7 +104,7 @@ def is_mirror(pod: Pod) -> bool:
 def demand_of(
     asked: Asked,
     objects: Objects,
-    classify: Classifier,
+    claims: Claimants,
     gang: Gang | None,
     *,
     require_label: bool,
@@ -118,7 +118,7 @@ def demand_of(
         _may_be_scheduled(pod, require_label)
         if gang is not None and not bounds.GANG_PODS.takes(gang.size):
             raise bounds.too_many("pods or more in its gang", gang.size, bounds.GANG_PODS)
-        return _demand(asked, reach_of(pod, objects), objects, classify, gang, near)
+        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
 
@@ -158,7 +158,7 @@ def _demand(
     asked: Asked,
     reach: Sequence[Terms],
     objects: Objects,
-    classify: Classifier,
+    claims: Claimants,
     gang: Gang | None,
     near: Near | None = None,
 ) -> PodDemand:
@@ -170,7 +170,7 @@ def _demand(
     if models == ("any",):
         models = ()
         terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
-    workload_class, reason = classify(traits_of(asked))
+    said = claims.settle(pod, traits_of(asked))
     owner = meta.owner
     gpu = asked.gpu if asked.claimed is None else gpu_request(request, meta.annotations.get(labels.GPU_SHARE))
     return PodDemand(
@@ -192,15 +192,15 @@ def _demand(
             tolerations=tolerations(pod.spec.tolerations),
             gpu_models=models,
             min_gpu_memory_gib=pod_bounds.gib(meta.annotations),
-            workload_class=workload_class,
-            class_reason=reason[: bounds.SAID],
-            team=team_of(pod, objects),
-            priority=pod.spec.priority,
+            workload_class=said.workload_class,
+            class_reason=said.class_reason[: bounds.SAID],
+            team=said.team,
+            priority=said.priority,
             max_run_s=pod_bounds.run_s(pod.spec),
             checkpoint_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_S),
             gang=gang,
             near=near,
-            due=_due(pod, workload_class, gang=bool(gang or gang_key(pod))),
+            due=_due(pod, said.workload_class, gang=bool(gang or gang_key(pod))),
         ),
         grace_s=pod_bounds.grace_s(pod.spec),
         checkpoint_takes_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_TAKES_S),
@@ -226,7 +226,7 @@ def _names_deadline(pod: Pod) -> bool:
     return labels.DEADLINE in pod.metadata.annotations or labels.WORK in pod.metadata.annotations
 
 
-def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDemand | None:
+def other_demand(asked: Asked, objects: Objects, claims: Claimants) -> PodDemand | None:
     """The demand of a pod that wants no GPU and that the scheduler finds no node for; None for any other."""
     said = (c for c in asked.pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
     unschedulable = any(c.reason == "Unschedulable" for c in said)
@@ -234,12 +234,12 @@ def other_demand(asked: Asked, objects: Objects, classify: Classifier) -> PodDem
         return None
     try:
         none = asked._replace(gpu=NO_GPU)
-        return _demand(none, reach_of(asked.pod, objects), objects, classify, None)
+        return _demand(none, reach_of(asked.pod, objects), objects, claims, None)
     except Unreadable:
         return None
 
 
-def daemon_of(daemons: DaemonSet, classify: Classifier) -> Daemon | None:
+def daemon_of(daemons: DaemonSet, claims: Claimants) -> Daemon | None:
     """What a DaemonSet's pod takes of a node; None where it cannot be read."""
     spec = daemons.spec.template.spec
     spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *_DAEMONS_BEAR))
@@ -251,7 +251,7 @@ def daemon_of(daemons: DaemonSet, classify: Classifier) -> Daemon | None:
     ports = host_ports(pod)
     near = Near(ports=ports) if ports else None
     try:
-        return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), classify, None, near).shape)
+        return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), claims, None, near).shape)
     except Unreadable:
         return None
 
@@ -262,12 +262,11 @@ _DAEMONS_BEAR = tuple(
 )
 
 
-def bound_pod(
-    asked: Asked, objects: Objects, classify: Classifier, blocks: str, *, elsewhere: bool = False
-) -> BoundPod:
+def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool = False) -> BoundPod:
     """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
     pod = asked.pod
     gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
+    said = claims.settle(pod, traits_of(asked)) if gpu else None
     timed = _names_deadline(pod)
     every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
     return BoundPod(
@@ -277,8 +276,8 @@ def bound_pod(
         gpu=gpu,
         daemonset=is_daemon(pod) or is_mirror(pod),
         blocks=blocks,
-        workload_class=classify(traits_of(asked))[0] if gpu else "",
-        team=team_of(pod, objects) if gpu else "",
+        workload_class=said.workload_class if said else "",
+        team=said.team if said else "",
         gang=gang_key(pod) if gpu else "",
         max_run_s=pod_bounds.run_s(pod.spec),
         grace_s=pod_bounds.grace_s(pod.spec),
@@ -287,8 +286,8 @@ def bound_pod(
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
-        priority=pod.spec.priority,
-        shape=_shape_elsewhere(asked, objects, classify) if (elsewhere or timed) and asked.gpu else None,
+        priority=said.priority if said else pod.spec.priority,
+        shape=_shape_elsewhere(asked, objects, claims) if (elsewhere or timed) and asked.gpu else None,
     )
 
 
@@ -298,10 +297,10 @@ def _works_since(pod: Pod) -> datetime | None:
     return works_since(pod)
 
 
-def _shape_elsewhere(asked: Asked, objects: Objects, classify: Classifier) -> PodShape | None:
+def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
     """What the pod would need on another node; None where it names what no other node could give."""
     try:
-        return _demand(asked, reach_of(asked.pod, objects), objects, classify, None).shape
+        return _demand(asked, reach_of(asked.pod, objects), objects, claims, None).shape
     except Unreadable:
         return None
 
@@ -319,16 +318,6 @@ def traits_of(asked: Asked) -> PodTraits:
         gpus=asked.gpu.count if asked.gpu else 0,
         memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
     )
-
-
-def team_of(pod: Pod, objects: Objects) -> str:
-    """Its team label, else its namespace's, else the namespace's name."""
-    namespace = objects.namespaces.get(pod.metadata.namespace)
-    for source in (pod.metadata.labels, namespace.metadata.labels if namespace else {}):
-        found = next((source[name] for name in labels.TEAM if source.get(name)), "")
-        if found:
-            return found
-    return pod.metadata.namespace
 
 
 def _beginning(words: Iterable[str]) -> tuple[str, ...]:

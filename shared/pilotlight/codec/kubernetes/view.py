@@ -9,6 +9,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes import bounds, pod_bounds
 from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
+from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.near import NOBODY, Around, around, crowded, uses_near
@@ -61,9 +62,10 @@ def view_of(
         asked, on_nodes = _with_devices(asked, nodes, objects.devices)
     asked, full = _uncrowded(asked)
     others = _around(asked, nodes, objects, full)
-    pending, pod_findings = _pending(asked, objects, policy, classify, others.near)
-    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, classify, on_nodes)
-    found = (*pod_findings, *node_findings, *queue_findings(objects.workloads.values()))
+    claims = Claimants(policy, classify, objects.namespaces)
+    pending, pod_findings = _pending(asked, objects, policy, claims, others.near)
+    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, claims, on_nodes)
+    found = (*pod_findings, *node_findings, *claims.findings(), *queue_findings(objects.workloads.values()))
     return ClusterView(
         pending=tuple(pending),
         nodes=tuple(gpu_nodes),
@@ -71,7 +73,7 @@ def view_of(
         queued=waiting_for_us(let_in),
         reserving=reserving(objects.workloads.values()),
         around=others.counts,
-        daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, classify))) if pending else (),
+        daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, claims))) if pending else (),
     )
 
 
@@ -148,7 +150,7 @@ def _limited(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Pod:
 
 
 def _pending(
-    asked: Iterable[Asked], objects: Objects, policy: Policy, classify: Classifier, near: Mapping[str, Near]
+    asked: Iterable[Asked], objects: Objects, policy: Policy, claims: Claimants, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
     live = [a for a in asked if not a.pod.finished]
     gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups, objects.leader_worker_sets)
@@ -159,7 +161,7 @@ def _pending(
             continue
         gang = gangs.get(gang_key(a.pod))
         by = near.get(a.pod.metadata.uid or a.pod.name)
-        outcome = demand_of(a, objects, classify, gang, require_label=policy.require_label, near=by)
+        outcome = demand_of(a, objects, claims, gang, require_label=policy.require_label, near=by)
         if isinstance(outcome, PodDemand):
             pending.append(outcome)
         elif outcome is not None:
@@ -172,7 +174,7 @@ def _nodes(
     nodes: Iterable[KubeNode],
     objects: Objects,
     policy: Policy,
-    classify: Classifier,
+    claims: Claimants,
     on_nodes: Mapping[str, "OnNode"],
 ) -> tuple[list[Node], list[Finding]]:
     live: dict[str, list[Asked]] = defaultdict(list)
@@ -186,7 +188,7 @@ def _nodes(
         name = node.metadata.name
         onboard = Onboard(live[name], finished[name])
         try:
-            fact = node_of(node, onboard, policy, objects, classify, on_nodes.get(name))
+            fact = node_of(node, onboard, policy, objects, claims, on_nodes.get(name))
         except Unreadable as problem:
             findings.append(Finding(subject=name, code=problem.code, message=str(problem)))
             continue

@@ -5,7 +5,7 @@ there: its first stretch where its class may be stopped at a hard cap, else all 
 run + one idle timeout, or the time that stopping it takes).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 
@@ -91,11 +91,30 @@ def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter,
 
 def applies(meter: Meter, terms: Terms) -> bool:
     """Whether a node of such terms counts against a meter."""
-    scope = meter.budget.scope
+    return counts(meter.budget, terms)
+
+
+def counts(budget: Budget, terms: Terms) -> bool:
+    """Whether a budget counts a node of such terms."""
+    scope = budget.scope
     if not isinstance(scope, BudgetScope):
         return True
     named = ((scope.team, terms.team), (scope.workload_class, terms.workload_class), (scope.pool, terms.pool))
     return any(wanted is not None and wanted == own for wanted, own in named)
+
+
+def unpaid(budgets: Iterable[Budget], terms: Terms) -> str:
+    """Why nobody pays for a node of such terms, or empty: other teams have hard budgets, and none is of its team or,
+    where it is hard, counts it otherwise. Nodes for no team, as spares, are the policy's own.
+    """
+    found = [(budget, isinstance(budget.scope, BudgetScope) and budget.scope.team is not None) for budget in budgets]
+    if not terms.team or not any(budget.hard and of_team for budget, of_team in found):
+        return ""
+    if any((budget.hard or of_team) and counts(budget, terms) for budget, of_team in found):
+        return ""
+    return (
+        f"team {terms.team} has no budget, and others have: write default_team (who pays then), or a budget of its own"
+    )
 
 
 def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy: Policy) -> tuple[Seconds, str]:
@@ -157,7 +176,7 @@ def terms(
     whole_s = offering.boot_s + run_s + idle_s
     made = Terms(
         pool=offering.pool,
-        team=team,
+        team=policy.payer(team),
         workload_class=workload_class or "",
         usd_per_hour=offering.usd_per_hour,
         gpus=offering.gpus,

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, windows
+from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, unpaid, windows
 from pilotlight.decide.money.economics import least_s
 from pilotlight.facts.budget import Meter, Money, Terms
 
@@ -40,6 +40,8 @@ class Purse:
 
     def room(self, terms_: Terms) -> list[tuple[int, str]]:
         """How many more nodes each meter allows, and why not one more."""
+        if nobody := unpaid({b.meter.budget.name: b.meter.budget for b in self.money.balances}.values(), terms_):
+            return [(0, nobody)]
         hold = opened("", "", terms_, self.now)
         return [self._room(meter, before, held(meter, hold), terms_) for meter, before in self._at_stake(terms_)]
 

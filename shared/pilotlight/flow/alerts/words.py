@@ -16,7 +16,7 @@ from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, R
 from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import DEFAULT_CLASSES
-from pilotlight.facts.workload import LAUNCH_OWED, Finding, WorkloadClass
+from pilotlight.facts.workload import CLAIM_REFUSED, LAUNCH_OWED, Finding, WorkloadClass
 from pilotlight.flow.deps import Deps
 from pilotlight.units import cents, human
 
@@ -129,6 +129,8 @@ def _finding(one: Finding) -> Alert:
         return _warning(kind, f"{one.subject} gets no node", one.message, (one.subject,), one.subject, one.team)
     title = _TITLES.get(one.code, f"has a problem: {one.code}")
     alert = _warning(kind, f"{one.subject} {title}", one.message, (one.subject,), "", one.team)
+    if one.code == CLAIM_REFUSED:  # One of each claim, whichever pod makes it.
+        alert = msgspec.structs.replace(alert, fingerprint=mark(kind, (one.message,)))
     how = "pilotlight budget status" if one.code.startswith("budget-") else "pilotlight doctor"
     return msgspec.structs.replace(alert, how=how)
 
@@ -151,6 +153,7 @@ _TITLES = {
     SHORT_OF_GPUS: "shows too few GPUs",
     MANY_SICK: "has many sick nodes",
     NODE_LOST: "is lost with its pods",
+    CLAIM_REFUSED: "claims what its namespace may not",
     "quota-full": "has used up its account's quota",
 }
 """What is the matter with something that is no pod, by a finding's code."""

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide.capacity.runs import typical
-from pilotlight.decide.money.budget import held, life, meters, opened, refusal
+from pilotlight.decide.money.budget import held, life, meters, opened, refusal, unpaid
 from pilotlight.decide.money.ladder import refuses
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Balance, Hold, Meter, Money, Runs, Terms
@@ -51,6 +51,9 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     for each in nodes if steps else ():
         if stopped := refuses(steps, each.pool, each.workload_class, each.team, now):
             return stopped
+    for each in nodes:
+        if nobody := unpaid(deps.policy.budgets, each):
+            return nobody
     fresh = [opened(f"{decision}.{index}.{n}", decision, terms, now) for n, terms in enumerate(nodes)]
     by_meter = _counted(deps.policy.budgets, fresh)
     written = _written(deps, fresh, by_meter)

@@ -9,6 +9,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes import doors, writes
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes import is_closed
 from pilotlight.codec.kubernetes.objects import Pod
@@ -54,7 +55,7 @@ class KubernetesCluster:
         view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
         if self._policy.placement != "taint" and not any(node.closed for node in view.nodes):
             return view
-        return doors.seen(view, found, self._reads.daemon_sets(), watched=doors.watched(self._api, now))
+        return doors.seen(view, found, self._reads.daemon_sets(), self._policy, watched=doors.watched(self._api, now))
 
     @property
     def _lights_ahead(self) -> bool:
@@ -78,7 +79,8 @@ class KubernetesCluster:
 
     def bound(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)
-        return tuple(bound_pod(asked, Objects(), classify, "") for asked in self._live(node))
+        claims = Claimants(self._policy, classify)
+        return tuple(bound_pod(asked, Objects(), claims, "") for asked in self._live(node))
 
     def drain(self, node: str) -> None:
         """Evict all but GPU pods, which are never evicted here, and those that stay with their node; every budget is

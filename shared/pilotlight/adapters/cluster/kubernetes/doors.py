@@ -15,6 +15,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
+from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
@@ -86,12 +87,15 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
         yield name
 
 
-def seen(view: ClusterView, found: Found, sets: Sequence[DaemonSet] | None, *, watched: bool) -> ClusterView:
+def seen(
+    view: ClusterView, found: Found, sets: Sequence[DaemonSet] | None, policy: Policy, *, watched: bool
+) -> ClusterView:
     """The view with what closing nodes asks for: missing DaemonSets' pods, and waiting pods that want no GPU."""
     lacks = _lacks(found, sets)
     nodes = tuple(msgspec.structs.replace(node, unserved=lacks.get(node.name, ())) for node in view.nodes)
+    claims = Claimants(policy, classify, found.objects.namespaces)
     asked = (read_request(pod) for pod in found.pods if not pod.spec.node_name)
-    others = tuple(demand for a in asked if (demand := other_demand(a, found.objects, classify)) is not None)
+    others = tuple(demand for a in asked if (demand := other_demand(a, found.objects, claims)) is not None)
     return msgspec.structs.replace(view, nodes=nodes, others=others, watched=watched)
 
 

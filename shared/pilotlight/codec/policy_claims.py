@@ -1,0 +1,47 @@
+"""What a policy must not say of claims and of who pays for teams without a budget."""
+
+import re
+from collections.abc import Iterator
+
+from pilotlight.facts.policy import BudgetScope, Claims, Policy
+
+Problem = tuple[str, str]
+
+_NAMESPACES = re.compile(r"[a-z0-9*?](?:[-a-z0-9*?]{0,61}[a-z0-9*?])?")
+
+
+def claim_problems(policy: Policy) -> Iterator[Problem]:
+    """Every contradiction, as path and reason."""
+    for namespace, claims in policy.claims.items():
+        yield from _claims(f"claims.{namespace}", namespace, claims)
+    if policy.default_team and policy.default_team not in _teams(policy):
+        team = policy.default_team
+        yield "default_team", f"{team!r} has no budget: write one with scope: {{team: {team}}}"
+
+
+def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
+    if not _NAMESPACES.fullmatch(namespace):
+        yield path, f"{namespace!r} is no namespace: write its name, or a pattern of names with * and ?"
+    if claims.classes == ():
+        yield f"{path}.classes", "is empty: name at least one; the first is what a pod is that may not be another"
+    for i, team in enumerate(claims.teams):
+        if not team:
+            yield f"{path}.teams[{i}]", "is empty"
+
+
+def _teams(policy: Policy) -> set[str]:
+    """The teams that have a budget of their own."""
+    scopes = (budget.scope for budget in policy.budgets if isinstance(budget.scope, BudgetScope))
+    return {scope.team for scope in scopes if scope.team is not None}
+
+
+def unpaid_work(policy: Policy) -> str:
+    """What work nobody's budget pays for, so that nothing is bought for it; empty where there is none."""
+    hard = [b for b in policy.budgets if b.hard]
+    named = [b.name for b in hard if isinstance(b.scope, BudgetScope) and b.scope.team is not None]
+    if not named or policy.default_team or any(b.scope == "all" for b in hard):
+        return ""
+    return (
+        f"default_team is not written, and hard budget {named[0]} is of a team: nothing is bought for teams without a "
+        "budget; name the team that pays for them, or write a hard budget of scope all"
+    )

@@ -1,0 +1,272 @@
+"""Claims of pods: whose budget pays is the policy's to say, whatever a tenant writes.
+
+The adapter is the real one over a stand-in API server, the flows are real, dollars and machines are the world's. Who
+paid is worked out from the records of the books and from the world's log by this file's own arithmetic.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from api_server import ApiServer, api_server
+from stage import Stage
+
+from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.facts.decisions import Record
+from pilotlight.facts.messages import Tick
+from pilotlight.facts.policy import Budget, BudgetScope, Caps, Claims, ClassPolicy, PoolPolicy
+from pilotlight.flow.books import hold_records
+from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.flow.reconcile import reconcile
+
+RICH, POOR = Decimal(40), Decimal(6)
+Labels = dict[str, str]
+
+
+def team_budget(name: str, usd: Decimal) -> Budget:
+    """A hard budget of so much a day."""
+    return Budget(name=name, scope=BudgetScope(team=name), usd=usd, period="day")
+
+
+class Site:
+    """A pool at $1 an hour; team rich has $40 a day, team poor $6; namespace ml is of team poor, lab of nobody."""
+
+    def __init__(self, server: ApiServer, **rules: Any) -> None:
+        self.server = server
+        rules = {"default_team": "poor", "budgets": (team_budget("rich", RICH), team_budget("poor", POOR)), **rules}
+        classes = {name: ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=3600) for name in CLASSES}
+        self.stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=50)}, classes=classes, **rules)
+        api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
+        self.deps = replace(
+            self.stage.deps, cluster=KubernetesCluster(api, self.stage.deps.policy, self.stage.deps.clock)
+        )
+        for name, labels in (("ml", {"team": "poor"}), ("lab", {}), ("treasury", {"pilotlight.dev/team": "rich"})):
+            server.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+    def pod(self, name: str, namespace: str = "ml", node: str = "", priority: int = 0, **meta: Any) -> None:
+        """A tenant's pod, that the scheduler could not place or has put on a node."""
+        limits = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
+        at = f"{self.deps.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        spec: dict[str, Any] = {"containers": [{"name": "c", "image": "busybox", "resources": limits}]}
+        status: dict[str, Any] = {"phase": "Running", "startTime": at}
+        if node:
+            spec["nodeName"] = node
+        else:
+            said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            status = {"phase": "Pending", "conditions": [said]}
+        made = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": at, **meta}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": {**spec, "priority": priority}}
+        self.server.add({**body, "status": status})
+
+    def tick(self, after_s: float = 0) -> Record:
+        """A look, so much later; what it decided."""
+        self.stage.wait(after_s)
+        reconcile(self.deps, Tick(cluster="c"))
+        return filed_records(self.deps.state, "c")[-1]
+
+    @property
+    def held(self) -> dict[str, Decimal]:
+        """Dollars held by team: of every hold, its price for as long as it holds."""
+        out: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for entry in hold_records.every(self.deps):
+            hold = entry.value
+            seconds = Decimal((hold.until - hold.since).total_seconds())
+            out[hold.terms.team] += hold.terms.usd_per_hour * seconds / 3600
+        return dict(out)
+
+    @property
+    def bought(self) -> int:
+        """Nodes that the cloud was asked for, by the world's log."""
+        return len(self.stage.events("launch"))
+
+    def refused(self) -> list[str]:
+        """The pods whose claims the last decision tells as refused."""
+        last = filed_records(self.deps.state, "c")[-1]
+        return [one.subject for one in last.plan.findings if one.code == "claim-refused"]
+
+
+CLASSES: tuple[Any, ...] = ("training", "serving", "notebook", "batch")
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """An empty cluster."""
+    with api_server() as made:
+        yield made
+
+
+WAYS: dict[str, Labels] = {
+    "our label": {"pilotlight.dev/team": "rich"},
+    "the short label": {"team": "rich"},
+    "both, its own hidden behind": {"pilotlight.dev/team": "rich", "team": "poor"},
+    "an empty one of ours before it": {"pilotlight.dev/team": "", "team": "rich"},
+    "in capitals": {"team": "RICH"},
+    "with a space": {"team": " rich"},
+    "a team of nobody": {"team": "nobody"},
+    "a pattern": {"team": "*"},
+    "an empty team": {"team": ""},
+}
+
+
+@pytest.mark.parametrize("namespace", ["ml", "lab"])
+@pytest.mark.parametrize("labels", WAYS.values(), ids=WAYS.keys())
+def test_a_label_spends_no_other_teams_money(server: ApiServer, labels: Labels, namespace: str) -> None:
+    """Twenty pods of a tenant buy what its own team's budget, or the default one, holds, and nothing of another's."""
+    site = Site(server)
+    for n in range(20):
+        site.pod(f"grab-{n}", namespace, labels=labels)
+    site.tick()
+    assert 0 < site.bought <= 5
+    assert set(site.held) == {"poor"}
+    assert sum(site.held.values()) <= POOR
+    assert bool(site.refused()) == any(labels.values())
+
+
+def test_members_of_a_gang_name_teams_of_their_own(server: ApiServer) -> None:
+    """A gang whose members name two teams is its namespace's, whole."""
+    site = Site(server)
+    for n in range(4):
+        notes = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "4"}
+        site.pod(f"g-{n}", labels={"team": ("rich", "poor")[n % 2]}, annotations=notes)
+    site.tick()
+    assert site.bought == 4
+    assert set(site.held) == {"poor"}
+
+
+OWNERS: dict[str, dict[str, Any]] = {
+    "a JobSet": {"labels": {"jobset.sigs.k8s.io/jobset-name": "js", "team": "rich"}},
+    "a LeaderWorkerSet": {
+        "labels": {
+            "leaderworkerset.sigs.k8s.io/name": "lws",
+            "leaderworkerset.sigs.k8s.io/group-index": "0",
+            "pilotlight.dev/team": "rich",
+        }
+    },
+    "a pod group of another namespace": {
+        "annotations": {"pilotlight.dev/gang": "treasury/big"},
+        "labels": {"team": "rich"},
+    },
+    "a ReplicaSet": {
+        "labels": {"team": "rich"},
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "rich", "uid": "r", "controller": True}],
+    },
+}
+
+
+@pytest.mark.parametrize("meta", OWNERS.values(), ids=OWNERS.keys())
+def test_pods_that_others_make_are_their_namespaces_too(server: ApiServer, meta: dict[str, Any]) -> None:
+    """Whoever makes a pod, and whatever group it is of, its namespace's team pays."""
+    site = Site(server)
+    site.pod("own", **meta)
+    site.pod("big", "treasury", annotations={"pilotlight.dev/gang": "big"})
+    site.tick()
+    by_team = sorted(entry.value.terms.team for entry in hold_records.every(site.deps))
+    assert by_team == ["poor", "rich"]
+
+
+def test_a_queued_workload_is_its_namespaces(server: ApiServer) -> None:
+    """A Workload of Kueue whose pod sets name another team holds its namespace's dollars."""
+    for name in ("kueue", "kueue-flavors"):
+        server.store.serve(name)
+    site = Site(server)
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    template = {"metadata": {"labels": {"team": "rich"}}, "spec": {"containers": [{"name": "c", "resources": limits}]}}
+    at = "2026-11-20T11:59:00Z"
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "Q", "lastTransitionTime": at}
+    check = {"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": at}
+    server.add(
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "metadata": {
+                "name": "w",
+                "namespace": "ml",
+                "uid": "w",
+                "creationTimestamp": at,
+                "labels": {"team": "rich", "pilotlight.dev/team": "rich"},
+            },
+            "spec": {"podSets": [{"name": "main", "count": 2, "template": template}], "queueName": "q"},
+            "status": {"conditions": [reserved], "admissionChecks": [check]},
+        }
+    )
+    site.tick()
+    assert site.bought == 2
+    assert set(site.held) == {"poor"}
+
+
+@pytest.mark.parametrize("labels", [{"team": "rich"}, {}], ids=["labelled", "without a label"])
+def test_a_pod_by_hand_on_a_node_is_adopted_for_its_namespace(server: ApiServer, labels: Labels) -> None:
+    """A node that nobody bought, with a tenant's pod on it, is held for by the team of the pod's namespace."""
+    site = Site(server)
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-20T12:00:00Z"}
+    meta = {
+        "name": "by-hand",
+        "creationTimestamp": "2026-11-20T12:00:00Z",
+        "labels": {"pilotlight.dev/pool": "one", "node.kubernetes.io/instance-type": "one"},
+    }
+    status = {"allocatable": room, "capacity": room, "conditions": [ready]}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"providerID": "x://by-hand"}}
+    server.add({**node, "status": status})
+    site.pod("sits", node="by-hand", labels=labels)
+    site.tick(60)
+    assert set(site.held) == {"poor"}
+
+
+def test_a_permitted_label_counts(server: ApiServer) -> None:
+    """A label names another team where the policy lists it for the namespace, and only that."""
+    site = Site(server, claims={"ml": Claims(teams=("rich",)), "*": Claims(teams=())})
+    site.pod("asked", labels={"team": "rich"})
+    site.pod("other", "lab", labels={"team": "rich"})
+    site.tick()
+    assert sorted(entry.value.terms.team for entry in hold_records.every(site.deps)) == ["poor", "rich"]
+    assert site.refused() == ["lab/other"]
+
+
+def test_the_policys_team_is_before_the_namespaces_label(server: ApiServer) -> None:
+    """A namespace that labels itself with another's team pays by the policy's entry for it."""
+    site = Site(server, claims={"treas*": Claims(team="poor")})
+    site.pod("own", "treasury")
+    site.tick()
+    assert set(site.held) == {"poor"}
+
+
+def test_nothing_is_bought_for_whom_nobody_pays(server: ApiServer) -> None:
+    """Where teams have hard budgets and no default pays, a team without one gets no node, and is told what to write."""
+    site = Site(server, default_team="")
+    site.pod("own", "lab")
+    record = site.tick()
+    assert site.bought == 0
+    [group] = record.plan.pods
+    assert (group.verdict, group.code) == ("refused", "budget")
+    assert "default_team" in group.why
+
+
+def test_a_budget_for_all_asks_for_no_team(server: ApiServer) -> None:
+    """Under one hard budget for everybody a namespace without a team buys as before."""
+    site = Site(server, default_team="", budgets=(Budget(name="all", usd=Decimal(9), period="day"),))
+    site.pod("own", "lab", labels={"team": "nobody"})
+    site.tick()
+    assert site.bought == 1
+
+
+@pytest.mark.parametrize(
+    ("claims", "served"),
+    [({}, "treasury/elder"), ({"lab": Claims(priority=1000)}, "lab/younger")],
+    ids=["not permitted", "permitted"],
+)
+def test_a_priority_that_is_not_permitted_jumps_no_queue(
+    server: ApiServer, claims: dict[str, Claims], served: str
+) -> None:
+    """With room for one node the elder pod gets it, unless the policy lets the other's priority count."""
+    site = Site(server, claims=claims, caps=Caps(nodes=1))
+    site.pod("elder", "treasury")
+    site.stage.wait(60)
+    site.pod("younger", "lab", priority=1_000_000)
+    record = site.tick()
+    assert [group.pods for group in record.plan.pods if group.verdict == "bought"] == [(served,)]
