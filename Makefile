@@ -58,6 +58,9 @@ test: $(STAMP) ## Every test, JOBS files at a time (pass ARGS="-k name" for some
 mutants: $(STAMP) ## One-line mutants of what guards money and work, drawn by a seed: which survive (ARGS="--seed N --count 100")
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
+interleavings: $(STAMP) ## Every order of two workers' calls, three switches, a stall and a death (ARGS="--help")
+	cd tests/chaos && ../../$(BIN)/python interleavings.py --jobs $(JOBS) $(ARGS)
+
 docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
 	$(BIN)/pytest tests/docs --all-blocks $(ARGS)
 

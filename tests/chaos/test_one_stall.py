@@ -120,7 +120,7 @@ def test_one_demand_is_bought_once_though_a_worker_stalled() -> None:
 
 def test_working_without_a_lease_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every worker believes that it holds the cluster, one stall is enough to buy twice for one demand."""
-    monkeypatch.setattr(lease, "acquire", lambda state, cluster, holder: _Nobodys(state))
+    monkeypatch.setattr(lease, "acquire", lambda state, cluster, holder, **_: _Nobodys(state))
     assert _broken(_scene(4000), "double_buys", _a_pod_waits, _the_other_pool_is_asked)
 
 

@@ -26,7 +26,7 @@ from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, hold_ends, keeper
 from pilotlight.flow.cycle import doors
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, settle_left, sized_anew, take_over
+from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, reopened, settle_left, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
@@ -187,14 +187,20 @@ class Cycle:
         promised = [pod for pod in snapshot.view.pending if pod.shape.due is not None and pod.uid not in refused]
         return replace(snapshot, memory=taken_on(snapshot.memory, promised, snapshot.now))
 
+    def look(self) -> Snapshot:
+        """One read, with what monitoring says where nodes may be given back."""
+        snapshot = look(self.deps)
+        return _with_told(self.deps, snapshot) if self.aim.releases else snapshot
+
     def observe(self) -> tuple[Snapshot, Money, list[Left]]:
         """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
         found = ledger.open_records(self.deps.state, self.deps.name)
         left = take_over(self.deps, found, self.held) if found else []
-        snapshot = look(self.deps)
-        snapshot = _with_told(self.deps, snapshot) if self.aim.releases else snapshot
+        snapshot = self.look()
         if left:
-            snapshot, left = settle_left(self.deps, snapshot, left)
+            before, (snapshot, left) = left, settle_left(self.deps, snapshot, left)
+            if snapshot.view.pending and reopened(snapshot, before):  # Those pods may fit where nothing could bind.
+                snapshot, left = settle_left(self.deps, self.look(), left)
         snapshot = with_flights(self.deps, snapshot)
         memory = snapshot.memory
         memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory

@@ -85,6 +85,13 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     return snapshot, left
 
 
+def reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
+    """Whether a node was opened that this look still shows closed: its release was called off, or never came."""
+    closed = {node.name for node in snapshot.view.nodes if node.marked}
+    let_go = (s.step for one in left for s in one.sendings if s.step.call == "release")
+    return any(step.state in ("revoked", "unknown") and step.target in closed for step in let_go)
+
+
 def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
     """Send again each release whose answer was lost, to the same instance under its mark; what came of it, a line each.
 

@@ -12,6 +12,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.labels import CORDONED
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import ledger
 from pilotlight.flow.memory.lease import LOST
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.cluster import NODE_MARK, MarkOwner, NodeMark, Ownership
@@ -152,7 +153,9 @@ def settle(
             elif not node.marked:
                 deps.cluster.cordon(node.name)
             continue
-        if mark.closed and not node.marked and _settled(mark, now):
+        if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
+            lift(deps, node.name, "release", by=release.by)
+        elif mark.closed and not node.marked and _settled(mark, now):
             mark = _opened_by_hand(deps, mark, now)
             findings += [_told(node.name)] if "person" in mark.owners else []
         elif release is not None and node.name not in leaving and _over(release, now):
@@ -177,6 +180,14 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     from pilotlight.state_schema.interruptions import RESCUE
 
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
+
+
+def _called_off(deps: Deps, mark: NodeMark, release: Ownership) -> bool:
+    """Whether a worker that stood still wrote its mark once its release was called off, and died before it closed the
+    node: then no person opened it."""
+    record = ledger.filed(deps.state, deps.name, release.by) if release.by else None
+    steps = record.steps if record is not None else ()
+    return any((s.call, s.target, s.state) == ("release", mark.node, "revoked") for s in steps)
 
 
 def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
