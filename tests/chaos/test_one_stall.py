@@ -128,7 +128,7 @@ class _Nobodys(Lease):
     """A lease that is written nowhere."""
 
     def __init__(self, state: Any) -> None:
-        self.fence, self._state, self._written = 1, state, state.now()
+        self.fence, self.settled, self._state, self._written = 1, None, state, state.now()
 
     def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
         """It is ours."""
