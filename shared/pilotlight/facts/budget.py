@@ -86,6 +86,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     increment_s: Seconds = 1
 
 
+class Priced(msgspec.Struct, frozen=True, kw_only=True):
+    """What an hour cost up to a moment."""
+
+    until: datetime
+    usd_per_hour: UsdPerHour
+
+
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """One node's claim on every meter that applies to it, from before it is bought until its cost is settled.
 
@@ -93,7 +100,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     is, ``closed`` once all of its ``accounts`` have settled it. Each account is listed before anything is held there.
     Hard budgets hold its node up to ``until``; a pod that binds before ``binds_until`` is covered for its whole run.
     ``frozen``: that could not be moved on, the node is cordoned. ``stopping``: its node is being stopped in order.
-    ``void``: nothing was bought for it, so that it costs nothing.
+    ``void``: nothing was bought for it, so that it costs nothing. ``earlier`` are the prices before that of its terms,
+    the oldest first: a price that changes counts from the end of what was held at the old one.
     """
 
     id: str
@@ -110,6 +118,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool = False
     frozen: bool = False
     stopping: bool = False
+    earlier: tuple[Priced, ...] = ()
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True):

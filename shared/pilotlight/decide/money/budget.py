@@ -230,6 +230,10 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
         return MAX if room >= hold.terms.usd_per_hour else hold.since
     rate = Decimal(hold.terms.gpus) if meter.measure == "gpu_hours" else hold.terms.usd_per_hour
     begun = max(hold.since, meter.start)
+    if hold.earlier and meter.measure == "usd":
+        at_old_prices = max(begun, hold.earlier[-1].until)
+        room -= _dollars(hold, begun, at_old_prices)
+        begun = at_old_prices
     whole_s = (meter.end - begun).total_seconds()
     seconds = int(min(max(room, Decimal(0)) * 3600 / rate, Decimal(whole_s + 1))) if rate else whole_s
     if seconds >= whole_s:
@@ -247,9 +251,20 @@ def used(meter: Meter, hold: Hold, until: datetime) -> Decimal:
     """What a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
     if meter.end is None:
         return hold.terms.usd_per_hour
-    inside = min(paid_until(hold, until), meter.end) - max(hold.since, meter.start)
-    seconds = max(0.0, inside.total_seconds())
-    return per_hour(Decimal(hold.terms.gpus) if meter.measure == "gpu_hours" else hold.terms.usd_per_hour, seconds)
+    begin, end = max(hold.since, meter.start), min(paid_until(hold, until), meter.end)
+    if meter.measure == "usd":
+        return _dollars(hold, begin, end)
+    return per_hour(Decimal(hold.terms.gpus), max(0.0, (end - begin).total_seconds()))
+
+
+def _dollars(hold: Hold, begin: datetime, end: datetime) -> Usd:
+    """What a node costs from one moment to another, each of them at the price of its time."""
+    total = Decimal(0)
+    for old in hold.earlier:
+        stop = min(max(old.until, begin), end)
+        total += per_hour(old.usd_per_hour, max(0.0, (stop - begin).total_seconds()))
+        begin = max(begin, stop)
+    return total + per_hour(hold.terms.usd_per_hour, max(0.0, (end - begin).total_seconds()))
 
 
 def paid_until(hold: Hold, until: datetime) -> datetime:

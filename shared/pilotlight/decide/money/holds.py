@@ -22,10 +22,10 @@ from pilotlight.decide.money.budget import (
 )
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
 from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending, stop_within
-from pilotlight.facts.budget import Hold, Meter
+from pilotlight.facts.budget import Hold, Meter, Priced
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.policy import Policy
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, UsdPerHour
 
 TICK = timedelta(seconds=60)
 """A reconcile looks this often: a pod can bind so long before anyone sees it."""
@@ -244,6 +244,19 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
+
+
+def repriced(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:
+    """A hold that goes on beyond what was held, at the price of now from there on: what was held keeps the old one."""
+    if hold.until <= held_to or price == hold.terms.usd_per_hour:
+        return hold
+    own = msgspec.structs.replace(hold.terms, usd_per_hour=price)
+    old = Priced(until=held_to, usd_per_hour=hold.terms.usd_per_hour)
+    return msgspec.structs.replace(hold, terms=own, earlier=(*hold.earlier, old)[-MOST_PRICES:])
+
+
+MOST_PRICES = 100
+"""Of one node's life: a stretch is an hour, and prices are edited by hand or learnt once a day."""
 
 
 def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = ()) -> Hold:

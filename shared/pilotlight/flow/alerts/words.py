@@ -137,6 +137,7 @@ def _finding(one: Finding) -> Alert:
 
 _TITLES = {
     "budget-hold": "has no room for all that runs",
+    "budget-passed": "is below what is settled and held already",
     "budget-endless": "runs on past a hard budget",
     "budget-lost": "is gone from the state",
     "scheduler-refuses": "has room that the scheduler does not use",

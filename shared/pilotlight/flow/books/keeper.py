@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget import applies, held, latest, meters, paid_until, windows
+from pilotlight.decide.money.budget import applies, held, latest, limit, meters, paid_until, who, windows
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.stretch import AHEAD_S, emptied, ending, stop_within
 from pilotlight.decide.rivals import rivals
@@ -68,6 +68,8 @@ class _Keeper:
         self.due: list[datetime] = []
         self.cold: dict[str, bool] = {}
         self.classes: set[str] = set()
+        self.kept: list[tuple[str, Hold]] = []
+        self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -141,10 +143,14 @@ class _Keeper:
         own = rules.committed(hold, pods, self.deps.policy)
         has = rules.put_out(own, self.now, _others(one)) if _frozen(hold, one) else rules.promised(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
+        held_to = max(own.until, has.until)
+        wants = rules.repriced(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in (own, has, wants))
         cut, name = self.room.cut(wants, own, concerned), _named(has, one)
+        if cut.until <= held_to:
+            cut = replace(cut, terms=own.terms, earlier=own.earlier)
         refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
         late = cut != wants and (cut.until - self.now).total_seconds() <= stop_within(own, pods) + TICK.total_seconds()
         if late:
@@ -152,6 +158,7 @@ class _Keeper:
         after = replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
         if refused and not own.stopping:
             after = self._stopped(after, one, [meter for meter in refused if meter.budget.hard and meter.end])
+        self.kept.append((name, after))
         self._look_again(after, pods, concerned, bool(refused))
         self._cordon(hold, after, one)
         if after.frozen and one and one.node:
@@ -241,7 +248,18 @@ class _Keeper:
             why = rules.report(meter, self.room.total(meter), short)
             if why and subject not in found:
                 found[subject] = Finding(subject=subject, code="budget-hold", message=why)
-        return (*found.values(), *self._endless(), *self.findings)
+        return (*found.values(), *self._passed(), *self._endless(), *self.findings)
+
+    def _passed(self) -> Iterator[Finding]:
+        """Hard limits that are below what is settled and held, most likely since they were lowered."""
+        for meter in self.meters:
+            total = self.room.total(meter)
+            if meter.budget.hard and total > meter.limit:
+                from pilotlight.decide.money.passed import HeldNode, comes_to
+
+                shares = [HeldNode(name, self.room.own(meter, hold), hold.until) for name, hold in self.kept]
+                if why := comes_to(meter, total, shares):
+                    yield Finding(subject=f"{who(meter)}, {limit(meter)}", code="budget-passed", message=why)
 
     def _endless(self) -> Iterator[Finding]:
         """Classes of lit nodes that end nowhere, under a hard budget: what ``check`` refuses is used all the same."""
