@@ -206,6 +206,20 @@ class CountsOperations(Protocol):
 
 
 @runtime_checkable
+class KnowsLooks(Protocol):
+    """A state that knows beside its records when each cluster was last looked at: a restored backup does not bring that
+    back."""
+
+    def last_look(self, cluster: str) -> datetime | None:
+        """When a look last began; None where that is not known."""
+        ...
+
+    def looked(self, cluster: str, at: datetime) -> None:
+        """A look begins."""
+        ...
+
+
+@runtime_checkable
 class KeepsLetters(Protocol):
     """An outbox that keeps the events that were refused where they can be counted."""
 

@@ -203,13 +203,27 @@ def _lines(lines: Iterable[bytes], file: str) -> Iterator[Line]:
         yield line
 
 
+def _as_restored(key: str, record: bytes) -> bytes:
+    """A cluster's fence says since when the backup knows nothing: the next look counts what may have been spent."""
+    if not key.startswith("fence/"):
+        return record
+    from msgspec.structs import replace
+
+    from pilotlight.state_schema.cluster import FENCE
+
+    fence = FENCE.format.read(key, record)
+    since = fence.lost_since or fence.at
+    return FENCE.format.write(replace(fence, lost_since=since)) if since else record
+
+
 def _put(state: State, line: Line, *, replace: bool, dry_run: bool) -> Literal["written", "kept"]:
     from pilotlight.state_schema.registry import table_of
 
     if dry_run:
         return "kept" if not replace and state.get(line.key) is not None else "written"
     try:
-        state.put(line.key, line.record, if_version=None if replace else ABSENT, ttl_s=table_of(line.key).ttl_s)
+        record = _as_restored(line.key, line.record)
+        state.put(line.key, record, if_version=None if replace else ABSENT, ttl_s=table_of(line.key).ttl_s)
     except Conflict:
         return "kept"
     return "written"

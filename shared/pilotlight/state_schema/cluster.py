@@ -30,11 +30,13 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 class Fence(msgspec.Struct, frozen=True, kw_only=True):
     """The last fence that a holder had, and when it began to look; ``settled``: when the last holder did that settles
-    what it sees."""
+    what it sees. ``lost_since``: what was written from then on is gone, as after a restore, and is yet to be counted.
+    """
 
     fence: int
     at: datetime | None = None
     settled: datetime | None = None
+    lost_since: datetime | None = None
 
 
 LEASE_S = 60.0

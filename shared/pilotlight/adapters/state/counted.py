@@ -5,7 +5,7 @@ from datetime import datetime
 from threading import Lock
 
 from pilotlight.errors import Conflict
-from pilotlight.ports import Page, State, Stored
+from pilotlight.ports import KnowsLooks, Page, State, Stored
 from pilotlight.units import Seconds
 
 
@@ -14,12 +14,24 @@ class CountedState:
 
     def __init__(self, state: State) -> None:
         self.inner, self._counts, self._lock = state, Counter[str](), Lock()
+        self._looks: dict[str, datetime] = {}
 
     def operations(self) -> dict[str, int]:
         """How many of each since this was last asked."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         return dict(counts)
+
+    def last_look(self, cluster: str) -> datetime | None:
+        """As this process remembers it, or the state tells beside its records: the later one."""
+        told = self.inner.last_look(cluster) if isinstance(self.inner, KnowsLooks) else None
+        return max(filter(None, (told, self._looks.get(cluster))), default=None)
+
+    def looked(self, cluster: str, at: datetime) -> None:
+        """Remember it for the life of this process, and wherever the state does."""
+        self._looks[cluster] = at
+        if isinstance(self.inner, KnowsLooks):
+            self.inner.looked(cluster, at)
 
     def now(self) -> datetime:
         """The store's own time."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from pilotlight.adapters.state import new_version, too_large
 from pilotlight.errors import Conflict, StoreFault, Unavailable
@@ -95,6 +96,21 @@ class SqliteState:
             rows = self._connection().execute(_SCAN, bounds).fetchall()
         items = [(key, _read(key, value, version)) for key, value, version in rows[:limit]]
         return Page(items, items[-1][0] if len(rows) > limit else "")
+
+    def last_look(self, cluster: str) -> datetime | None:
+        """By the time of a file beside the state's: a copy of that one, put back, leaves it as it is."""
+        try:
+            return datetime.fromtimestamp(self._watch(cluster).stat().st_mtime, UTC)
+        except (OSError, ValueError, OverflowError):
+            return None
+
+    def looked(self, cluster: str, at: datetime) -> None:
+        with suppress(OSError):
+            _private(self._watch(cluster))
+            os.utime(self._watch(cluster), (at.timestamp(), at.timestamp()))
+
+    def _watch(self, cluster: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.look-{quote(cluster, safe='')}")
 
     def _change(self, key: str, statement: str, row: dict[str, object], *, must: bool) -> None:
         with self._asked():

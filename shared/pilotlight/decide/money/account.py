@@ -84,6 +84,13 @@ def lost(account: Account, id: str, cost: Decimal) -> Account:
     return forgotten(settled(account, id, cost), id) if id in account.held else account
 
 
+def unseen(account: Account, id: str, cost: Decimal) -> Account:
+    """With what may have been spent while nothing was known of it, once for each id."""
+    if id in account.done:
+        return account
+    return msgspec.structs.replace(account, settled=account.settled + cost, done={**account.done, id: cost})
+
+
 def given(account: Account, name: str, to: int, room: Decimal) -> Account:
     """With room given up for another part, under the name of that transfer."""
     giving = {**account.giving, name: Transfer(to=to, room=room)}

@@ -49,6 +49,10 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
         return KeptHolds(snapshot=snapshot, money=NO_BUDGETS)
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
+    if snapshot.lost_since is not None:
+        from pilotlight.flow.books.restored import count
+
+        keeper.findings += count(deps, snapshot, keeper.meters, keeper.room)
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
     view = replace(keeper.snapshot.view, nodes=nodes)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())

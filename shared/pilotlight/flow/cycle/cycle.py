@@ -173,6 +173,7 @@ class Cycle:
             done = self.act(snapshot, record, purchases(left) if left else ())
             lines, why = (*again, *did(done)), summary(done.plan, done.made)
             answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
+        self.held.counted()
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
             from pilotlight.flow.memory.advice import follow
 
@@ -216,8 +217,9 @@ class Cycle:
 
             begin(self.deps, snapshot)
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
+        snapshot = replace(snapshot, lost_since=self.held.lost_since) if self.held.lost_since else snapshot
         if not self.deps.policy.budgets:
-            return snapshot, NO_BUDGETS, left
+            return _with_lost(snapshot), NO_BUDGETS, left
         kept = keeper.keep(self.deps, snapshot, self.held.keep)
         findings = (*kept.snapshot.findings, *kept.findings)
         return replace(kept.snapshot, findings=findings), kept.money, left
@@ -346,6 +348,15 @@ _DUE = attrgetter("due")
 def _any_due(view: ClusterView) -> bool:
     """Whether a pod on a node has a deadline."""
     return any(map(_DUE, view.nodes))
+
+
+def _with_lost(snapshot: Snapshot) -> Snapshot:
+    """The look with what people should know of a state that was restored."""
+    if snapshot.lost_since is None:
+        return snapshot
+    from pilotlight.flow.books.restored import told
+
+    return replace(snapshot, findings=(*snapshot.findings, told(snapshot, ())))
 
 
 def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:

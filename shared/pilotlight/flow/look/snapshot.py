@@ -28,7 +28,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     odd. Of calls whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving``
     names nodes that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
     ``moving`` are pods that count as waiting though they still run, on a node that goes. ``doubted`` are nodes that are
-    closed only for a notice which nobody confirms.
+    closed only for a notice which nobody confirms. ``lost_since``: what the state was told from then on is gone.
     """
 
     view: ClusterView
@@ -44,6 +44,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     unresolved: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
     doubted: frozenset[str] = frozenset()
+    lost_since: datetime | None = None
 
 
 def look(deps: Deps) -> Snapshot:

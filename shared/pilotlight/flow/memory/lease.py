@@ -6,14 +6,16 @@ are the states of steps (``steps``).
 """
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy, Conflict
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports import ABSENT, KnowsLooks, State
 from pilotlight.state_schema.cluster import FENCE, LEASE, LEASE_S, Fence, LeaseHolder
 from pilotlight.state_schema.marks import LOOK_AGAIN
-from pilotlight.units import Seconds
+from pilotlight.units import EPOCH, Seconds
 
 AT_WORK = "another delivery is at work on this cluster; it will look again"
 
@@ -23,17 +25,28 @@ RENEW_S = LEASE_S / 4
 MARGIN_S = 5.0
 """A call begins only where the lease outlasts its deadline by so long."""
 
+UNKNOWN = timedelta(minutes=2)
+"""Looks come once a minute: a state that lacks the last of them was not restored."""
+
 LOST = "the cluster's lease was lost to another worker, which goes on from the record"
 
 
 class Lease:
     """A lease that is held. ``fence`` grows with every holder of this cluster.
 
-    ``settled`` is when the last look before began that settles what it sees; None where none is known.
+    ``settled`` is when the last look before began that settles what it sees; None where none is known. ``lost_since``:
+    what was written from then on is gone, as after a restore.
     """
 
-    def __init__(self, state: State, cluster: str, value: LeaseHolder, settled: datetime | None = None) -> None:
-        self.fence, self.settled = value.fence, settled
+    def __init__(
+        self,
+        state: State,
+        cluster: str,
+        value: LeaseHolder,
+        settled: datetime | None = None,
+        lost_since: datetime | None = None,
+    ) -> None:
+        self.fence, self.settled, self.lost_since = value.fence, settled, lost_since
         self._state, self._cluster, self._value = state, cluster, value
         self._version = ABSENT
         self._put()
@@ -62,6 +75,18 @@ class Lease:
         self._version = LEASE.put(self._state, self._cluster, self._value, if_version=self._version)
         self._written = written
 
+    def counted(self) -> None:
+        """What was lost is counted and told."""
+        if self.lost_since is None:
+            return
+        gone, self.lost_since = self.lost_since, None
+
+        def without(last: Fence | None) -> Fence:
+            assert last is not None  # It was written when this lease was taken.
+            return replace(last, lost_since=None) if last.lost_since == gone else last
+
+        FENCE.change(self._state, self._cluster, without)
+
     def release(self) -> None:
         """Give the lease back. One that was lost to its expiry is left to its new holder."""
         with suppress(Conflict):
@@ -74,9 +99,10 @@ def acquire(state: State, cluster: str, holder: str, *, settles: bool = False) -
     ``settles``: what this holder sees is settled. That is noted before it looks, so that no write is for it alone.
     """
     if LEASE.get(state, cluster) is None:
-        fence, settled = _next_fence(state, cluster, settles=settles)
+        last, fence = _next_fence(state, cluster, settles=settles)
         with suppress(Conflict):
-            return Lease(state, cluster, LeaseHolder(fence=fence, holder=holder), settled)
+            settled, holds = last.settled if last else None, LeaseHolder(fence=fence.fence, holder=holder)
+            return Lease(state, cluster, holds, settled, fence.lost_since)
     # Whoever takes the mark away looks after that: one that is still there speaks for this delivery too.
     if LOOK_AGAIN.get(state, cluster) is None:
         LOOK_AGAIN.put(state, cluster, Mark())
@@ -96,13 +122,26 @@ def asked_again(state: State, cluster: str) -> bool:
     return True
 
 
-def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[int, datetime | None]:
-    """The next fence, and when the last look before began that settles."""
+def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[Fence | None, Fence]:
+    """The last fence and the next one."""
     now = state.now()
-    before: list[datetime | None] = []
+    seen = state.last_look(cluster) if isinstance(state, KnowsLooks) else None
+    before: list[Fence | None] = []
 
     def after(last: Fence | None) -> Fence:
-        before.append(last.settled if last else None)
-        return Fence(fence=last.fence + 1 if last else 1, at=now, settled=now if settles else before[-1])
+        before.append(last)
+        settled, number = (last.settled, last.fence + 1) if last else (None, 1)
+        return Fence(fence=number, at=now, settled=now if settles else settled, lost_since=_lost(last, seen, now))
 
-    return FENCE.change(state, cluster, after).fence, before[-1]
+    fence = FENCE.change(state, cluster, after)
+    if isinstance(state, KnowsLooks):
+        state.looked(cluster, now)
+    return before[-1], fence
+
+
+def _lost(last: Fence | None, seen: datetime | None, now: datetime) -> datetime | None:
+    """Since when what was written is gone: looks were ``seen`` that the state knows nothing of."""
+    if last is not None and last.lost_since is not None:
+        return last.lost_since
+    wrote = (last.at if last else None) or EPOCH
+    return wrote if seen is not None and seen <= now + UNKNOWN and seen - wrote > UNKNOWN else None
