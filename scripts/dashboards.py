@@ -187,6 +187,16 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ),
             ),
             Panel(
+                "Objects that cannot be judged: errors an hour, by object and stage",
+                "short",
+                (
+                    (
+                        f"3600 * sum by (object, stage) (rate(pilotlight_isolated_errors_total{{{OF}}}[1h]))",
+                        "{{object}} {{stage}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Operations on the state an hour",
                 "short",
                 (

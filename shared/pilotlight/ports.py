@@ -11,6 +11,7 @@ from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
 from pilotlight.facts.catalog import DiskPrice, Price
 from pilotlight.facts.handover import GroupState
+from pilotlight.facts.isolation import SetApart
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
 from pilotlight.facts.shop import Assortment, Size, SpotPrices
@@ -90,6 +91,15 @@ class Cluster(Protocol):
         ``change`` is what it is about: the same reason and change make no second Event on one pod or node. Empty, it
         is the message.
         """
+        ...
+
+
+@runtime_checkable
+class PartlyRead(Cluster, Protocol):
+    """A cluster whose objects may be too odd to be read."""
+
+    def observe_without(self, apart: Sequence[SetApart]) -> ClusterView:
+        """As ``observe``, and of these objects only the names, and where they are, are read."""
         ...
 
 

@@ -11,7 +11,7 @@ from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.doorway.answers import Response, decided, failed, kept_back, refuse, stalled, worst
 from pilotlight.doorway.functions import Function, House, Request, run, takes
-from pilotlight.errors import Reject, StoreFault, TooMuch
+from pilotlight.errors import PilotlightError, Reject, StoreFault, TooMuch
 from pilotlight.facts.messages import (
     Alert,
     BillExported,
@@ -23,12 +23,16 @@ from pilotlight.facts.messages import (
     QuotaReserved,
     Tick,
 )
+from pilotlight.flow.deps import Answer
 from pilotlight.settings import EVERY_CLUSTER
 
 NOT_SET_UP = "not set up: "
 
 NOT_PODS = "Kueue's Workloads are for kueue_admission; until they are sent there, the next tick looks at this one"
 """A source of all Events sends them to pod_pending, too: no mistake that a dead letter should tell of."""
+
+WHOLE = ("reconcile", "billing")
+"""Ticks that look at everything of their kind: what none of them sets apart any more is over."""
 
 MAX_TICKS = 60
 """Ticks in a body: what a queue may have kept of a schedule while nobody took it. They are one look."""
@@ -146,13 +150,42 @@ def _at(request: Request, message: Message, cluster: str) -> Response:
 def _answer(request: Request, message: Message) -> Response:
     try:
         answer = run(request, message)
+        if request.suspects is not None or (isinstance(message, Tick) and message.what in WHOLE):
+            _tell_set_apart(request, message, answer)
+        return decided(answer, message)
     except Exception as error:  # The one place that answers for what nobody foresaw.
-        if isinstance(message, Tick) and takes(request.function, message):
+        apart = _without_its_object(request, error)
+        if apart is None and isinstance(message, Tick) and takes(request.function, message):
             return stalled(request, message, error)
         if isinstance(error, StoreFault):
             return kept_back(request, error)
-        return refuse(request, error) if isinstance(error, Reject) else failed(error)
-    return decided(answer, message)
+        if apart is None:
+            return refuse(request, error) if isinstance(error, Reject) else failed(error)
+    return _answer(apart, message)
+
+
+def _without_its_object(request: Request, error: Exception) -> Request | None:
+    """The request once more, without the object that an unexpected error is set down to; None where it is of none.
+
+    A run that failed is a worker that died: whatever it has done is found, and taken up, by the next.
+    """
+    if isinstance(error, PilotlightError):
+        return None
+    from pilotlight.doorway.blame import Suspects
+
+    suspects = request.suspects or Suspects()
+    _log.error("set apart", exc_info=error, extra={"data": {"why": type(error).__name__}})
+    return replace(request, suspects=suspects) if suspects.blame(error) else None
+
+
+def _tell_set_apart(request: Request, message: Message, answer: Answer) -> None:
+    """People hear once of what is set apart, and once that it is over, by a look that sees everything."""
+    if request.dryrun or answer.outcome in ("at-work", "known"):
+        return
+    from pilotlight.flow.alerts.isolated import settle
+
+    apart = tuple(request.suspects.apart.values()) if request.suspects is not None else ()
+    settle(request.deps, message.what if isinstance(message, Tick) else "", apart)
 
 
 def _subject(message: Message | Ignored) -> dict[str, str]:

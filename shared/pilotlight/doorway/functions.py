@@ -25,6 +25,7 @@ from pilotlight.ports import AlertChannel, Clock, Outbox, State
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
+    from pilotlight.doorway.blame import Suspects
     from pilotlight.flow.delivery.desk import Desk
 
 Function = Literal[
@@ -91,11 +92,12 @@ class Request:
     body: bytes
     headers: Mapping[str, str]
     dryrun: bool
+    suspects: "Suspects | None" = None
 
     @property
     def deps(self) -> Deps:
-        """The ports and policy of the one cluster it is about."""
-        return self.house.late
+        """The ports and policy of the one cluster it is about, with what is set apart of it."""
+        return self.house.late if self.suspects is None else self.suspects.deps(self.house.late)
 
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {

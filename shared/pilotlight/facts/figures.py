@@ -102,6 +102,13 @@ FAMILIES = (
         "pilotlight_looks_again", ("cluster",), "looks taken again for events that found another at work", "counter"
     ),
     Family(
+        "pilotlight_isolated_errors",
+        ("cluster", "object", "stage"),
+        "unexpected errors that cost one object of a look each, by what it is (pod, node, hold, rescue, workload) and "
+        "by the file that raised",
+        "counter",
+    ),
+    Family(
         "pilotlight_dead_letters", (), "events that were refused and lie in the outbox's folder, with their reasons"
     ),
 )

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from pilotlight.errors import Denied, Failed, Reject, Retry
-from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.facts.capacity import ClusterView, Mode, Offering
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.isolation import SetApart, SetApartKind
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import AskPrices, AskSpotPrices, Bills, Clock, Cluster, GpuTelemetry, Outbox, Pools, Queues, State
+from pilotlight.ports import (
+    AskPrices,
+    AskSpotPrices,
+    Bills,
+    Clock,
+    Cluster,
+    GpuTelemetry,
+    Outbox,
+    PartlyRead,
+    Pools,
+    Queues,
+    State,
+)
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -51,7 +64,8 @@ class Deps:
     ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
     says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
     ``told_prices`` asks the cloud for those of instance types, where it tells any, ``spot_prices`` for spot's by zone.
-    ``telemetry`` is what GPUs did, where it is set up.
+    ``telemetry`` is what GPUs did, where it is set up. ``apart`` are objects that are not judged at this look, because
+    judging them raised what nobody foresaw.
     """
 
     name: str
@@ -73,6 +87,21 @@ class Deps:
     told_prices: AskPrices | None = None
     spot_prices: AskSpotPrices | None = None
     telemetry: GpuTelemetry | None = None
+    apart: tuple[SetApart, ...] = ()
+
+    def observe(self) -> ClusterView:
+        """One read of the cluster. Objects that are set ``apart`` count as used, and are kept."""
+        if not self.apart:
+            return self.cluster.observe()
+        from pilotlight.decide.apart import without_judged
+
+        partly = self.cluster
+        view = partly.observe_without(self.apart) if isinstance(partly, PartlyRead) else partly.observe()
+        return without_judged(view, self.apart)
+
+    def set_apart(self, kind: SetApartKind) -> frozenset[str]:
+        """The names of what is set apart of a kind."""
+        return frozenset([one.name for one in self.apart if one.kind == kind])
 
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""

@@ -16,7 +16,7 @@ from pilotlight.ports import KeepsLetters, Outbox, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing import METERED
 from pilotlight.state_schema.books import HOLD
-from pilotlight.state_schema.cluster import PAUSE
+from pilotlight.state_schema.cluster import ISOLATED, PAUSE
 from pilotlight.state_schema.decisions import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.state_schema.marks import SILENT
@@ -46,6 +46,7 @@ def of_cluster(deps: Deps) -> Iterator[Sample]:
     yield from _since(deps, now)
     yield from _prices(deps, now)
     yield from _tallied(deps)
+    yield from _isolated(deps)
 
 
 def of_alerts(state: State) -> Iterator[Sample]:
@@ -117,6 +118,14 @@ def _tallied(deps: Deps) -> Iterator[Sample]:
     for operation, number in tally.operations.items():
         yield Sample("pilotlight_state_operations", (name, operation), number)
     yield Sample("pilotlight_looks_again", (name,), tally.again)
+
+
+def _isolated(deps: Deps) -> Iterator[Sample]:
+    """Errors that cost one object each."""
+    found = ISOLATED.get(deps.state, deps.name)
+    for what, number in found.value.counts.items() if found else ():
+        kind, _, where = what.partition(" ")
+        yield Sample("pilotlight_isolated_errors", (deps.name, kind, where), number)
 
 
 def _prices(deps: Deps, now: datetime) -> Iterator[Sample]:

@@ -8,6 +8,7 @@ import msgspec
 from pilotlight.codec.records import Format
 from pilotlight.facts.brakes import Approval, Pause
 from pilotlight.facts.handover import Taken
+from pilotlight.facts.isolation import Isolations
 from pilotlight.facts.queues import QueueHistory
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
@@ -106,6 +107,9 @@ TAKEN = Table("taken", Format(Taken))
 
 NODE_MARK = Table("mark", Format(NodeMark))
 """``<cluster>/<node>``: that it carries our taint, and for whose sake."""
+
+ISOLATED = Table("isolated", Format(Isolations))
+"""``<cluster>``: what unexpected errors cost its looks, and what is set apart now."""
 
 QUEUE = Table("queue", Format(QueueHistory), 24 * HOUR)
 """``<cluster>/<queue>``: its last readings."""

@@ -31,7 +31,8 @@ class Look:
     """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
-    the time since the look before, which was at ``last``.
+    the time since the look before, which was at ``last``. Nodes ``apart`` (by name) are not counted now: each has a
+    mark up to where it is counted, and a later look counts on from there.
     """
 
     at: datetime
@@ -40,6 +41,7 @@ class Look:
     offerings: Mapping[str, Offering]
     told: Mapping[str, Told] = field(default_factory=dict)
     last: datetime | None = None
+    apart: frozenset[str] = frozenset()
 
 
 def day_start(day: date) -> datetime:
@@ -87,6 +89,11 @@ def metered(one: Lit, offering: Offering | None) -> MeteredNode:
     )
 
 
+def unallocated(one: Lit, name: str, offering: Offering | None) -> MeteredNode:
+    """A node that is not judged: it costs what its pool's nodes cost, and nobody is said to hold it."""
+    return msgspec.structs.replace(metered(one._replace(node=None), offering), name=name)
+
+
 def stopped(life: Life, offering: Offering | None) -> MeteredNode:
     """A node that is known to have stopped, as far as its life tells."""
     node = metered(Lit(life.instance, life.pool, life.since, None), offering)
@@ -104,6 +111,8 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
     at = min(look.at, end)
     nodes = dict(part.nodes)
     for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
+        if look.apart and _set_apart(instance, part.nodes, before, look):
+            continue
         known = part.nodes.get(instance) or _begun(instance, before, look, start)
         if known is not None and known.since <= at:
             if part.seen <= look.at:
@@ -112,10 +121,20 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
     return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
 
 
-def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime]) -> MeterPart:
-    """A day's nodes counted up to the last look at all, or to the day's end: nothing of them was new since theirs."""
+def _set_apart(instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: Look) -> bool:
+    every = (nodes.get(instance) for nodes in (known, before, look.lit, look.over))
+    return any(node is not None and node.name in look.apart for node in every)
+
+
+def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: frozenset[str] = frozenset()) -> MeterPart:
+    """A day's nodes counted up to the last look at all, or to the day's end: nothing of them was new since theirs.
+
+    Those ``apart`` (by name) stay as they are.
+    """
     at = min(seen, day_start(part.day) + timedelta(days=1))
-    nodes = {instance: _until(node, at, cut_at) for instance, node in part.nodes.items()}
+    nodes = {
+        instance: node if node.name in apart else _until(node, at, cut_at) for instance, node in part.nodes.items()
+    }
     return msgspec.structs.replace(part, seen=max(part.seen, at), nodes=nodes)
 
 

@@ -37,7 +37,8 @@ def watch(deps: Deps, today: MeterDay) -> tuple[str, ...]:
 
 def _odd(deps: Deps, was: HourMark, today: MeterDay) -> Anomaly | None:
     """What is odd of the hour since the last mark; both are kept, so that whoever repeats this repeats the same."""
-    before = [day for day in meter.days(deps.state, deps.name, was.day, today.day) if was.day <= day.day < today.day]
+    known = meter.days(deps.state, deps.name, was.day, today.day, meter.unmetered(deps))
+    before = [day for day in known if was.day <= day.day < today.day]
     one = hourly.hour(was, [*before, today], today.until)
     if one is None:
         return None

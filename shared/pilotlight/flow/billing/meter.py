@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from pilotlight.decide.money.between_looks import told
-from pilotlight.decide.money.holds import lit
+from pilotlight.decide.money.holds import Lit, lit
 from pilotlight.decide.money.meter import (
     Look,
     counted,
@@ -31,8 +31,10 @@ from pilotlight.decide.money.meter import (
 )
 from pilotlight.errors import Conflict
 from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.isolation import NAMELESS
 from pilotlight.flow.billing import closed
-from pilotlight.flow.deps import Deps
+from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.standing import without_standing
 from pilotlight.ports import ABSENT, LARGEST, State
@@ -70,8 +72,8 @@ def count(deps: Deps) -> MeterDay:
     for day in (first + n * DAY for n in range((today - first).days + 1)):
         nodes = _count_day(deps, _Day(day, nodes, look, cuts(day, zones)))
         if day < today:
-            closed.close(deps.state, deps.name, _summed(day, nodes, day_start(day + DAY)))
-        if _waits_for_a_price(deps, nodes):
+            closed.close(deps.state, deps.name, _summed(day, nodes, day_start(day + DAY), look.apart))
+        if look.apart or _waits_for_a_price(deps, nodes):
             goes_on = min(goes_on, day)
 
     def counted_to(was: CountFrom | None) -> CountFrom:
@@ -79,21 +81,23 @@ def count(deps: Deps) -> MeterDay:
         return CountFrom(day=goes_on, seen=seen, zones=zones)
 
     METERED.change(deps.state, deps.name, counted_to)
-    return _summed(today, nodes, look.at)
+    return _summed(today, nodes, look.at, look.apart)
 
 
-def days(state: State, cluster: str, first: date, last: date) -> list[MeterDay]:
-    """The days from the first to the last that were metered, today's as far as it is counted."""
+def days(state: State, cluster: str, first: date, last: date, apart: frozenset[str] = frozenset()) -> list[MeterDay]:
+    """The days from the first to the last that were metered, today's as far as it is counted; without nodes ``apart``,
+    which are named as those without a price are."""
     found = closed.days(state, cluster, first, last)
     from_ = _count_from(state, cluster)
     day = max(first, from_.day) if from_ else last + DAY
     while from_ is not None and day <= last:
         if day not in found:
             cut_at = cuts(day, from_.zones)
-            parts = [upto(e.value, from_.seen or day_start(day), cut_at) for e in _parts(state, cluster, day).values()]
+            seen = from_.seen or day_start(day)
+            parts = [upto(e.value, seen, cut_at, apart) for e in _parts(state, cluster, day).values()]
             if parts:
                 nodes = {instance: node for part in parts for instance, node in part.nodes.items()}
-                found[day] = _summed(day, nodes, max(part.seen for part in parts))
+                found[day] = _summed(day, nodes, max(part.seen for part in parts), apart)
         day += DAY
     return [one for _, one in sorted(found.items())]
 
@@ -108,7 +112,7 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
     now = deps.state.now()
     over = instance_lifetimes.over(deps, seen)
     # Pools first: an instance that joins meanwhile is in both, never in neither.
-    pools, view = deps.pools.describe(), deps.cluster.observe()
+    pools, view = deps.pools.describe(), deps.observe()
     if any(pool.stops or pool.stopped for pool in pools):
         view, _ = without_standing(view, pools)
     offerings = {offering.pool: offering for offering in deps.offerings}
@@ -117,15 +121,45 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
     nodes = [
         one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)
     ]
-    found = {one.instance: metered(one, offerings.get(one.pool)) for one in nodes}
+    apart = _degrees(deps) if deps.apart else {}
+    known = [one for one in nodes if one.node is None or apart.get(one.node.name, 0) < NAMELESS]
+    found = {one.instance: _as_seen(one, offerings.get(one.pool), apart) for one in known}
     return Look(
         at=now,
         lit=found,
-        told={one.instance: told(one.node, found[one.instance].gpus) for one in nodes if one.node},
+        told={
+            one.instance: told(one.node, found[one.instance].gpus)
+            for one in known
+            if one.node and one.node.name not in apart
+        },
         last=seen,
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
+        apart=unmetered(deps),
     )
+
+
+def unmetered(deps: HasBooks) -> frozenset[str]:
+    """The nodes, by name, that are not counted at this look: each is counted on from its own mark once it can be."""
+    apart = _degrees(deps) if isinstance(deps, Deps) and deps.apart else {}
+    return frozenset(name for name, degree in apart.items() if degree >= NAMELESS)
+
+
+def _degrees(deps: Deps) -> dict[str, int]:
+    """How far nodes are set apart, by what the look calls them."""
+    from pilotlight.decide.apart import stand_in
+
+    nodes = {one.name: one.degree for one in deps.apart if one.kind == "node"}
+    return {**nodes, **{stand_in(name): degree for name, degree in nodes.items()}}
+
+
+def _as_seen(one: Lit, offering: Offering | None, apart: Mapping[str, int]) -> MeteredNode:
+    """A node as it is at the look; one that is set apart has its price, and nobody holds it."""
+    if one.node is None or one.node.name not in apart:
+        return metered(one, offering)
+    from pilotlight.decide.money.meter import unallocated
+
+    return unallocated(one, one.node.name, offering)
 
 
 class _Day(NamedTuple):
@@ -240,6 +274,8 @@ def _waits_for_a_price(deps: Deps, nodes: Nodes) -> bool:
     return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes.values())
 
 
-def _summed(day: date, nodes: Nodes, until: datetime) -> MeterDay:
-    found, unpriced = lines(nodes.values())
+def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = frozenset()) -> MeterDay:
+    """A day's lines. Nodes that are set apart have none yet, and are named as those without a price are."""
+    found, unpriced = lines(node for node in nodes.values() if node.name not in apart)
+    unpriced = tuple(sorted({*unpriced, *(node.name for node in nodes.values() if node.name in apart)}))
     return MeterDay(day=day, until=until, lines=found, unpriced=unpriced)

@@ -28,7 +28,7 @@ def measure(deps: Deps, now: datetime) -> tuple[str, ...]:
         read = deps.telemetry.read(now.timestamp() - OVER_S, now.timestamp(), STEP_S)
     except (Retry, Denied, BadInput) as error:
         return (f"telemetry: absent: rules go by what pods hold: {error}",)
-    POOL_USE.put(deps.state, deps.name, measured(read, deps.cluster.observe().nodes, now))
+    POOL_USE.put(deps.state, deps.name, measured(read, deps.observe().nodes, now))
     return ()
 
 

@@ -46,7 +46,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     if deps.telemetry is None:
         return ("telemetry: absent: nothing is put to rest; set PILOTLIGHT_TELEMETRY",)
     back_s = max(BACK_S, *(rule.idle + rule.grace + HOUR for rule in rules.values()))
-    view = cluster.observe()
+    view = deps.observe()
     nodes = view.nodes
     try:
         read = on_its_grid(deps.telemetry, now.timestamp() - back_s, now.timestamp())

@@ -105,7 +105,7 @@ def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
 def _books(deps: HasBooks, now: datetime) -> Books:
     first, last = (now - LOOK_BACK).date(), now.date()
     return books(
-        meter.days(deps.state, deps.name, first, last),
+        meter.days(deps.state, deps.name, first, last, meter.unmetered(deps)),
         bill.days(deps.state, deps.name, first, last),
     )
 

@@ -39,7 +39,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     except (Retry, Denied, BadInput) as error:
         NOTICED.put(deps.state, f"{deps.name}/{looked}", Mark(), ttl_s=HOUR)
         return (f"waste: telemetry: absent: {error}",)
-    nodes = deps.cluster.observe().nodes
+    nodes = deps.observe().nodes
     found = wasted(read, nodes, node_prices(deps, nodes))
     if found.usd_per_hour >= LEAST:
         tell_once(deps, _alert(deps, found, read.metric, told, now))

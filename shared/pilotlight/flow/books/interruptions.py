@@ -95,8 +95,11 @@ def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime)
 
 
 def left(deps: Deps) -> list[Versioned]:
-    """Interruptions with which something is left to do, the first deadline first."""
+    """Interruptions with which something is left to do, the first deadline first; without those that are set apart."""
     found = [Versioned(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
+    if deps.apart:
+        names = deps.set_apart("rescue")
+        found = [kept for kept in found if kept.found.instance not in names]
     return sorted(found, key=lambda kept: (kept.found.deadline or kept.found.begin, kept.found.instance))
 
 

@@ -78,8 +78,13 @@ class _Keeper:
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
         before = {entry.value.id: entry for entry in hold_records.every(self.deps)}
-        holds = [entry.value for entry in before.values()]
+        apart = self.deps.set_apart("hold")
+        holds = [entry.value for entry in before.values() if entry.value.id not in apart]
         lit = self._still_lit(rules.lit(self.snapshot.view.nodes, self.snapshot.pools), holds)
+        if apart:
+            from pilotlight.flow.books import holds_apart
+
+            lit, self.cold = holds_apart.keep(self.deps, self.snapshot, before.values(), lit)
         unresolved = self.snapshot.unresolved
         if any(rules.of_workload(hold) for hold in holds):
             from pilotlight.flow.books import gate_holds

@@ -92,7 +92,7 @@ class GiveBack:
 
     def _see_that_it_is_no_node(self) -> None:
         """Raises ``Occupied``. Nodes need not have their instances' names, and each may have come since the look."""
-        for node in self.deps.cluster.observe().nodes:
+        for node in self.deps.observe().nodes:
             if self.node.instance in (node.instance, node.name) and (node.ready or node.gpu_pods):
                 raise Occupied(f"it is node {node.name} by now")
 

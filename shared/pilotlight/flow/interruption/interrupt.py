@@ -43,13 +43,13 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     """
     now = interruptions.moment(deps)
     try:
-        view = deps.cluster.observe() if notice.kind == "lifecycle" else None
+        view = deps.observe() if notice.kind == "lifecycle" else None
         if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
             return own
         known = interruptions.find(deps, notice.instance)
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
-        view = view or deps.cluster.observe()
+        view = view or deps.observe()
         before = known.found if known and not known.found.over else None
         version = known.version if known else ABSENT
         kept = Versioned(_opened(deps, view, notice, before, now), version)
@@ -114,7 +114,7 @@ def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
     if known.found.over or dry_run:
         why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
         return Answer(decision=known.found.decision, did=(), why=why)
-    return _advance(deps, known, deps.cluster.observe())
+    return _advance(deps, known, deps.observe())
 
 
 def _aside(known: Interruption, false: Interruption) -> Answer:
@@ -228,7 +228,7 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
     from pilotlight.flow.interruption.saving import Saving
 
     try:
-        view = deps.cluster.observe()
+        view = deps.observe()
         node = node_of(view, notice.instance)
         deadline = deadline_of(notice, now)
         if node is None or deadline is None or not owner_of(deps.policy, node.pool, node).ours:

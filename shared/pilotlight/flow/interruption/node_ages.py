@@ -34,7 +34,7 @@ def begin(deps: Deps) -> None:
     now = deps.now()
     going = {kept.found.pool for kept in interruptions.left(deps)}
     pools = deps.pools.describe()
-    view, _ = without_standing(deps.cluster.observe(), pools)
+    view, _ = without_standing(deps.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
     others = rivals(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not tried(deps, n, now)], pools, policy, now):

@@ -22,7 +22,7 @@ def carry_on(deps: Deps) -> list[Answer]:
         if failed is not None:
             raise failed
         return []
-    view, questions = deps.cluster.observe(), Questions(deps)
+    view, questions = deps.observe(), Questions(deps)
     runs = [Rescue(deps, kept.found, view, questions) for kept in left]
     answers: list[Answer] = []
     for kept, run in zip(left, runs, strict=True):

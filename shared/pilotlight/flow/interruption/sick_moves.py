@@ -16,7 +16,7 @@ def begin(deps: Deps) -> None:
     if not closed:
         return
     going, now = {kept.found.pool for kept in interruptions.left(deps)}, deps.now()
-    view = deps.cluster.observe()
+    view = deps.observe()
     others = rivals(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
         if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:

@@ -52,7 +52,7 @@ def look(deps: Deps) -> Snapshot:
     now = deps.state.now()
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
-    view = deps.cluster.observe()
+    view = deps.observe()
     told = deps.pools.describe()
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):

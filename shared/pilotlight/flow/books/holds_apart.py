@@ -1,0 +1,49 @@
+"""Holds that are set apart: nobody moves them on, so they stay held in full, and their nodes end with what is held.
+
+Nothing is settled or freed. A node whose classes may be stopped at a hard cap is stopped in order by the end of what is
+held, and an empty one may go then.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from pilotlight.decide.money.budget import stops
+from pilotlight.decide.money.economics import stop_s
+from pilotlight.decide.money.holds import TICK, Lit
+from pilotlight.decide.money.stretch import Ending, class_of
+from pilotlight.decide.rivals import rivals
+from pilotlight.facts.budget import Hold
+from pilotlight.flow.books import hard_stop
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.state_schema.table import Entry
+
+WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
+
+
+def keep(
+    deps: Deps, snapshot: Snapshot, every: Iterable[Entry[Hold]], lit: Sequence[Lit]
+) -> tuple[list[Lit], dict[str, bool]]:
+    """What is lit without the instances of holds that are set apart; and which empty nodes of theirs are to go."""
+    names = deps.set_apart("hold")
+    apart = {hold.instance: hold for entry in every if (hold := entry.value).id in names and hold.ended_at is None}
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    cold: dict[str, bool] = {}
+    for one in lit:
+        held, node = apart.get(one.instance), one.node
+        if held is None or node is None or one.pool in others:
+            continue
+        if held.until - timedelta(seconds=stop_s(one.pods)) - 2 * TICK > snapshot.now:
+            continue
+        cold[node.name] = not one.pods
+        if one.pods and _may_stop(deps, held, one):
+            end = Ending(held.until, True, "hard-cap")
+            hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now)
+    return [one for one in lit if one.instance not in apart], cold
+
+
+def _may_stop(deps: Deps, hold: Hold, one: Lit) -> bool:
+    """Whether a hard budget is there, and all that runs is of classes that it may stop."""
+    kinds = [class_of(pod.workload_class) or class_of(hold.terms.workload_class) for pod in one.pods]
+    hard = any(budget.hard for budget in deps.policy.budgets)
+    return hard and deps.mode_of(one.pool) == "act" and all(stops(kind, deps.policy) for kind in kinds)

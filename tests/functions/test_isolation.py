@@ -1,0 +1,202 @@
+"""An unexpected error costs one object: it is set apart, kept, told once and counted, and everything else goes on."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from isolated_stage import DoorStage, OddError, planted
+
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.figures import of_cluster
+from pilotlight.state_schema.books import HOLD
+from pilotlight.units import HOUR
+
+CAP = 6
+
+
+def begun(on: DoorStage) -> Counter[str]:
+    """How often people were told of each object that cannot be judged."""
+    return Counter(alert.subject for alert in on.told if not alert.resolved)
+
+
+def over(on: DoorStage) -> Counter[str]:
+    """How often they were told that it is over."""
+    return Counter(alert.subject for alert in on.told if alert.resolved)
+
+
+def test_a_pod_with_an_endless_grace_costs_only_itself() -> None:
+    """Its node is kept and stopped at the hard cap, others are served meanwhile, and it is told once in ten hours."""
+    on = DoorStage("6")
+    on.pod("good", run_s=1800)
+    on.pod("odd", run_s=20 * HOUR, grace_s=1e12)
+    on.play(60, on.count)
+    on.pod("late", run_s=600)
+    on.play(9 * 60, on.count)
+    assert {answer.status for answer in on.answers} == {200}
+    assert {"uid-good", "uid-late"} <= set(on.finished())
+    assert 5 < on.cost() <= CAP
+    assert begun(on) == over(on) == {"ml/odd": 1}
+
+
+def test_the_state_and_the_figures_count_each_look() -> None:
+    """Each look that sets a pod apart counts one; none does once the pod has gone."""
+    on = DoorStage("20")
+    on.pod("odd", run_s=100 * 60, grace_s=1e12)
+    on.play(10)
+    counted = sum(on.isolations.counts.values())
+    on.play(50)
+    assert sum(on.isolations.counts.values()) == counted + 50
+    assert list(on.isolations.open) == ["pod ml/odd"]
+    (sample,) = [s for s in of_cluster(on.deps) if s.family == "pilotlight_isolated_errors"]
+    assert (sample.labels[:2], sample.value) == (("c", "pod"), counted + 50)
+    on.play(60)
+    assert on.finished() == ["uid-odd"]
+    assert (on.isolations.open, over(on)) == ({}, {"ml/odd": 1})
+    assert not on.world.nodes
+
+
+def test_a_waiting_pod_that_cannot_be_judged_is_not_bought_for() -> None:
+    """Nothing is bought for it, the pod beside it is served at once, and it is served once it can be judged."""
+    on = DoorStage("40")
+    with planted("uid-odd", "pilotlight.decide.capacity.provision:Provisioner.place"):
+        on.pod("odd", run_s=600, gpus=8)
+        on.pod("good", run_s=600)
+        on.play(50)
+        assert on.finished() == ["uid-good"]
+        assert begun(on) == {"ml/odd": 1}
+        assert on.world.launches == 1
+    on.play(30)
+    assert on.finished() == ["uid-good", "uid-odd"]
+    assert over(on) == {"ml/odd": 1}
+
+
+ON_A_NODE = {
+    "a node's release is weighed": "pilotlight.decide.capacity.scale_down:_Judge._one",
+    "the room of a node is worked out": "pilotlight.decide.capacity.fit:of_node",
+    "a node's facts are summed up": "pilotlight.facts.capacity:digest",
+    "a node's runs are learnt": "pilotlight.flow.look.settle:_worth",
+}
+
+
+@pytest.mark.parametrize("place", ON_A_NODE.values(), ids=ON_A_NODE)
+def test_a_node_that_cannot_be_judged_is_kept(place: str) -> None:
+    """An idle node that cannot be judged is never released, told once in 50 looks, and released once it can be."""
+    on = DoorStage("20")
+    on.pod("first", run_s=1800)
+    on.pod("second", run_s=600)
+    with planted("n2", place) as met:
+        on.play(50)
+        assert on.nodes("one") == (1 if met else 0)
+        assert {answer.status for answer in on.answers} == {200}
+        assert begun(on) == ({"node n2": 1} if met else {})
+    on.play(15)
+    assert not on.world.nodes
+    assert begun(on) == over(on)
+
+
+ON_A_HOLD = {
+    "it is moved on": "pilotlight.decide.money.holds:moved_on",
+    "its commitment is worked out": "pilotlight.decide.money.holds:committed",
+    "it is summed up": "pilotlight.decide.money.budget:held",
+    "it is cut": "pilotlight.flow.books.budget_room:BudgetRoom.cut",
+    "its end is worked out": "pilotlight.decide.money.stretch:ending",
+}
+
+
+@pytest.mark.parametrize("place", ON_A_HOLD.values(), ids=ON_A_HOLD)
+def test_a_hold_that_cannot_be_moved_on_stays_held(place: str) -> None:
+    """Its dollars stay held, its node ends with them, the cap is kept, and other pods' holds are moved on."""
+    on = DoorStage("6")
+    on.pod("good", run_s=1800)
+    on.pod("odd", run_s=20 * HOUR)
+    on.play(5)
+    (held,) = [entry.value for entry in HOLD.scan(on.deps.state, "c/") if entry.value.instance == "n2"]
+    with planted(held.id, place) as met:
+        on.play(50)
+        assert met
+        assert any(entry.value.id == held.id for entry in HOLD.scan(on.deps.state, "c/"))
+        on.pod("late", run_s=600)
+        on.play(9 * 60)
+    assert {answer.status for answer in on.answers} == {200}
+    assert {"uid-good", "uid-late"} <= set(on.finished())
+    assert on.cost() <= CAP
+    assert max(begun(on).values()) == 1
+    on.play(20)
+    assert begun(on) == over(on)
+
+
+def notice(instance: str, on: DoorStage) -> InterruptionNotice:
+    """The world takes an instance in two minutes."""
+    now = on.deps.now()
+    return InterruptionNotice(
+        cluster="c", instance=instance, kind="spot-interruption", cloud="world", at=now, deadline=now
+    )
+
+
+def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
+    """Of two hard stops one raises at each step: the other evicts its pod in time, and the first is told once."""
+    on = DoorStage("6")
+    on.pod("one", run_s=20 * HOUR)
+    on.pod("two", run_s=20 * HOUR)
+    with planted("n1", "pilotlight.decide.deadline:rescue") as met:
+        on.play(4 * 60)
+    assert met
+    assert "uid-two" not in on.world.running
+    assert [r["node"] for r in on.events("terminate")][:1] == ["n2"]
+    assert max(begun(on).values()) == 1
+
+
+ON_THE_METER = {
+    "seen": "pilotlight.decide.money.meter:metered",
+    "counted": "pilotlight.decide.money.meter:_advance",
+    "summed up": "pilotlight.decide.money.meter:_line",
+    "shared out": "pilotlight.decide.money.gpu_shares:holdings",
+}
+
+
+@pytest.mark.parametrize("place", ON_THE_METER.values(), ids=ON_THE_METER)
+def test_time_that_cannot_be_metered_is_not_lost(place: str) -> None:
+    """While one node cannot be metered the other is; afterwards the meter has what both cost, to the cent."""
+    on = DoorStage("40")
+    on.pod("one", run_s=2 * HOUR)
+    on.pod("two", run_s=2 * HOUR)
+    on.play(20, on.count)
+    with planted("n2", place) as met:
+        on.play(50, on.count)
+        assert met
+        assert {answer.status for answer in on.answers} == {200}
+        assert begun(on) == {"node n2": 1}
+    on.play(120, on.count)
+    assert not on.world.nodes
+    (today,) = {answer.body["why"].split(" metered")[0] for answer in on.answers[-1:]}
+    assert today == f"${on.cost():.2f}"
+    assert over(on) == {"node n2": 1}
+
+
+def test_what_is_no_object_s_fault_fails_as_a_whole() -> None:
+    """An error that is of no object is answered as before: the tick fails, nothing is bought or given back."""
+    on = DoorStage("20")
+    on.pod("one", run_s=600)
+    on.play(5)
+    nodes = dict(on.world.nodes)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def odd(*_: Any, **__: Any) -> None:
+            raise OddError("of nobody")
+
+        patch.setattr("pilotlight.flow.look.settle._sizes", odd)
+        on.play(30)
+        assert {answer.status for answer in on.answers[-30:]} == {503}
+    assert on.world.nodes == nodes
+    assert not on.told
+
+
+def test_the_harness_that_kills_is_not_isolated() -> None:
+    """What is no Exception goes through: nobody who ends a worker is set down to a pod."""
+    on = DoorStage("20")
+    place = "pilotlight.decide.capacity.provision:Provisioner.place"
+    with planted("uid-odd", place, error=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        on.pod("odd")
+    assert not on.told
+    assert msgspec.to_builtins(on.isolations) == {"counts": {}, "open": {}}
