@@ -26,7 +26,7 @@ def over(on: DoorStage) -> Counter[str]:
 
 
 def test_a_pod_with_an_endless_grace_costs_only_itself() -> None:
-    """Its node is kept and stopped at the hard cap, others are served meanwhile, and it is told once in ten hours."""
+    """Others are served meanwhile and after it, and the hard cap is kept."""
     on = DoorStage("6")
     on.pod("good", run_s=1800)
     on.pod("odd", run_s=20 * HOUR, grace_s=1e12)
@@ -35,23 +35,50 @@ def test_a_pod_with_an_endless_grace_costs_only_itself() -> None:
     on.play(9 * 60, on.count)
     assert {answer.status for answer in on.answers} == {200}
     assert {"uid-good", "uid-late"} <= set(on.finished())
+    assert on.cost() <= CAP
+
+
+OF_A_POD = {
+    "how its node ends": "pilotlight.decide.money.stretch:ending",
+    "what its node is committed to": "pilotlight.decide.money.holds:committed",
+    "how its hold is moved on": "pilotlight.decide.money.holds:moved_on",
+}
+
+
+@pytest.mark.parametrize("place", OF_A_POD.values(), ids=OF_A_POD)
+def test_a_pod_on_a_node_that_cannot_be_judged_costs_only_itself(place: str) -> None:
+    """Its node is kept and stopped at the hard cap, others are served meanwhile, and it is told once in ten hours."""
+    on = DoorStage("6")
+    with planted("uid-odd", place) as met:
+        on.pod("good", run_s=1800)
+        on.pod("odd", run_s=20 * HOUR)
+        on.play(60, on.count)
+        on.pod("late", run_s=600)
+        on.play(9 * 60, on.count)
+    assert met
+    assert {answer.status for answer in on.answers} == {200}
+    assert {"uid-good", "uid-late"} <= set(on.finished())
     assert 5 < on.cost() <= CAP
     assert begun(on) == over(on) == {"ml/odd": 1}
 
 
 def test_the_state_and_the_figures_count_each_look() -> None:
-    """Each look that sets a pod apart counts one; none does once the pod has gone."""
+    """Each look that sets a pod apart counts one; none does once the pod has gone, and that is told within the hour."""
     on = DoorStage("20")
-    on.pod("odd", run_s=100 * 60, grace_s=1e12)
-    on.play(10)
-    counted = sum(on.isolations.counts.values())
-    on.play(50)
-    assert sum(on.isolations.counts.values()) == counted + 50
-    assert list(on.isolations.open) == ["pod ml/odd"]
-    (sample,) = [s for s in of_cluster(on.deps) if s.family == "pilotlight_isolated_errors"]
-    assert (sample.labels[:2], sample.value) == (("c", "pod"), counted + 50)
-    on.play(60)
-    assert on.finished() == ["uid-odd"]
+    with planted("uid-odd", "pilotlight.decide.money.stretch:ending"):
+        on.pod("odd", run_s=100 * 60)
+        on.play(10)
+        counted = sum(on.isolations.counts.values())
+        on.play(50)
+        assert sum(on.isolations.counts.values()) == counted + 50
+        assert list(on.isolations.open) == ["pod ml/odd"]
+        (sample,) = [s for s in of_cluster(on.deps) if s.family == "pilotlight_isolated_errors"]
+        assert (sample.labels, sample.value) == (("c", "pod", "decide/money/holds"), counted + 50)
+        on.play(60)
+        assert on.finished() == ["uid-odd"]
+        counted = sum(on.isolations.counts.values())
+        on.play(60)
+        assert sum(on.isolations.counts.values()) == counted
     assert (on.isolations.open, over(on)) == ({}, {"ml/odd": 1})
     assert not on.world.nodes
 
@@ -66,7 +93,7 @@ def test_a_waiting_pod_that_cannot_be_judged_is_not_bought_for() -> None:
         assert on.finished() == ["uid-good"]
         assert begun(on) == {"ml/odd": 1}
         assert on.world.launches == 1
-    on.play(30)
+    on.play(70)
     assert on.finished() == ["uid-good", "uid-odd"]
     assert over(on) == {"ml/odd": 1}
 
@@ -90,7 +117,7 @@ def test_a_node_that_cannot_be_judged_is_kept(place: str) -> None:
         assert on.nodes("one") == (1 if met else 0)
         assert {answer.status for answer in on.answers} == {200}
         assert begun(on) == ({"node n2": 1} if met else {})
-    on.play(15)
+    on.play(65)
     assert not on.world.nodes
     assert begun(on) == over(on)
 
@@ -122,7 +149,7 @@ def test_a_hold_that_cannot_be_moved_on_stays_held(place: str) -> None:
     assert {"uid-good", "uid-late"} <= set(on.finished())
     assert on.cost() <= CAP
     assert max(begun(on).values()) == 1
-    on.play(20)
+    on.play(65)
     assert begun(on) == over(on)
 
 

@@ -128,11 +128,16 @@ def _suspected(frame: FrameType) -> list[dict[Key, str]]:
 
 
 def _objects(frame: FrameType) -> Iterator[object]:
-    """A frame's objects, and those in its short lists."""
+    """A frame's objects, and those in its short lists, and in lists of such."""
     for value in frame.f_locals.values():
         yield value
-        if isinstance(value, list | tuple) and len(value) <= FEW:
-            yield from value
+        for each in _few(value):
+            yield each
+            yield from _few(each)
+
+
+def _few(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) and len(value) <= FEW else ()
 
 
 def _named(value: object) -> Iterator[tuple[Key, str]]:

@@ -33,11 +33,13 @@ class SetApart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenIsolation(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that is set apart since a moment, and of which people were told; ``by`` billing or by other looks."""
+    """An object that is set apart since a moment, ``last`` at another, and of which people were told; ``by`` billing or
+    by other looks."""
 
     by: Literal["look", "billing"]
     error: str
     since: datetime
+    last: datetime
     fingerprint: str
 
 

@@ -1,11 +1,12 @@
 """Objects that are set apart, since an unexpected error came of judging them: each is counted, and told once.
 
-That it is over is told by a tick that sees everything of its kind and sets it apart no more.
+That it is over is told by a tick that sees everything of its kind, once none has set it apart for an hour: not every
+look asks the same of an object.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -14,6 +15,9 @@ from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.cluster import ISOLATED
+
+QUIET = timedelta(hours=1)
+"""What was not set apart for so long is over."""
 
 MOST_TOLD = 10
 """So many objects of one look have an alert of their own; the others share one."""
@@ -29,10 +33,13 @@ def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
     by = "billing" if ticked == "billing" else "look"
     ends = ticked in ("billing", "reconcile")
     now_apart = {one.about for one in apart}
-    over = {about: one for about, one in was.open.items() if ends and one.by == by and about not in now_apart}
-    if not (apart or over):
+    if not (apart or (ends and was.open)):
         return
     now = deps.now()
+    quiet = {about: one for about, one in was.open.items() if one.by == by and now - one.last >= QUIET}
+    over = {about: one for about, one in quiet.items() if ends and about not in now_apart}
+    if not (apart or over):
+        return
     new = _opened([one for one in apart if one.about not in was.open], by, now)
     left = {about: one for about, one in was.open.items() if about not in over}
     alerts = [_begun(about, one, now, {a.about: a for a in apart}, new) for about, one in _one_each(new).items()]
@@ -46,7 +53,11 @@ def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
         counts = dict(known.counts)
         for one in apart:
             counts[f"{one.kind} {one.where}"] = counts.get(f"{one.kind} {one.where}", 0) + 1
-        going = {about: one for about, one in known.open.items() if about not in over}
+        going = {
+            about: msgspec.structs.replace(one, last=now) if about in now_apart else one
+            for about, one in known.open.items()
+            if about not in over
+        }
         return Isolations(counts=counts, open=dict([*going.items(), *new.items()][:MOST_OPEN]))
 
     ISOLATED.change(deps.state, deps.name, counted)
@@ -59,6 +70,7 @@ def _opened(fresh: Sequence[SetApart], by: str, now: datetime) -> dict[str, Open
             by=by,  # type: ignore[arg-type]
             error=f"{one.error} in {one.where}",
             since=now,
+            last=now,
             fingerprint=_fingerprint(one.about if n < MOST_TOLD else f"more/{one.where}"),
         )
         for n, one in enumerate(sorted(fresh, key=lambda one: one.about))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from pilotlight.decide.money.budget import stops
-from pilotlight.decide.money.economics import stop_s
+from pilotlight.decide.money.economics import counted_stop_s
 from pilotlight.decide.money.holds import TICK, Lit
 from pilotlight.decide.money.stretch import Ending, class_of
 from pilotlight.decide.rivals import rivals
@@ -33,11 +33,12 @@ def keep(
         held, node = apart.get(one.instance), one.node
         if held is None or node is None or one.pool in others:
             continue
-        if held.until - timedelta(seconds=stop_s(one.pods)) - 2 * TICK > snapshot.now:
+        stop_s = counted_stop_s(held.terms)
+        if held.until - timedelta(seconds=stop_s) - 2 * TICK > snapshot.now:
             continue
         cold[node.name] = not one.pods
         if one.pods and _may_stop(deps, held, one):
-            end = Ending(held.until, True, "hard-cap")
+            end = Ending(held.until, True, "hard-cap", stop_s, stop_s)
             hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now)
     return [one for one in lit if one.instance not in apart], cold
 
