@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight.decide.money.budget import opened
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
@@ -60,3 +61,40 @@ def test_the_hold_of_a_queued_workload_takes_nothing_of_what_a_cloud_owes() -> N
     queued = hold("q", at=NOON - timedelta(minutes=1), decision=f"{OF_WORKLOAD}ml/job")
     found = match([queued, hold("a")], [], [pool(1)], late)
     assert sorted(h.id for h, _ in found.live) == ["a", "q"]
+
+
+@pytest.mark.parametrize(
+    ("age_s", "unresolved", "stays"),
+    [(59, False, True), (60, False, False), (600, True, True)],
+    ids=["its call may be under way", "a lease is over", "its call may still land"],
+)
+def test_a_hold_waits_for_a_call_that_may_be_under_way(age_s: float, unresolved: bool, stays: bool) -> None:
+    """The cloud owes nothing yet: what another worker is buying just now keeps its hold."""
+    asked = frozenset({"d"}) if unresolved else frozenset()
+    found = match([hold("h")], [], [pool(0)], NOON + timedelta(seconds=age_s), asked)
+    assert [h.id for h, _ in found.live] == ["h"] * stays
+    assert [h.id for h in found.over] == ["h"] * (not stays)
+
+
+def test_a_look_from_before_an_instance_was_found_ends_no_hold() -> None:
+    """A later look gave the hold its instance: this one is older than that and does not see it yet."""
+    matched = replace(hold("h"), instance="i-1", matched_at=NOON + timedelta(minutes=5))
+    for now, stays in ((NOON + timedelta(minutes=5), True), (NOON + timedelta(minutes=6), False)):
+        found = match([matched], [], [pool(0)], now)
+        assert [h.id for h, _ in found.live] == ["h"] * stays
+
+
+def test_of_two_holds_with_one_instance_the_older_keeps_it() -> None:
+    """Two workers' looks gave it to both: the other waits for another, and is not charged for this one."""
+    first, second = (replace(hold(n, at=NOON + timedelta(seconds=s)), instance="i-1") for n, s in (("b", 0), ("a", 1)))
+    found = match([second, first], [Lit("i-1", "one", NOON, None)], [pool(2)], NOON)
+    assert {h.id: h.instance for h, _ in found.live} == {"b": "i-1", "a": ""}
+
+
+def test_an_instance_that_is_older_by_its_clouds_clock_moves_its_hold_back_with_it() -> None:
+    """It holds no more than was granted, and ends as much earlier as it began."""
+    own, early = hold("h"), timedelta(seconds=90)
+    ((found, _),) = match([own], [Lit("i-1", "one", NOON - early, None)], [pool(1)], NOON).live
+    assert (found.since, found.binds_until, found.until) == (NOON - early, own.binds_until - early, own.until - early)
+    ((found, _),) = match([own], [Lit("i-1", "one", NOON + early, None)], [pool(1)], NOON).live
+    assert (found.since, found.until) == (own.since, own.until)

@@ -172,3 +172,16 @@ def test_a_world_stands_for_every_cloud(kind: NoticeKind) -> None:
     """What some cloud sends, a world may send."""
     every: set[CapacityType] = {one for types in REAL[kind].values() for one in types}
     assert capacity_types(kind, "world") == every
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        pytest.param(None, "neither the cloud nor the node says so", id="it cannot be asked"),
+        pytest.param(_said(), "neither the cloud nor the node says so", id="it never says who goes"),
+        pytest.param(_said(there=False), "the cloud knows no such instance", id="it does not know it"),
+    ],
+)
+def test_what_leaves_a_notice_in_doubt_is_said(said: InstanceState | None, why: str) -> None:
+    """People read whether the cloud does not know the instance or only does not say that it goes."""
+    assert judge(_found(), _node(), said, NOW) == Proof("unverified", why)

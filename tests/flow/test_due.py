@@ -22,6 +22,7 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.survival import Lives
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
+from pilotlight.flow.books import interruptions
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.units import HOUR
@@ -198,6 +199,24 @@ def test_work_that_keeps_nothing_on_spot_is_moved_to_on_demand_in_time() -> None
     assert [node.pool for node in stage.world.nodes.values()] == ["od"]
     assert any("on spot it may be late" in alert.why for alert in stage.alerts)
     assert list(stage.world.running)
+
+
+def test_a_pool_that_only_grows_is_left_for_no_deadline() -> None:
+    """In mode scale-up people move their work: nobody begins to, however late it will be."""
+    course = Course([])
+    course.job(2.0, 3.2)
+    stage = course.stage
+    stage.minutes(6)
+    [job] = stage.world.running.values()
+    job.demands = tuple(msgspec.structs.replace(d, shape=_saves_by_the_day(d)) for d in job.demands)
+    job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
+    [node] = stage.world.nodes.values()
+    node.changed()
+    stage.deps = replace(stage.deps, mode="scale-up")
+    stage.minutes(60, meanwhile=lambda: go_on(stage.deps))
+    assert list(interruptions.every(stage.deps.state, "c")) == []
+    assert interruptions.left(stage.deps) == []
+    assert list(stage.world.running) == ["uid-train"]
 
 
 def _saves_by_the_day(demand: PodDemand) -> PodShape:

@@ -116,6 +116,18 @@ def test_a_node_is_replaced_saved_drained_and_given_back(relaunches: bool) -> No
     assert (stage.world.launches, len(stage.world.nodes), len(stage.world.running)) == (2, 1, 1)
 
 
+def test_an_interruption_names_the_decision_that_bought_its_replacement() -> None:
+    """So that `why` of either finds the other."""
+    stage = Doomed(pods=[SAVES])
+    answer = stage.notice()
+    kept = interruptions.find(stage.deps, "n1")
+    assert kept is not None
+    assert (kept.found.replaced, kept.found.decision) == (True, answer.decision)
+    assert ledger.filed(stage.deps.state, "c", answer.decision) is not None
+    (told,) = [a for a in stage.alerts if a.kind == "interruption"]
+    assert told.why.endswith(") on it are not saved")
+
+
 def test_the_alert_tells_what_was_lost_and_is_resolved() -> None:
     """One warning at the notice with the deadline, one resolution with dollars and GPU-hours, under one fingerprint."""
     stage = Doomed(pods=[SAVES])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 from stage import MINUTE, Stage
-from test_steps import Cloud, on_cloud
+from test_steps import Cloud, on_cloud, states
 
 from pilotlight.errors import Denied, NoCapacity, Unsure
 from pilotlight.facts.capacity import InFlight
@@ -113,3 +113,20 @@ def test_a_purchase_that_may_still_land_counts_against_the_limits() -> None:
     stage.wait(5)
     stage.event(stage.submit("b", gpus=8))
     assert stage.world.launches == 0
+
+
+def test_a_decision_is_closed_once_each_of_its_calls_is_known() -> None:
+    """Of two purchases the first's answer is lost and the second is not made: until that is known it is not filed."""
+    stage = Stage()
+    cloud = Cloud(stage)
+    stage.deps = dataclasses.replace(stage.deps, pools=cloud)
+    cloud.grows = 1
+    stage.submit("big", gpus=8)
+    with pytest.raises(Unsure):
+        stage.event(stage.submit("small"))
+    stage.wait(5)
+    stage.tick()
+    assert not {"sent", "revoked"} & set(states(stage))
+    stage.minutes(2)
+    assert "revoked" in states(stage)
+    assert "sent" not in states(stage)
