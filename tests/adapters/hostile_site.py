@@ -44,10 +44,15 @@ class HostileApi(WorldApi):
     """The world's API server, in which ``written`` is put over the objects of the world by kind and name."""
 
     written: dict[tuple[str, str], Callable[[Json], None]]
+    seen: float = -1.0
+    """The world's second that was mirrored last: what changes within it is mirrored by who changes it."""
 
     def mirror(self) -> None:
         """What the world is, with what a tenant wrote over it."""
+        if self.seen == self.world.now_s:
+            return
         super().mirror()
+        self.seen = self.world.now_s
         for (plural, name), write in self.written.items():
             resource = self.store.resource(plural)
             for there in self.store.list(resource, "", "", ""):
@@ -73,13 +78,15 @@ class _Direct(Api):
             status, value = self._server.answer(asked)
         except Refused as no:
             status, value = no.code, _status(no)
+        if method != "GET":
+            self._server.seen = -1.0
         return HttpAnswer(status, {}, json.dumps(value).encode())
 
 
 class HostileSite:
     """A hard budget of ``usd`` dollars a day over pools of one-GPU nodes at a dollar and at a quarter an hour."""
 
-    def __init__(self, usd: str = "6") -> None:
+    def __init__(self, usd: str = "6", most: int = 20) -> None:
         self.log: list[dict[str, Any]] = []
         self.world = world(pools=POOLS, log=self.log.append)
         self.api = HostileApi(world=self.world)
@@ -88,8 +95,8 @@ class HostileSite:
             self.api.store.resources[resource.group_version, resource.plural] = resource
         self.outbox = MemoryOutbox()
         pools = {
-            "one": PoolPolicy(instance_type="one", max=20),
-            "spot": PoolPolicy(instance_type="one", capacity_type="spot", max=20),
+            "one": PoolPolicy(instance_type="one", max=most),
+            "spot": PoolPolicy(instance_type="one", capacity_type="spot", max=most),
         }
         budget = Budget(name="all", usd=Decimal(usd), period="day")
         policy = Policy(version=1, pools=pools, classes=dict.fromkeys(DEFAULT_CLASSES, RULES), budgets=(budget,))
@@ -110,10 +117,12 @@ class HostileSite:
         """A pod of the world is created."""
         made = msgspec.structs.replace(pod(name, team="default"), created_at=self.world.clock.now(), **fields)
         self.world.submit(made, run_s)
+        self.api.seen = -1.0
         return made
 
     def write(self, plural: str, name: str, change: Callable[[Json], None]) -> None:
         """A tenant changes an object of the world, now and whenever it is read."""
+        self.api.seen = -1.0
         self.api.written[plural, name] = change
 
     def add(self, *objects: Json) -> None:
@@ -133,6 +142,7 @@ class HostileSite:
     def notice(self, node: str) -> Answer:
         """The cloud says that it takes a node in two minutes."""
         deadline = self.world.moment(self.world.interrupt(node, 120))
+        self.api.seen = -1.0
         now = self.world.clock.now()
         told = InterruptionNotice(
             cluster="c", instance=node, kind="spot-interruption", cloud="world", at=now, deadline=deadline

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, RULES
+from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, RULES, SAID
 from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.objects import Expression, KubeNode, Pod, PodTerm, Selector, Spread
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
@@ -21,6 +21,7 @@ from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.facts.labels import NODE_NAME
 from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.workload import Near, NearRule
+from pilotlight.units import one_line
 
 Namespaces = Mapping[str, Namespace]
 _Carried = Mapping[str, tuple[tuple[str, "_Whom"], list[Pod]]]
@@ -324,4 +325,4 @@ def _said(whom: _Whom) -> str:
     selector = whom.selector or Selector()
     words = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
     words += [f"{e.key} {e.operator} {','.join(e.values)}".rstrip() for e in selector.match_expressions]
-    return ", ".join(words[:3]) or "any labels"
+    return one_line(", ".join(words[:3]), SAID) or "any labels"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.blocks import blocks_drain
-from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
@@ -69,8 +69,8 @@ def node_of(
     by_claim = _by_claim(on) if on is not None else _ByClaim()
     return Node(
         name=meta.name,
-        pool=pool,
-        instance_type=meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else ""),
+        pool=whole_name(pool),
+        instance_type=whole_name(meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else "")),
         capacity_type=kind,
         created_at=meta.created_at,
         ready=ready_since is not None and bool(devices or slices or by_claim.devices or by_claim.slices),
@@ -86,13 +86,13 @@ def node_of(
             bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
             for a in onboard.live
         ),
-        zone=meta.labels.get(labels.ZONE, ""),
-        instance=instance_id(node.spec.provider_id),
-        cloud=cloud_of(node.spec.provider_id),
+        zone=whole_name(meta.labels.get(labels.ZONE, "")),
+        instance=whole_name(instance_id(node.spec.provider_id)),
+        cloud=whole_name(cloud_of(node.spec.provider_id)),
         schedulable=not is_closed(node),
         marked=is_marked(node),
         idle_since=None if working else _latest_end(onboard.finished, ready_since),
-        gpu_model=model,
+        gpu_model=whole_name(model),
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
