@@ -303,8 +303,7 @@ class Provisioner:
             if homes is not None and candidate.offering.pool not in homes:
                 continue
             together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
-            terms = self.headroom.terms(candidate.offering, group.shape, together, group.stop_s)
-            room, figures, code = self.headroom.room(candidate.offering, terms)
+            terms, (room, figures, code) = self._afforded(candidate, group, together)
             if room <= 0:
                 name = candidate.offering.name
                 if code == "quota":
@@ -407,6 +406,19 @@ class Provisioner:
         """Whether caps and budgets leave a node of a candidate."""
         offering = candidate.offering
         return self.headroom.room(offering, self.headroom.terms(offering, shape))[0] > 0
+
+    def _afforded(
+        self, candidate: Candidate, group: Group, together: int
+    ) -> tuple[Terms | None, tuple[int, str, Code]]:
+        """On which terms a node of a candidate is bought, and how many: with time for the calls of all that are wanted
+        where there is money for that, else one by one."""
+        offering, others = candidate.offering, -(-len(group.pods) // candidate.per_node) - 1
+        terms = self.headroom.terms(offering, group.shape, together, group.stop_s, others)
+        room = self.headroom.room(offering, terms)
+        if room[0] > 0 or not others:
+            return terms, room
+        terms = self.headroom.terms(offering, group.shape, together, group.stop_s)
+        return terms, self.headroom.room(offering, terms)
 
     def _near_enough(self, able: Eligible, group: Group) -> Eligible:
         """What is able, with so many pods a node as the pods that are near allow; where they allow none, a finding."""

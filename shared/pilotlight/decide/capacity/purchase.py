@@ -61,10 +61,13 @@ class Headroom:
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
             self.paid[key] -= nodes
 
-    def terms(self, offering: Offering, shape: PodShape | None, nodes: int = 1, stop_s: Seconds = 0) -> Terms | None:
+    def terms(
+        self, offering: Offering, shape: PodShape | None, nodes: int = 1, stop_s: Seconds = 0, others: int = 0
+    ) -> Terms | None:
         """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
 
-        A first stretch is cut so that all of ``nodes`` find room, which a gang needs. The pods take ``stop_s`` to stop.
+        A first stretch is cut so that all of ``nodes`` find room, which a gang needs. The pods take ``stop_s`` to stop,
+        and ``others`` are bought with each node.
         """
         if self.purse is None:
             return None
@@ -79,7 +82,7 @@ class Headroom:
             typical=self.purse.money.typical,
             stop_s=stop_s,
         )
-        return self.purse.fitted(asked, nodes)
+        return self.purse.fitted(asked, nodes, others)
 
     def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
         """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, unpaid, windows
-from pilotlight.decide.money.economics import least_s
+from pilotlight.decide.money.economics import calls_s, least_s
 from pilotlight.facts.budget import Meter, Money, Terms
 
 MANY = 1 << 30
@@ -22,19 +22,24 @@ class Purse:
     money: Money
     now: datetime
     taken: dict[str, Decimal] = field(default_factory=dict)
+    bought: int = 0
 
-    def fitted(self, terms_: Terms, nodes: int = 1) -> Terms:
+    def fitted(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:
         """The terms with a first stretch as long as each of so many nodes finds room for, if that is worth a boot.
 
         A whole run that is held beforehand, and a stretch that would not last for a boot and a stop, stay as they are.
+        So long a stretch leaves time for the calls of all that are lit and of the ``others`` that are bought with it.
         """
+        if terms_.stretch_s:
+            least = least_s(terms_) + calls_s(self.money.lit + self.bought + max(nodes - 1, others))
+            terms_ = msgspec.structs.replace(terms_, stretch_s=max(terms_.stretch_s, least))
         hold = opened("", "", terms_, self.now)
         hard = [(meter, before) for meter, before in self._at_stake(terms_) if meter.budget.hard]
         if not terms_.stretch_s or not hard:
             return terms_
         until = min(latest(meter, hold, (meter.limit - before) / nodes) for meter, before in hard)
         stretch_s = (until - self.now).total_seconds()
-        if not least_s(terms_) <= stretch_s < terms_.stretch_s:
+        if not least <= stretch_s < terms_.stretch_s:
             return terms_
         return msgspec.structs.replace(terms_, stretch_s=stretch_s)
 
@@ -47,6 +52,7 @@ class Purse:
 
     def take(self, terms_: Terms, nodes: int) -> None:
         """Count nodes as held."""
+        self.bought += nodes
         hold = opened("", "", terms_, self.now)
         for meter, _ in self._at_stake(terms_):
             self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * held(meter, hold)
@@ -57,7 +63,7 @@ class Purse:
 
     def saved(self) -> "Purse":
         """A copy that later changes leave alone."""
-        return Purse(self.money, self.now, dict(self.taken))
+        return Purse(self.money, self.now, dict(self.taken), self.bought)
 
     def _at_stake(self, terms_: Terms) -> Iterator[tuple[Meter, Decimal]]:
         """The meters that a node bought now has to fit in, and how far each is used, with what this plan has taken."""

@@ -107,6 +107,15 @@ def stop_s(pods: Iterable[Stopping] = ()) -> Seconds:
     return checkpoint_s + grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
 
 
+MOST_CALLS_S: Seconds = HOUR
+"""The calls of nodes that end at one moment come one after another: so long before it the first of them at most."""
+
+
+def calls_s(nodes: int) -> Seconds:
+    """How long the calls take that give so many other nodes back first."""
+    return min(max(0, nodes) * CALL_S, MOST_CALLS_S)
+
+
 def counted_stop_s(terms: Terms) -> Seconds:
     """What stopping a node takes, as it was counted when the node was bought."""
     return max(stop_s(), terms.stop_s)

@@ -228,10 +228,11 @@ def promised(hold: Hold) -> Hold:
     return msgspec.structs.replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
 
 
-def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime) -> Hold:
+def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime, calls_s: Seconds = 0) -> Hold:
     """The hold that covers what binds up to the next look, and one idle timeout more, where it does not yet.
 
-    In stretches it is renewed ahead of its end, and covers what was promised to pods that may not be stopped.
+    In stretches it is renewed ahead of its end, and of the ``calls_s`` of nodes that may end with it; it covers what
+    was promised to pods that may not be stopped.
     """
     binds_until = hold.binds_until
     if binds_until < now + TICK:
@@ -240,7 +241,7 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         until = max(hold.until, covered_until(hold.terms, binds_until))
     else:
         until = hold.until
-        if (until - now).total_seconds() < stop_within(hold, pods) + AHEAD_S:
+        if (until - now).total_seconds() < stop_within(hold, pods) + calls_s + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
@@ -259,19 +260,20 @@ MOST_PRICES = 100
 """Of one node's life: a stretch is an hour, and prices are edited by hand or learnt once a day."""
 
 
-def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = ()) -> Hold:
+def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s: Seconds = 0) -> Hold:
     """What a node still takes that no GPU pod runs on or can bind to: its time until it is put out, or until the
-    ``others`` on it were made to leave."""
+    ``others`` on it were made to leave, and the calls before its own."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
     leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
     idle_s = max(hold.terms.idle_s, leave_s)
-    until = now + TICK + timedelta(seconds=idle_s)
+    until = now + TICK + timedelta(seconds=idle_s + calls_s)
     return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 
 
-def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime) -> bool:
-    """Whether a node that stays until the look after next costs more than is held for it (``own``)."""
-    return meter.end is not None and own < used(meter, hold, now + 2 * TICK)
+def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime, calls_s: Seconds = 0) -> bool:
+    """Whether a node that stays until the look after next, and the calls before its own, costs more than is held for
+    it (``own``)."""
+    return meter.end is not None and own < used(meter, hold, now + 2 * TICK + timedelta(seconds=calls_s))
 
 
 class Short(NamedTuple):

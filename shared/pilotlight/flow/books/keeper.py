@@ -11,8 +11,9 @@ from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.capacity.runs import learned, typical
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget import applies, held, latest, limit, meters, paid_until, who, windows
+from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stretch import AHEAD_S, emptied, ending, stop_within
+from pilotlight.decide.money.stretch import AHEAD_S, emptied, ending, queues, stop_within
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
@@ -28,6 +29,7 @@ from pilotlight.flow.memory import marks
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CHARGED, HOLD, RUNS
 from pilotlight.state_schema.table import Entry
+from pilotlight.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class _Keeper:
         self.classes: set[str] = set()
         self.kept: list[tuple[str, Hold]] = []
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
+        self.queues: Mapping[str, Seconds] = {}
+        self.calls_s: Seconds = 0
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
@@ -105,10 +109,12 @@ class _Keeper:
             self.snapshot = replace(self.snapshot, view=gate_holds.without_held(self.deps, self.snapshot, standing))
         own = [(hold, one) for hold, one in found.live if one is not None or not rules.of_workload(hold)]
         live = [*own, *self._adopted(found.strange, holds)]
+        self.queues = queues((hold.id, hold.until, bool(one and one.pods)) for hold, one in live)
+        self.calls_s = calls_s(len(live) - 1)
         for hold, one in live:
             if _frozen(hold, one):
                 # What it was held for is free for the others: they may then serve.
-                self.room.let_go(hold, rules.put_out(hold, self.now, _others(one)), self._concerned(hold))
+                self.room.let_go(hold, rules.put_out(hold, self.now, _others(one), self.calls_s), self._concerned(hold))
         for hold, one in sorted(live, key=_working_first):
             self.still_ours()
             try:
@@ -150,8 +156,8 @@ class _Keeper:
         pods = one.pods if one else ()
         self.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
         own = rules.committed(hold, pods, self.deps.policy)
-        has = rules.put_out(own, self.now, _others(one)) if _frozen(hold, one) else rules.promised(own)
-        wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now)
+        has = rules.put_out(own, self.now, _others(one), self.calls_s) if _frozen(hold, one) else rules.promised(own)
+        wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self.calls_s)
         held_to = max(own.until, has.until)
         wants = rules.repriced(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
         concerned = self._concerned(wants)
@@ -161,7 +167,7 @@ class _Keeper:
         if cut.until <= held_to:
             cut = replace(cut, terms=own.terms, earlier=own.earlier)
         refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
-        late = cut != wants and (cut.until - self.now).total_seconds() <= stop_within(own, pods) + TICK.total_seconds()
+        late = cut != wants and (cut.until - self.now).total_seconds() <= self._lead_s(own, pods) + TICK.total_seconds()
         if late:
             refused += [m for m in concerned if self._told(m, self.room.lacks(m, cut, wants, name))]
         after = replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
@@ -204,14 +210,21 @@ class _Keeper:
         else:
             held_until = min(latest(meter, hold, self.room.own(meter, hold)) for meter in refused)
             end = emptied(hold, one.node.others, held_until)
-        begins = end.at - timedelta(seconds=end.stop_s) - TICK
+        calls_s = (self.queues.get(hold.id, 0.0) if hold.terms.stretch_s else 0.0) if one.pods else self.calls_s
+        begins = end.at - timedelta(seconds=end.stop_s + calls_s) - TICK
         if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
             return hold
         if begins > self.now:
             self.due.append(begins)
             return hold
         why = self.told[refused[0].key][1][-1].why
-        return replace(hold, stopping=hard_stop.begin(self.deps, one.node, end, hold.terms.usd_per_hour, why, self.now))
+        price = hold.terms.usd_per_hour
+        begun = hard_stop.begin(self.deps, one.node, end, price, why, self.now, calls_s)
+        return replace(hold, stopping=begun)
+
+    def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
+        """How long before the end of what is held a stop begins: it takes its time, and its turn."""
+        return stop_within(hold, pods) + self.queues.get(hold.id, 0.0)
 
     @cached_property
     def _left_alone(self) -> Mapping[str, str]:
@@ -220,8 +233,9 @@ class _Keeper:
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
         that is held for no further, while it can still be given back in time."""
-        stop = after.until - timedelta(seconds=stop_within(after, pods))
-        renews = (stop - timedelta(seconds=AHEAD_S), stop - TICK)
+        stop = after.until - timedelta(seconds=self._lead_s(after, pods))
+        ahead = after.until - timedelta(seconds=stop_within(after, pods) + self.calls_s + AHEAD_S)
+        renews = (ahead, stop - TICK)
         if not refused and not after.stopping:
             self.due += renews if after.terms.stretch_s else (after.binds_until - TICK,)
         elif refused and not pods:
@@ -229,7 +243,7 @@ class _Keeper:
         self.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
 
     def _spent_up(self, meter: Meter, hold: Hold) -> bool:
-        return rules.spent_up(meter, self.room.own(meter, hold), hold, self.now)
+        return rules.spent_up(meter, self.room.own(meter, hold), hold, self.now, self.calls_s)
 
     def _cordon(self, before: Hold, after: Hold, one: Lit | None) -> None:
         """Frozen nodes take nothing new. The cordon comes before the record of it: repeating it is harmless."""
@@ -287,6 +301,7 @@ class _Keeper:
             typical=typical(self._learn()),
             steps=steps,
             frozen=self.cold,
+            lit=len(self.queues),
         )
 
     def _learn(self) -> Runs:
