@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from pilotlight.decide.money.budget import stops
-from pilotlight.decide.money.economics import counted_stop_s
+from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import TICK, Lit
 from pilotlight.decide.money.stretch import Ending, class_of
 from pilotlight.decide.rivals import rivals
@@ -29,17 +29,18 @@ def keep(
     apart = {hold.instance: hold for entry in every if (hold := entry.value).id in names and hold.ended_at is None}
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     cold: dict[str, bool] = {}
+    queue_s = calls_s(len(apart) - 1)
     for one in lit:
         held, node = apart.get(one.instance), one.node
         if held is None or node is None or one.pool in others:
             continue
         stop_s = counted_stop_s(held.terms)
-        if held.until - timedelta(seconds=stop_s) - 2 * TICK > snapshot.now:
+        if held.until - timedelta(seconds=stop_s + queue_s) - 2 * TICK > snapshot.now:
             continue
         cold[node.name] = not one.pods
         if one.pods and _may_stop(deps, held, one):
             end = Ending(held.until, True, "hard-cap", stop_s, stop_s)
-            hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now)
+            hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
     return [one for one in lit if one.instance not in apart], cold
 
 
