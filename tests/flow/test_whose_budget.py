@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from api_server import ApiServer, api_server
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stage import Stage
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
@@ -20,6 +22,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, BudgetScope, Caps, Claims, ClassPolicy, PoolPolicy
+from pilotlight.flow.billing import meter
 from pilotlight.flow.books import hold_records
 from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.flow.reconcile import reconcile
@@ -39,7 +42,8 @@ class Site:
     def __init__(self, server: ApiServer, **rules: Any) -> None:
         self.server = server
         rules = {"default_team": "poor", "budgets": (team_budget("rich", RICH), team_budget("poor", POOR)), **rules}
-        classes = {name: ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=3600) for name in CLASSES}
+        an_hour = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=3600)
+        classes = {**dict.fromkeys(CLASSES, an_hour), **rules.pop("classes", {})}
         self.stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=50)}, classes=classes, **rules)
         api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
         self.deps = replace(
@@ -62,6 +66,11 @@ class Site:
         made = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": at, **meta}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": {**spec, "priority": priority}}
         self.server.add({**body, "status": status})
+
+    def relabel(self, name: str, labels: Labels) -> None:
+        """The tenant writes other labels on its pod."""
+        store = self.server.store
+        store.patch(store.resource("pods"), ("ml", name), {"metadata": {"labels": labels}})
 
     def tick(self, after_s: float = 0) -> Record:
         """A look, so much later; what it decided."""
@@ -90,6 +99,7 @@ class Site:
         return [one.subject for one in last.plan.findings if one.code == "claim-refused"]
 
 
+SHARES: tuple[tuple[Any, Decimal], ...] = (("serving", RICH), ("batch", POOR))
 CLASSES: tuple[Any, ...] = ("training", "serving", "notebook", "batch")
 
 
@@ -199,10 +209,8 @@ def test_a_queued_workload_is_its_namespaces(server: ApiServer) -> None:
     assert set(site.held) == {"poor"}
 
 
-@pytest.mark.parametrize("labels", [{"team": "rich"}, {}], ids=["labelled", "without a label"])
-def test_a_pod_by_hand_on_a_node_is_adopted_for_its_namespace(server: ApiServer, labels: Labels) -> None:
-    """A node that nobody bought, with a tenant's pod on it, is held for by the team of the pod's namespace."""
-    site = Site(server)
+def by_hand(server: ApiServer) -> None:
+    """A node that nobody bought."""
     room = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-20T12:00:00Z"}
     meta = {
@@ -213,9 +221,51 @@ def test_a_pod_by_hand_on_a_node_is_adopted_for_its_namespace(server: ApiServer,
     status = {"allocatable": room, "capacity": room, "conditions": [ready]}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"providerID": "x://by-hand"}}
     server.add({**node, "status": status})
+
+
+@pytest.mark.parametrize("labels", [{"team": "rich"}, {}], ids=["labelled", "without a label"])
+def test_a_pod_by_hand_on_a_node_is_adopted_for_its_namespace(server: ApiServer, labels: Labels) -> None:
+    """A node that nobody bought, with a tenant's pod on it, is held for by the team of the pod's namespace."""
+    site = Site(server)
+    by_hand(server)
     site.pod("sits", node="by-hand", labels=labels)
     site.tick(60)
     assert set(site.held) == {"poor"}
+
+
+def test_a_label_that_changes_on_a_node_moves_no_bill(server: ApiServer) -> None:
+    """Hours of a pod that was its own team's as it bound stay that team's, though it names another that it may name."""
+    site = Site(server, claims={"ml": Claims(teams=("rich",))})
+    by_hand(server)
+    site.pod("sits", node="by-hand", labels={})
+    for minute in range(120):
+        if minute == 10:
+            site.relabel("sits", {"team": "rich"})
+        site.tick(60)
+        meter.count(site.deps)
+    today = site.deps.state.now().date()
+    lines = [line for day in meter.days(site.deps.state, "c", today, today) for line in day.lines]
+    usd = {team: sum(line.usd for line in lines if line.team == team) for team in ("poor", "rich")}
+    assert usd["rich"] == 0
+    assert Decimal("1.9") < usd["poor"] <= Decimal(2)
+    assert set(site.held) == {"poor"}
+
+
+def test_a_class_that_changes_on_a_node_escapes_no_stop(server: ApiServer) -> None:
+    """A pod of a class that a hard cap stops is stopped in time, though it names another once it runs."""
+    kept = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=30 * 86_400)
+    stops = ClassPolicy(gpu_models="any", idle_timeout=300, at_hard_cap="stop", hold=3600)
+    site = Site(server, classes={"batch": stops, "serving": kept})
+    by_hand(server)
+    site.pod("sits", node="by-hand", labels={"workload-type": "batch"})
+    site.tick(60)
+    site.relabel("sits", {"workload-type": "serving"})
+    most, minutes = Decimal(0), 0
+    while site.held and minutes < 8 * 60:
+        site.tick(60)
+        most, minutes = max(most, sum(site.held.values(), Decimal(0))), minutes + 1
+    assert most <= POOR
+    assert 5 * 60 < minutes < POOR * 60
 
 
 def test_a_permitted_label_counts(server: ApiServer) -> None:
@@ -270,3 +320,67 @@ def test_a_priority_that_is_not_permitted_jumps_no_queue(
     site.pod("younger", "lab", priority=1_000_000)
     record = site.tick()
     assert [group.pods for group in record.plan.pods if group.verdict == "bought"] == [(served,)]
+
+
+HOSTILE = st.sampled_from(
+    ["rich", "poor", "nobody", "RICH", "", " rich", "*", "serving", "training", "batch", "x" * 63]
+)
+KEYS = st.sampled_from(["team", "pilotlight.dev/team", "workload-type", "workload-class", "notebook-name", "app"])
+NOTES = st.sampled_from(
+    ["pilotlight.dev/team", "team", "pilotlight.dev/value-of-wait", "pilotlight.dev/workload-class"]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    pods=st.lists(
+        st.tuples(
+            st.sampled_from(["ml", "lab"]),
+            st.dictionaries(KEYS, HOSTILE, max_size=4),
+            st.dictionaries(NOTES, HOSTILE | st.just("1e9"), max_size=3),
+            st.sampled_from([0, 1000, 2_000_000_000]),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_no_claim_passes_what_the_policy_permits(pods: list[tuple[str, Labels, Labels, int]]) -> None:
+    """Whatever tenants write, nothing is held for a team that they may not name, and no class or priority is theirs
+    beyond their namespace's entry."""
+    with api_server() as server:
+        site = Site(server, claims={"ml": Claims(classes=("batch", "training"), priority=5)})
+        for n, (namespace, labels, notes, priority) in enumerate(pods):
+            site.pod(f"p-{n}", namespace, priority=priority, labels=labels, annotations=notes)
+        site.tick()
+        assert set(site.held) <= {"poor"}
+        assert sum(site.held.values()) <= POOR
+        for demand in site.deps.cluster.observe().pending:
+            most = 5 if demand.namespace == "ml" else 0
+            assert demand.shape.team == "poor"
+            assert demand.shape.priority <= most
+            assert demand.namespace == "lab" or demand.shape.workload_class in ("batch", "training")
+
+
+@pytest.mark.parametrize(
+    ("claims", "paid"),
+    [
+        ({}, "batch"),
+        ({"ml": Claims(classes=("batch", "serving"))}, "serving"),
+        ({"ml": Claims(classes=("batch",))}, "batch"),
+    ],
+    ids=["no entry: a class has a budget", "listed", "not listed"],
+)
+def test_a_class_with_a_budget_is_spent_by_whom_the_policy_lets(
+    server: ApiServer, claims: dict[str, Claims], paid: str
+) -> None:
+    """A label names the class whose budget pays only where the namespace's entry lists that class."""
+    by_class = [
+        Budget(name=name, scope=BudgetScope(workload_class=name), usd=usd, period="day") for name, usd in SHARES
+    ]
+    site = Site(server, claims=claims, default_team="", budgets=tuple(by_class))
+    for n in range(12):
+        site.pod(f"p-{n}", labels={"workload-type": "serving"})
+    site.tick()
+    assert {entry.value.terms.workload_class for entry in hold_records.every(site.deps)} == {paid}
+    assert (site.bought <= 5) == (paid == "batch")
+    assert bool(site.refused()) == (paid == "batch")

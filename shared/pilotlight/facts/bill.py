@@ -75,7 +75,8 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
     """One node on one day: what it is, since when it is paid for, and whose its time was up to ``until``.
 
     ``holders`` hold their share of ``parts`` from ``until`` on; what is left is idle, or shared while the node is not
-    ``ready``. ``gone_at`` is when it stopped; it is paid up to the end of its minimum or increment.
+    ``ready``. ``owners``: the team and class that each of its pods (by uid) had when it was first seen there, whatever
+    its labels become. ``gone_at`` is when it stopped; it is paid up to the end of its minimum or increment.
     """
 
     name: str
@@ -93,6 +94,7 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = False
     parts: int = 1
     holders: tuple[Holder, ...] = ()
+    owners: dict[str, tuple[str, str]] = {}
     stretches: tuple[Stretch, ...] = ()
 
 

@@ -101,7 +101,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     Hard budgets hold its node up to ``until``; a pod that binds before ``binds_until`` is covered for its whole run.
     ``frozen``: that could not be moved on, the node is cordoned. ``stopping``: its node is being stopped in order.
     ``void``: nothing was bought for it, so that it costs nothing. ``earlier`` are the prices before that of its terms,
-    the oldest first: a price that changes counts from the end of what was held at the old one.
+    the oldest first: a price that changes counts from the end of what was held at the old one. ``classes``: the
+    class that each of its pods (by uid) had when it was first seen there: a label that changes later changes no stop.
     """
 
     id: str
@@ -119,6 +120,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     frozen: bool = False
     stopping: bool = False
     earlier: tuple[Priced, ...] = ()
+    classes: dict[str, str] = {}
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
 
+from msgspec.structs import replace
+
 from pilotlight.facts.bill import Holder
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.devices import CLAIMED
@@ -26,6 +28,18 @@ def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
     whole = max(Fraction(gpus), sum(owned.values(), Fraction(0)))
     scale = lcm(whole.denominator, *(share.denominator for share in owned.values()))
     return tuple(Holder(*key, int(share * scale)) for key, share in sorted(owned.items())), int(whole * scale)
+
+
+def as_first_seen(node: Node, owners: Mapping[str, tuple[str, str]]) -> Node:
+    """The node with its pods as they were when they were first seen on it, by uid: a team and a class."""
+    pods = tuple(_as_was(pod, owners.get(pod.uid)) for pod in node.pods)
+    return node if all(new is old for new, old in zip(pods, node.pods, strict=True)) else replace(node, pods=pods)
+
+
+def _as_was(pod: BoundPod, owner: tuple[str, str] | None) -> BoundPod:
+    if owner is None or owner == (pod.team, pod.workload_class):
+        return pod
+    return replace(pod, team=owner[0], workload_class=owner[1])
 
 
 def shares(node: Node, gpus: int) -> list[tuple[BoundPod, Fraction]]:

@@ -21,6 +21,7 @@ from pilotlight.decide.money.budget import (
     used,
 )
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
+from pilotlight.decide.money.gpu_shares import as_first_seen
 from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending, stop_within
 from pilotlight.facts.budget import Hold, Meter, Priced
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
@@ -192,6 +193,15 @@ def adopted(
         instance=one.instance,
         matched_at=now,
     )
+
+
+def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
+    """The hold that knows its pods' classes, and its node with those that its pods had when they were first seen."""
+    if one is None or one.node is None:
+        return hold, one
+    classes = {pod.uid: hold.classes.get(pod.uid, pod.workload_class) for pod in one.pods}
+    owners = {pod.uid: (pod.team, classes[pod.uid]) for pod in one.pods}
+    return msgspec.structs.replace(hold, classes=classes), one._replace(node=as_first_seen(one.node, owners))
 
 
 def committed(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:

@@ -6,7 +6,7 @@ counted twice, and every node carries its own mark up to where it is counted: co
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.money.between_looks import Told, spans
+from pilotlight.decide.money.between_looks import Told, spans, told
 from pilotlight.decide.money.economics import billed_seconds
-from pilotlight.decide.money.gpu_shares import holdings
+from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.capacity import Node, Offering
@@ -33,6 +33,7 @@ class Look:
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
     the time since the look before, which was at ``last``. Nodes ``apart`` (by name) are not counted now: each has a
     mark up to where it is counted, and a later look counts on from there.
+    ``nodes`` are the lit ones that registered.
     """
 
     at: datetime
@@ -42,6 +43,7 @@ class Look:
     told: Mapping[str, Told] = field(default_factory=dict)
     last: datetime | None = None
     apart: frozenset[str] = frozenset()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
 
 
 def day_start(day: date) -> datetime:
@@ -86,6 +88,7 @@ def metered(one: Lit, offering: Offering | None) -> MeteredNode:
         ready=node is not None and node.ready and gpus > 0,
         parts=parts,
         holders=holders,
+        owners={pod.uid: (pod.team, pod.workload_class) for pod in node.gpu_pods} if node else {},
     )
 
 
@@ -110,6 +113,7 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
     end = start + timedelta(days=1)
     at = min(look.at, end)
     nodes = dict(part.nodes)
+    look = _as_first_seen(look, {**before, **part.nodes})
     for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
         if look.apart and _set_apart(instance, part.nodes, before, look):
             continue
@@ -124,6 +128,20 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
 def _set_apart(instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: Look) -> bool:
     every = (nodes.get(instance) for nodes in (known, before, look.lit, look.over))
     return any(node is not None and node.name in look.apart for node in every)
+
+
+def _as_first_seen(look: Look, known: Mapping[str, MeteredNode]) -> Look:
+    """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
+    lit, said = dict(look.lit), dict(look.told)
+    for instance, seen in look.lit.items():
+        node, was = look.nodes.get(instance), known.get(instance)
+        if node is None or was is None or node.name in look.apart or (then := as_first_seen(node, was.owners)) is node:
+            continue
+        holders, parts = holdings(then, seen.gpus)
+        owners = {pod.uid: (pod.team, pod.workload_class) for pod in then.gpu_pods}
+        lit[instance] = msgspec.structs.replace(seen, holders=holders, parts=parts, owners=owners)
+        said[instance] = told(then, seen.gpus)
+    return replace(look, lit=lit, told=said)
 
 
 def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: frozenset[str] = frozenset()) -> MeterPart:
@@ -146,13 +164,13 @@ def news(was: MeterPart, now: MeterPart) -> bool:
 
 
 def without_projects(node: MeteredNode) -> MeteredNode:
-    """The node's stretches summed over projects."""
+    """The node's stretches summed over projects; who its pods were first is forgotten too."""
     micros: dict[tuple[LineKind, str, str, datetime], int] = {}
     for one in node.stretches:
         key = one.kind, one.team, one.workload_class, one.begin
         micros[key] = micros.get(key, 0) + one.micros
     summed = tuple(Stretch(kind, team, "", name, begin, n) for (kind, team, name, begin), n in micros.items())
-    return msgspec.structs.replace(node, stretches=summed)
+    return msgspec.structs.replace(node, stretches=summed, owners={})
 
 
 def _timeless(node: MeteredNode) -> MeteredNode:
@@ -188,7 +206,9 @@ def _another_life(
         return node
     was, since = _until(was, at, cut_at), min(seen.since, at)  # Its cloud's clock may be ahead of ours.
     begins = max(was.until, since)
-    return msgspec.structs.replace(was, since=since, until=begins, gone_at=None, ready=False, holders=(), parts=1)
+    return msgspec.structs.replace(
+        was, since=since, until=begins, gone_at=None, ready=False, holders=(), owners={}, parts=1
+    )
 
 
 def _advance(
@@ -213,6 +233,7 @@ def _advance(
         ready=seen.ready,
         parts=seen.parts,
         holders=seen.holders,
+        owners=seen.owners,
     )
 
 

@@ -132,6 +132,7 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
             for one in known
             if one.node and one.node.name not in apart
         },
+        nodes={one.instance: one.node for one in known if one.node and one.node.name not in apart},
         last=seen,
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,

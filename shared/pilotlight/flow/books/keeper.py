@@ -153,6 +153,7 @@ class _Keeper:
         return out
 
     def _move_on(self, before: Entry[Hold] | None, hold: Hold, one: Lit | None) -> None:
+        hold, one = rules.as_bound(hold, one)
         pods = one.pods if one else ()
         self.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
         own = rules.committed(hold, pods, self.deps.policy)
