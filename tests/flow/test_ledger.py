@@ -166,4 +166,4 @@ def test_the_fence_of_an_older_pilotlight_goes_on_counting(state: State, clock: 
     stored = state.get("fence/c")
     assert stored is not None
     began = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert stored.value == f'{{"schema":2,"fence":42,"at":"{began}","settled":null}}'.encode()
+    assert stored.value == f'{{"schema":2,"fence":42,"at":"{began}","settled":null,"lost_since":null}}'.encode()

@@ -81,7 +81,7 @@ def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
             meter=meter,
             held=accounts.total(kept, meter),
             spent=spent.get(meter.key),
-            rung=rungs.get(meter.budget.name),
+            rung=rungs.get(meter.budget.account),
         )
 
 

@@ -120,7 +120,7 @@ def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[Budget
     rungs = ladder.read(deps.state, deps.name).rungs
     for meter in meters(deps.policy.budgets, now):
         held, so_far = accounts.total(deps, meter), spent.get(meter.key)
-        rung = rungs.get(meter.budget.name)
+        rung = rungs.get(meter.budget.account)
         in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
         left = meter.limit - max(held, so_far.total if so_far else held)
         yield BudgetLeft(budget=meter.budget.name, measure=meter.measure, limit=meter.limit, left=left, step=in_force)

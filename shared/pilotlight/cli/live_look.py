@@ -152,7 +152,7 @@ def _money(deps: Deps, now: datetime) -> _Money:
 def _budgets(deps: Deps, stands: Sequence[Spent]) -> Iterator[BudgetLine]:
     rungs = ladder.read(deps.state, deps.name).rungs
     for one in stands:
-        rung = rungs.get(one.meter.budget.name)
+        rung = rungs.get(one.meter.budget.account)
         yield BudgetLine(
             budget=one.meter.budget.name,
             period=str(one.meter.budget.period),

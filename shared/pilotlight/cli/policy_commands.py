@@ -50,7 +50,7 @@ def check(
         problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [*_of_many_clusters(found, policy, deployed()), *filter(None, [unpaid_work(found)])]
-        notes = [f"{policy}: {note}" for note in notes]
+        notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed())]]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *map(_rule, found.rules)])
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
@@ -71,6 +71,31 @@ def check(
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _of_state(found: "Policy", settings: Settings) -> list[str]:
+    """Budgets that the state still counts for, and that this policy has no more; none where the state does not tell."""
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from pilotlight.connections import state_at
+    from pilotlight.errors import PilotlightError
+    from pilotlight.flow.books.changed_periods import vanished
+    from pilotlight.flow.memory.ledger import recall
+
+    kind, _, where = settings.state.partition(":")
+    if kind == "memory" or (kind == "sqlite" and not Path(where).exists()):
+        return []
+    notes: list[str] = []
+    for name in tuple(settings.clusters) or (settings.cluster_name,):
+        try:
+            state = state_at(settings.state, None, settings.environ)
+            books = SimpleNamespace(name=name, state=state, policy=found)
+            gone, _ = vanished(books, recall(state, name).memory.periods, state.now())
+        except PilotlightError:
+            continue
+        notes += [f"{one.subject} is not in it any more: {one.message}" for one in gone]
+    return notes
 
 
 def _rule(rule: "Rule") -> str:

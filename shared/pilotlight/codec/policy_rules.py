@@ -54,7 +54,9 @@ def contradictions(policy: Policy) -> list[Problem]:
     for i, rule in enumerate(policy.rules):
         found += _rule(f"rules[{i}]", rule, policy, {earlier.name for earlier in policy.rules[:i]})
     for i, budget in enumerate(policy.budgets):
-        found += _budget(f"budgets[{i}]", budget, policy, {earlier.name for earlier in policy.budgets[:i]})
+        found += _budget(
+            f"budgets[{i}]", budget, policy, {n for other in policy.budgets[:i] for n in (other.name, other.account)}
+        )
     for queue, asks in policy.queues.items():
         found += _queue(f"queues.{queue}", queue, asks, policy)
     found += _prices(policy)
@@ -198,6 +200,10 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
         yield f"{path}.name", f"{budget.name!r} is no name: write letters, digits, dots, dashes or underscores"
     if budget.name in taken:
         yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
+    if budget.id and not _BUDGET_NAME.fullmatch(budget.id):
+        yield f"{path}.id", f"{budget.id!r} is no id: write letters, digits, dots, dashes or underscores"
+    if budget.id and budget.id in taken:
+        yield f"{path}.id", f"{budget.id} is what another budget is kept under: what they hold would be mixed up"
     limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}
     if all(limit is None for limit in limits.values()):
         yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"

@@ -25,7 +25,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """Unique over all budgets and windows: "research/usd/20261120T0500"."""
-        return f"{self.budget.name}/{self.measure}/{self.start:%Y%m%dT%H%M}"
+        return f"{self.budget.account}/{self.measure}/{self.start:%Y%m%dT%H%M}"
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

@@ -227,7 +227,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
     ``learnt`` is by "pool/type", of nodes that joined; ``lives`` by "type/zone", of spot in zones. ``wakes`` are by
     pool the seconds that its latest starts of stopped nodes took, the newest last. ``due`` are jobs with a deadline,
-    by ``Due.job``. No decision reads ``tally``: it is for the figures.
+    by ``Due.job``. ``periods`` are those of budgets, by what each is kept under. No decision reads ``tally``: it is for
+    the figures.
     """
 
     quarantines: tuple[Quarantine, ...] = ()
@@ -256,6 +257,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     lives: dict[str, Lives] = {}
     wakes: dict[str, tuple[Seconds, ...]] = {}
     due: dict[str, DueJob] = {}
+    periods: dict[str, str] = {}
     tally: Tally = Tally()
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:

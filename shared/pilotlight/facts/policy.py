@@ -227,10 +227,12 @@ class Budget(_Keys, frozen=True, kw_only=True):
     held for in stretches, the others for their longest run; without it the typical run is held, and what goes beyond
     is reported. The steps of ``ladder`` are taken as spending goes on; in a dry run they are only announced. None
     touches serving. ``queues`` of Kueue admit no more while nothing more is bought: "name" is a ClusterQueue,
-    "namespace/name" a LocalQueue.
+    "namespace/name" a LocalQueue. What it counts is kept under ``id``, its name where none is written: one that is
+    renamed and keeps its id keeps that.
     """
 
     name: str
+    id: str = ""
     scope: BudgetScope | Literal["all"] = "all"
     usd: Dollars | None = None
     gpu_hours: ExactNumber | None = None
@@ -245,6 +247,11 @@ class Budget(_Keys, frozen=True, kw_only=True):
     )
     ladder_dry_run: bool = True
     queues: tuple[str, ...] = ()
+
+    @property
+    def account(self) -> str:
+        """What its accounts are kept under."""
+        return self.id or self.name
 
 
 class Schedule(_Keys, frozen=True, kw_only=True):

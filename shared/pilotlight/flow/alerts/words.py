@@ -140,6 +140,8 @@ _TITLES = {
     "budget-passed": "is below what is settled and held already",
     "budget-endless": "runs on past a hard budget",
     "budget-lost": "is gone from the state",
+    "budget-period": "counts in another period",
+    "budget-gone": "is gone from the policy, and counts",
     "state-restored": "was restored, and does not know what came since",
     "scheduler-refuses": "has room that the scheduler does not use",
     "opened-by-hand": "was opened by a person while it was being given back",

@@ -55,9 +55,26 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
         from pilotlight.flow.books.restored import count
 
         keeper.findings += count(deps, snapshot, keeper.meters, keeper.room)
+    snapshot = _with_periods(deps, snapshot, keeper)
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
     view = replace(keeper.snapshot.view, nodes=nodes)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
+
+
+def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot:
+    """The look that remembers the budgets' periods; what one counted whose period was changed is carried over."""
+    periods = {b.account: f"{b.period}@{b.timezone}" for b in deps.policy.budgets}
+    was = snapshot.memory.periods
+    if periods == was:
+        return snapshot
+    if any(periods.get(name) != period for name, period in was.items()):
+        from pilotlight.flow.books.changed_periods import carried, vanished
+
+        keeper.findings += carried(deps, snapshot, keeper.meters, keeper.room)
+        gone, left = vanished(deps, was, snapshot.now)
+        keeper.findings += gone
+        periods |= left
+    return replace(snapshot, memory=replace(snapshot.memory, periods=periods))
 
 
 class _Keeper:

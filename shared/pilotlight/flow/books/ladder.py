@@ -39,11 +39,11 @@ def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
     now_at = dict(standing.rungs)
     told: list[Alert] = []
     for one in _furthest(spent):
-        before = standing.rungs.get(one.meter.budget.name)
+        before = standing.rungs.get(one.meter.budget.account)
         after = climbed(before, one, now)
         told += _changes(deps, before, after, one, now)
-        now_at[one.meter.budget.name] = after
-    kept = {budget.name for budget in deps.policy.budgets}
+        now_at[one.meter.budget.account] = after
+    kept = {budget.account for budget in deps.policy.budgets}
     alerts = tuple(by_fingerprint(alert, f"-{now:%Y%m%dT%H%M%S}") for alert in told)
     new = Ladder(rungs={n: r for n, r in now_at.items() if n in kept}, untold=(*standing.untold, *alerts))
     if new != standing:

@@ -6,6 +6,7 @@ is lit now and held for. Hard budgets count that as spent, and no more than they
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
@@ -30,7 +31,8 @@ def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetR
     for meter in meters:
         if not meter.budget.hard or meter.end is None:
             continue
-        cost = min(_most(deps, snapshot, meter), max(meter.limit - room.total(meter), Decimal(0)))
+        left = max(meter.limit - room.total(meter), Decimal(0))
+        cost = min(most(deps, snapshot, meter, snapshot.lost_since), left)
         if cost <= 0:
             continue
         known = room.known[meter.key.rpartition("/")[0]]
@@ -52,10 +54,9 @@ def told(snapshot: Snapshot, said: Sequence[str]) -> Finding:
     return Finding(subject="state", code="state-restored", message=f"{old}; what is lit is held for anew; {most}")
 
 
-def _most(deps: Deps, snapshot: Snapshot, meter: Meter) -> Decimal:
-    """What all that a meter counts can have taken of it since the state's last write, beyond what is lit now."""
-    assert snapshot.lost_since is not None
-    since = max(snapshot.lost_since, meter.start)
+def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decimal:
+    """What all that a meter counts can have taken of it since a moment, beyond what is lit now."""
+    since = max(since, meter.start)
     hours = Decimal(repr(max(0.0, (snapshot.now - since).total_seconds()) / HOUR))
     counted: dict[str, Decimal] = {}
     for offering in deps.offerings:

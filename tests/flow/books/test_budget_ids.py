@@ -1,0 +1,153 @@
+"""A budget that is renamed, or counts by another period, keeps what it counted: by the world's own sum of dollars."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from msgspec.structs import replace as with_
+from stage import Stage
+from typer.testing import CliRunner
+
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.cli.policy_commands import register
+from pilotlight.codec.policy import read_policy
+from pilotlight.decide.money.budget import window
+from pilotlight.errors import BadPolicy
+from pilotlight.facts.budget import Account
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.units import HOUR
+
+CENT = Decimal("0.01")
+
+
+class Counted(Stage):
+    """One hard budget over nodes at $1 an hour; jobs of a quarter of an hour come without end."""
+
+    def __init__(self, **budget: Any) -> None:
+        batch = ClassPolicy(gpu_models=("T4",), idle_timeout=60, max_runtime=HOUR)
+        pools = {"one": PoolPolicy(instance_type="one", max=20)}
+        self._jobs = 0
+        super().__init__(pools=pools, budgets=(Budget(name="all", **budget),), classes={"batch": batch})
+
+    def becomes(self, *budgets: Budget) -> None:
+        """The policy is changed."""
+        self.deps = replace(self.deps, policy=with_(self.deps.policy, budgets=budgets))
+
+    def busy(self, minutes: int, jobs: int = 3) -> None:
+        """Every ten minutes some jobs come."""
+        for minute in range(minutes):
+            if minute % 10 == 0:
+                for _ in range(jobs):
+                    self._jobs += 1
+                    self.event(self.submit(f"job{self._jobs}", run_s=900))
+            self.minutes(1)
+
+    def quiet(self) -> None:
+        """All jobs are done, and all nodes go."""
+        while self.world.nodes or self.world.pending:
+            self.minutes(1)
+
+    def told(self, kind: str) -> list[str]:
+        """What people read of it."""
+        return [alert.why for alert in self.alerts if alert.kind == f"finding-{kind}"]
+
+
+def test_a_budget_that_is_renamed_and_keeps_its_id_keeps_its_account() -> None:
+    """Four dollars of six were spent under another name: two are left that day, and one name has them all."""
+    on = Counted(usd=Decimal(6), period="day")
+    on.busy(90)
+    assert on.world.cost() > 3
+    on.becomes(Budget(name="research", id="all", usd=Decimal(6), period="day"))
+    on.busy(540)
+    assert 5 < on.world.cost() <= 6 + CENT
+    assert on.told("budget-gone") == []
+
+
+def test_a_day_that_becomes_a_month_counts_the_days_of_that_month() -> None:
+    """What days of this month had settled is spent of the month: of two dollars more than that two are left."""
+    on = Counted(usd=Decimal(6), period="day")
+    on.busy(300)
+    on.minutes(13 * 60)
+    on.quiet()
+    spent = on.world.cost()
+    assert spent > 5
+    limit = Decimal(int(spent) + 3)
+    on.becomes(Budget(name="all", usd=limit, period="month"))
+    on.busy(600)
+    assert spent + 1 < on.world.cost() <= limit + CENT
+    (said,) = on.told("budget-period")
+    assert f"of ${limit:.2f} a month" in said
+
+
+def test_a_month_that_becomes_a_day_counts_what_may_have_gone_today() -> None:
+    """What the month settled may have been today's: the day's cap holds over it, and people read that it is a guess."""
+    on = Counted(usd=Decimal(6), period="month")
+    on.busy(60)
+    on.minutes(60)
+    on.becomes(Budget(name="all", usd=Decimal(6), period="day"))
+    on.busy(480)
+    assert on.world.cost() <= 6 + CENT
+    assert "nobody knows when" in on.told("budget-period")[0]
+    before = on.world.launches
+    on.minutes(3 * 60)  # The next day has all of its own.
+    assert on.world.launches > before
+
+
+def test_a_budget_that_vanishes_with_something_spent_is_told_once() -> None:
+    """A rename without an id: what the old name counted is told with its sum, and how to keep it."""
+    on = Counted(usd=Decimal(6), period="day")
+    on.busy(60)
+    on.becomes(Budget(name="research", usd=Decimal(60), period="day"))
+    on.busy(30)
+    (said,) = on.told("budget-gone")
+    assert "write id: all" in said
+
+
+def test_a_budget_that_is_new_or_unchanged_is_no_news() -> None:
+    """Nothing is carried, and nobody is told."""
+    on = Counted(usd=Decimal(6), period="day")
+    on.busy(60)
+    on.becomes(Budget(name="all", usd=Decimal(7), period="day"), Budget(name="new", usd=Decimal(9), period="week"))
+    on.busy(30)
+    assert (on.told("budget-gone"), on.told("budget-period")) == ([], [])
+
+
+POLICY = """version: 1
+pools: {{t4: {{instance_type: g4dn.xlarge, max: 2}}}}
+budgets: {budgets}
+classes:
+  batch: {{max_runtime: 1h}}
+  training: {{max_runtime: 1h}}
+  serving: {{max_runtime: 1d}}
+  notebook: {{max_runtime: 1h}}
+"""
+
+
+def test_check_says_that_a_budget_vanished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``check`` of the next policy names the budget that the state still counts for, and what to write."""
+    state = SqliteState(tmp_path / "s.db")
+    start, _ = window(Budget(name="all", period="month"), state.now())
+    MEMORY.put(state, "local", Memory(periods={"all": "month@UTC"}))
+    CAP.put(state, f"local/all/usd/{start:%Y%m%dT%H%M}", Account(settled=Decimal(4)))
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 's.db'}")
+    policy = tmp_path / "p.yaml"
+    policy.write_text(POLICY.format(budgets="[{name: research, usd: 60}]"))
+    commands = typer.Typer()
+    register(commands)
+    said = CliRunner().invoke(commands, ["check", str(policy)]).output
+    assert "budget all is not in it any more" in said
+    policy.write_text(POLICY.format(budgets="[{name: research, id: all, usd: 60}]"))
+    assert "any more" not in CliRunner().invoke(commands, ["check", str(policy)]).output
+
+
+@pytest.mark.parametrize("budgets", ["[{name: a, usd: 1}, {name: b, id: a, usd: 1}]", "[{name: a, id: 'x/y', usd: 1}]"])
+def test_an_id_is_one_budgets_own(budgets: str) -> None:
+    """An id that another is kept under, or that is no name, is refused by its path."""
+    with pytest.raises(BadPolicy, match=r"budgets\[\d\]\.id"):
+        read_policy(POLICY.format(budgets=budgets), "p.yaml")
