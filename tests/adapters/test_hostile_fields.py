@@ -19,13 +19,16 @@ from hostile_values import Case, cases, written
 from pilotlight.codec.kubernetes.devices import ResourceClaim, ResourceClaimTemplate
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.workloads import Workload
-from pilotlight.facts import matching
+from pilotlight.facts import labels, matching
 from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.state_schema.cluster import ISOLATED
 from pilotlight.units import HOUR
 
 FUZZ = os.environ.get("PILOTLIGHT_FUZZ", "1")
 OTHERS = 40
 """So many fields that are not read are tried in a run, of each kind."""
+ANOTHERS = (labels.KARPENTER_NODE_POOL, labels.AUTO_MODE[0])
+"""By these a node says that another autoscaler scales its pool, which is left alone then."""
 TOGETHER = 150
 """So many rude objects are in one cluster at a time."""
 BEGAN = "2026-07-01T00:00:00Z"
@@ -191,6 +194,8 @@ def _tried(batch: list[Case], add: Callable[[HostileSite, Case, int], None]) -> 
     finally:
         matching.holds = held
     assert count < 3_000_000
+    apart = ISOLATED.get(site.deps.state, site.deps.name)
+    assert not apart or not apart.value.counts, apart.value.counts  # Bounds are the first net, and whole by themselves.
     view = site.deps.cluster.observe()
     assert all(len(pod.shape.terms) <= 256 for pod in view.pending)
     for found in view.findings:
@@ -214,7 +219,8 @@ def _only(batch: list[Case], add: Callable[[HostileSite, Case, int], None]) -> N
 
 
 def _of(kind: str, model: type) -> list[list[Case]]:
-    return list(_batches(_chosen(kind, model)))
+    told = (case for case in _chosen(kind, model) if not (kind == "Node" and _named(case.value) in ANOTHERS))
+    return list(_batches(list(told)))
 
 
 def _ids(batches: list[list[Case]]) -> list[str]:
