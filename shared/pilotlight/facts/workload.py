@@ -229,6 +229,9 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
+IDLE_BLOCKED = "idle-blocked"
+"""The code of a finding: pods without GPUs keep a node lit whose idle time is over."""
+
 LAUNCH_OWED = "launch-owed"
 """The code of a finding: a pool's cloud could not launch what its size asks for, and may still."""
 

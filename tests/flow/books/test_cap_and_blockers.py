@@ -177,3 +177,25 @@ def test_the_view_shows_who_is_on_a_node() -> None:
     idle_node_with(on, BLOCKERS["emptyDir"]())
     view: ClusterView = on.deps.cluster.observe()
     assert [p.name for p in view.nodes[0].others] == ["cache"]
+
+
+def test_who_keeps_an_idle_node_lit_is_told_once_with_dollars_a_day_and_never_evicted() -> None:
+    """One alert while its budget has room; another when others are in the way, and an end when they have gone."""
+    on = capped(Decimal(500))
+    idle_node_with(on, BLOCKERS["emptyDir"]())
+    on.minutes(60)
+    told = [a for a in on.alerts if a.kind == "finding-idle-blocked"]
+    assert [a.what for a in told] == ["node n1 idles, and cannot be emptied"]
+    assert "web/cache: local storage (emptyDir or hostPath) keeps it lit without GPU work, $24.00 a day" in told[0].why
+    (verdict,) = on.tick(dry_run=True).plan.nodes  # type: ignore[union-attr]
+    assert "web/cache: local storage" in verdict.why
+    on.world.residents.put("n1", BLOCKERS["an exhausted PDB"]())
+    on.minutes(10)
+    told = [a for a in on.alerts if a.kind == "finding-idle-blocked"]
+    assert [a.resolved for a in told] == [False, False, True] or [a.resolved for a in told] == [False, True, False]
+    assert not on.world.residents.gone
+    on.world.residents.by_node["n1"].clear()
+    on.minutes(10)
+    assert not on.world.nodes
+    told = [a for a in on.alerts if a.kind == "finding-idle-blocked"]
+    assert sum(a.resolved for a in told) == 2

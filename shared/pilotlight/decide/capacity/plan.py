@@ -22,7 +22,7 @@ from pilotlight.decide.capacity.paid import beyond, unused, with_paid
 from pilotlight.decide.capacity.placement import closed, placement, steered, strays
 from pilotlight.decide.capacity.provision import Provisioner
 from pilotlight.decide.capacity.purchase import Group, Headroom, in_units
-from pilotlight.decide.capacity.scale_down import verdicts
+from pilotlight.decide.capacity.scale_down import blocked, verdicts
 from pilotlight.decide.capacity.schedule import effective
 from pilotlight.decide.capacity.standby import as_measured, standby
 from pilotlight.decide.capacity.warm import spare_buys, spares_by_pool, spares_coming
@@ -198,6 +198,7 @@ def plan_cluster(
             *view.findings,
             *run.findings,
             *unwell,
+            *blocked(nodes),
             *stale_prices(policy, by_pool.values(), now),
             *(beyond(by_pool, pools, policy, now) if paid else ()),
         ),

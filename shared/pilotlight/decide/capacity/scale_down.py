@@ -15,13 +15,20 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
-from pilotlight.units import Seconds, cents, human
+from pilotlight.facts.workload import IDLE_BLOCKED, Finding
+from pilotlight.units import Seconds, UsdPerHour, cents, human
 
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
 
 CLOCKS = timedelta(minutes=5)
 """A moment of the past that lies further ahead was written by a clock that was wrong."""
+
+NAMED = 5
+"""A verdict names so many pods that are in the way."""
+
+STOPS_DRAIN = "stops the drain"
+"""What is said of pods that keep an idle node lit."""
 
 NOT_OURS = "not in any pool of the policy: not ours to release"
 UNPRICED = "its pool's price is not known: nothing is decided of it until the price file or prices.overrides has it"
@@ -133,13 +140,15 @@ class _Judge:
         rests = self.memory.rests.get(node.name)
         if rests is not None and rests > self.now:
             return keep("idle, but a person opened it while it was being given back: it rests", rests)
-        if blockers:
-            return keep(f"idle, but {blockers[0]} stops the drain: {cents(self.offering.usd_per_hour)}/h")
         floor = self.memory.floors.get(self.offering.pool)
         if floor is not None and floor > self.now and self.lit <= 1:
             price = cents(self.offering.usd_per_hour)
             return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
+        an_hour = cents(self.offering.usd_per_hour)
+        blocked = f"idle, but {'; '.join(blockers[:NAMED])} {STOPS_DRAIN}: {an_hour}/h" if blockers else ""
         if self.frozen.get(node.name):
+            if blocked:
+                return keep(blocked)
             self.lit -= 1
             return self._release(node, idle_s, SPENT_UP), None
         if idle_left <= self.warm or self.lit <= self.least:
@@ -159,6 +168,8 @@ class _Judge:
             return keep(
                 f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
             )
+        if blocked:
+            return keep(blocked)
         self.lit -= 1
         idle = self._idle(node, idle_s)
         why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
@@ -194,6 +205,21 @@ class _Judge:
             frozen=node.name in self.frozen,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
         )
+
+
+def blocked(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
+    """Idle nodes whose time is over and that pods without GPUs keep lit: who they are, and what that costs a day."""
+    return tuple(
+        Finding(subject=f"node {node.node}", code=IDLE_BLOCKED, message=_kept_by(node, node.usd_per_hour))
+        for node in nodes
+        if node.blockers and node.usd_per_hour and STOPS_DRAIN in node.why
+    )
+
+
+def _kept_by(node: NodeVerdict, price: UsdPerHour) -> str:
+    who = "; ".join(node.blockers[:NAMED])
+    more = f" and {len(node.blockers) - NAMED} more" if len(node.blockers) > NAMED else ""
+    return f"{who}{more} keeps it lit without GPU work, {cents(24 * price)} a day: move it, or let it be evicted"
 
 
 def _busy(node: Node) -> str:

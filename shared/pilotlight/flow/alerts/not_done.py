@@ -71,6 +71,24 @@ def gone(record: Record, fingerprint: str, node: str) -> Alert:
     )
 
 
+def blocks_no_more(record: Record, fingerprint: str, node: str) -> Alert:
+    """The end of what was told of pods that kept an idle node lit: they have gone, are others, or the node works."""
+    return Alert(
+        cluster=record.cluster,
+        kind=fingerprint.partition("/")[0],
+        severity="warning",
+        fingerprint=fingerprint,
+        what=f"{node} is kept lit by those pods no longer",
+        why="they have gone, others are in the way now, or it is at work or gone itself",
+        next="an idle node goes when its time is over and nothing is in the way",
+        how=f"pilotlight why {node.removeprefix('node ')}",
+        subject=node,
+        resolved=True,
+        decision=record.id,
+        at=record.at,
+    )
+
+
 def owes_no_more(record: Record, fingerprint: str, pool: str) -> Alert:
     """The end of what was told of nodes that a cloud could not launch."""
     return Alert(

@@ -8,9 +8,9 @@ import msgspec
 
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
-from pilotlight.facts.workload import LAUNCH_OWED
+from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
-from pilotlight.flow.alerts.not_done import NotDone, gone, landed_late, not_done, owes_no_more
+from pilotlight.flow.alerts.not_done import NotDone, blocks_no_more, gone, landed_late, not_done, owes_no_more
 from pilotlight.flow.alerts.words import CallWorth, mark, warnings, worth
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
@@ -18,6 +18,7 @@ from pilotlight.flow.memory import ledger, steps
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
 _OWED = f"finding-{LAUNCH_OWED}/"
+_BLOCKED = f"finding-{IDLE_BLOCKED}/"
 _alert = msgspec.json.Decoder(Alert)
 
 
@@ -111,9 +112,12 @@ def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing
     """
     plan, out = record.plan, list[Alert]()
     owed = {_owes(f.subject) for f in plan.findings if f.code == LAUNCH_OWED}
+    blocked = {mark(f"finding-{IDLE_BLOCKED}", (f.subject, f.message)) for f in plan.findings if f.code == IDLE_BLOCKED}
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
     for fingerprint, pod in ledger.all_told(deps.state, deps.name):
-        if pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
+        if fingerprint.startswith(_BLOCKED):
+            out += [blocks_no_more(record, fingerprint, pod)] if fingerprint not in blocked else []
+        elif pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
             out.append(_ending(deps, fingerprint, pod, record.id, record.at))
         elif fingerprint.startswith(_OWED) and fingerprint not in owed:
             name = next((f"pool {p}" for p in deps.policy.pools if _owes(f"pool {p}") == fingerprint), "a pool")

@@ -16,7 +16,7 @@ from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, R
 from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import DEFAULT_CLASSES
-from pilotlight.facts.workload import CLAIM_REFUSED, LAUNCH_OWED, Finding, WorkloadClass
+from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding, WorkloadClass
 from pilotlight.flow.deps import Deps
 from pilotlight.units import cents, human
 
@@ -129,6 +129,10 @@ def _finding(one: Finding) -> Alert:
         return _warning(kind, f"{one.subject} gets no node", one.message, (one.subject,), one.subject, one.team)
     title = _TITLES.get(one.code, f"has a problem: {one.code}")
     alert = _warning(kind, f"{one.subject} {title}", one.message, (one.subject,), "", one.team)
+    if one.code == IDLE_BLOCKED:  # Others in the way are news.
+        node = one.subject.removeprefix("node ")
+        named = mark(kind, (one.subject, one.message))
+        return msgspec.structs.replace(alert, fingerprint=named, subject=one.subject, how=f"pilotlight why {node}")
     if one.code == CLAIM_REFUSED:  # One of each claim, whichever pod makes it.
         alert = msgspec.structs.replace(alert, fingerprint=mark(kind, (one.message,)))
     how = "pilotlight budget status" if one.code.startswith("budget-") else "pilotlight doctor"
@@ -146,6 +150,7 @@ _TITLES = {
     "scheduler-refuses": "has room that the scheduler does not use",
     "opened-by-hand": "was opened by a person while it was being given back",
     LAUNCH_OWED: "is owed nodes by its cloud",
+    IDLE_BLOCKED: "idles, and cannot be emptied",
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
     "instance-without-node": "has instances that no node stands for",
