@@ -180,3 +180,36 @@ def test_schema() -> None:
     assert {"version", "pools", "classes", "caps", "budgets", "schedules", "alerts", "prices"} <= set(
         schema["$defs"]["Policy"]["properties"]
     )
+
+
+TEAM = "budgets: [{name: r, scope: {team: research}, usd_per_hour: 5}]\n"
+CLAIMS = {
+    "no namespace": ("claims: {Ml!: {}}\n", "claims.Ml!: 'Ml!' is no namespace"),
+    "no class": ("claims: {ml: {classes: []}}\n", "claims.ml.classes: is empty"),
+    "an empty team": ("claims: {ml: {teams: ['']}}\n", "claims.ml.teams[0]: is empty"),
+    "a default without a budget": (f"default_team: web\n{TEAM}", "default_team: 'web' has no budget"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), CLAIMS.values(), ids=CLAIMS.keys())
+def test_claims_that_say_nothing_are_problems(tmp_path: Path, text: str, problem: str) -> None:
+    """An entry that no namespace has, and a default team that no budget limits, are named with their path."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\n{text}")
+    result = run("check", str(policy))
+    assert result.exit_code == 2
+    assert f"error: {policy}: {problem}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "noted"),
+    [("", True), ("default_team: research\n", False)],
+    ids=["nobody pays for the others", "the default team does"],
+)
+def test_work_that_nobody_pays_for_is_noted(tmp_path: Path, more: str, noted: bool) -> None:
+    """A policy whose teams have hard budgets says who pays for the others, or is told that they get no nodes."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\n{TEAM}{more}")
+    result = run("check", str(policy))
+    assert result.exit_code == 0
+    assert ("nothing is bought for teams without a budget" in result.stdout) == noted
