@@ -70,14 +70,15 @@ class Judge:
         return found
 
     def _tick(self, whole: Whole, lines: list[str] | None) -> tuple[Whole, tuple[str, ...]]:
-        """What a minute or more brings: a look, and a look at rescues. The next one is by a new process."""
+        """A minute passes, or more where nothing happens: a look, and one at rescues. The next is by a new process."""
         one = Direct(self._worlds, whole)
         name = f"quiet {whole.moment.now_s:.0f}"
         broke = self._did(one, tick(name), lines)
         if one.whole.store.rows("rescue/"):
             broke += self._did(one, rescues(f"{name} too"), lines)
         now_s, next_s = one.whole.moment.now_s, self._worlds.stage(one.whole.moment).world.next_event_s()
-        one.ask(("world", "advance", min(300.0, max(60.0, (next_s or 0.0) - now_s))))
+        most_s = 60.0 if one.whole.store.rows("rescue/") else 300.0
+        one.ask(("world", "advance", min(most_s, max(60.0, (next_s or 0.0) - now_s))))
         return _alone(one.whole), tuple(broke)
 
     def _did(self, one: Direct, script: Script, lines: list[str] | None) -> list[str]:
@@ -156,7 +157,11 @@ class Played:
             self._broke.append(f"above a cap: {len(self.world.nodes)} nodes are lit")
 
     def _look_at(self, record: dict[str, object], going: set[str], busy: dict[str, list[str]]) -> None:
-        if record["event"] == "stop" and record["reason"] not in ("done", "reclaimed"):
+        if (
+            record["event"] == "stop"
+            and record["reason"] not in ("done", "reclaimed")
+            and record["job"] not in self._scene.stops
+        ):
             nodes = [node for node, jobs in busy.items() if record["job"] in jobs]
             if not going.issuperset(nodes):
                 self._broke.append(f"killed: {record['job']} on {', '.join(nodes)} at {record['t']} s")

@@ -42,6 +42,7 @@ class Scene(NamedTuple):
     meet. ``calm`` are the faults once it settles down.
 
     What is right, for the judge: at most ``launches`` nodes are launched in all, and every job of ``runs`` ends well.
+    Those of ``stops`` may be made to leave.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Scene(NamedTuple):
     faults: Faults = Faults(boot_s=BOOT_S, reclaim=False)
     calm: Faults = Faults(boot_s=BOOT_S, reclaim=False)
     run_s: Seconds = RUN_S
+    stops: tuple[str, ...] = ()
     catalog: Catalog = CATALOG
     start: datetime = START
 
@@ -185,10 +187,29 @@ def _taken() -> Scene:
     )
 
 
+def _cap_end() -> Scene:
+    """Held for by stretches of ten minutes: four dollars end twenty minutes after the launch; the stop begins."""
+    budget = Budget(name="day", scope="all", period="day", usd=Decimal(4))
+    minutes = [step for n in range(15) for step in (tick(f"minute {n}"), rescues(f"rescues {n}"), 60.0)]
+    return Scene(
+        name="cap-end",
+        about="what a hard budget holds for a node ends: the tick that stops it, and a look at rescues",
+        policy=_policy({"four": FOUR}, [budget], at_hard_cap="stop", hold=600),
+        jobs=((_pod("p0", run_s=3000),),),
+        setup=(("world", "submit", 0), *minutes),
+        scripts=(tick("tick"), rescues("rescues")),
+        launches=1,
+        runs=(),
+        stops=("p0",),
+        run_s=3000,
+    )
+
+
 MAKE: Mapping[str, Callable[[], Scene]] = {
     "buy": _buy,
     "release": _release,
     "hard-cap": _hard_cap,
+    "cap-end": _cap_end,
     "gang": _gang,
     "notice": _taken,
 }

@@ -37,7 +37,13 @@ def test_no_order_breaks_anything(scene: str, first: int) -> None:
     """With one switch and one death at any call: nothing is bought twice, killed, above a cap or left behind."""
     result = search(scene, first, ORDINARY)
     assert result.broken == {}
-    assert result.schedules > result.ends > 50
+    assert result.schedules > result.ends > 20
+
+
+@pytest.mark.parametrize("scene", ["buy", "cap-end"])
+def test_no_stall_breaks_anything(scene: str) -> None:
+    """The same with one switch and everybody standing still beyond a lease, at any call and at any look at a clock."""
+    assert search(scene, 0, STALLED).broken == {}
 
 
 @pytest.mark.parametrize("name", PLANTED)

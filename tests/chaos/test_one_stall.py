@@ -168,6 +168,46 @@ def test_a_hold_is_settled_once_though_a_worker_stalled() -> None:
     assert _broken(_scene(4000, budget=Decimal(9)), "leaked_holds", _a_node_is_gone, _others_look) == []
 
 
+def _stand_before(play: Play, call: str) -> None:
+    """The worker that stands still begins a reconcile, and stops before a call."""
+    play.stand(0)
+    while not play.workers[0].at.startswith(call):
+        assert play.workers[0].busy, f"it makes no call {call}"
+        play.workers[0].resume()
+
+
+def test_a_look_that_opens_a_node_buys_nothing_for_the_pod_that_fits_on_it(tmp_path: Path) -> None:
+    """A worker died before its release was sent, and a pod waits since: the next look opens the node, and sees that."""
+    play = Play(_scene(60, 4000), tmp_path / "state.db")
+    _one_idle_node(play)
+    _stand_before(play, "release four-spot n1 (on its way)")
+    play.workers[0].kill()
+    play.setting.submit(1)
+    play.wait(62)
+    play.tick()
+    assert play.setting.world.launches == 1
+    assert "p1" in play.setting.world.running
+    play.stop()
+
+
+def test_a_mark_that_comes_after_its_release_was_called_off_is_no_persons_doing(tmp_path: Path) -> None:
+    """The worker stood still, wrote it and died before it closed the node: that goes back like any idle one."""
+    play = Play(_scene(60, 60), tmp_path / "state.db")
+    _one_idle_node(play)
+    _stand_before(play, "put mark/")
+    play.setting.submit(1)
+    play.wait(62)
+    play.tick()
+    while not play.workers[0].at.startswith("cordon "):
+        play.workers[0].resume()
+    play.workers[0].kill()
+    for _ in range(8):
+        play.tick()
+        play.wait(61)
+    assert not play.setting.world.nodes
+    play.stop()
+
+
 def test_a_purchase_that_lands_late_is_found_told_and_given_back() -> None:
     """Between its last check and the first byte nobody can stop it: its node is used, or told and given back."""
     found = list(every_late_call(_scene(4000), _a_pod_waits, _the_other_pool_is_asked))
