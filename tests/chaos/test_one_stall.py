@@ -128,7 +128,8 @@ class _Nobodys(Lease):
     """A lease that is written nowhere."""
 
     def __init__(self, state: Any) -> None:
-        self.fence, self.settled, self._state, self._written = 1, None, state, state.now()
+        self.fence, self.settled, self.lost_since = 1, None, None
+        self._state, self._written = state, state.now()
 
     def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
         """It is ours."""
