@@ -52,8 +52,8 @@ class GiveBack:
             self.memory = memory_updates.never_ready(self.memory, node.offering, node.why, self.now)
         try:
             self._give_back()
-        except Overtaken:  # Whoever took over may have settled it before this worker closed the node.
-            if node.registered and not node.forced and not sending.sent_before:
+        except Overtaken:  # Whoever took over may have settled it before this worker closed the node; what was sent it
+            if node.registered and not node.forced and sending.step.state == "planned":  # sends again, under this mark.
                 marks.lift(self.deps, node.node, "release", by=self.by)
             raise
 
