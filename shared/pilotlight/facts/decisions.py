@@ -156,7 +156,9 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one node. ``blockers`` would stop a drain. ``break_even_s`` is the idle time it may have,
+    """What becomes of one node. ``blockers`` would stop a drain; ``blocked``: only they keep it lit.
+
+    ``break_even_s`` is the idle time it may have,
     ``learned`` where the pool's own history says so.
 
     ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
@@ -179,6 +181,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: Seconds = 0
     break_even_s: Seconds = 0
     blockers: tuple[str, ...] = ()
+    blocked: bool = False
     learned: bool = False
     failed: bool = False
     stop: bool = False

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+import msgspec
+
 from pilotlight.decide.capacity.warm import Allowance, Spares, allowance
 from pilotlight.decide.money.economics import billed, paid_until_s
 from pilotlight.facts.capacity import Node, Offering
@@ -26,9 +28,6 @@ CLOCKS = timedelta(minutes=5)
 
 NAMED = 5
 """A verdict names so many pods that are in the way."""
-
-STOPS_DRAIN = "stops the drain"
-"""What is said of pods that keep an idle node lit."""
 
 NOT_OURS = "not in any pool of the policy: not ours to release"
 UNPRICED = "its pool's price is not known: nothing is decided of it until the price file or prices.overrides has it"
@@ -145,10 +144,10 @@ class _Judge:
             price = cents(self.offering.usd_per_hour)
             return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
         an_hour = cents(self.offering.usd_per_hour)
-        blocked = f"idle, but {'; '.join(blockers[:NAMED])} {STOPS_DRAIN}: {an_hour}/h" if blockers else ""
+        blocked = f"idle, but {'; '.join(blockers[:NAMED])} stops the drain: {an_hour}/h" if blockers else ""
         if self.frozen.get(node.name):
             if blocked:
-                return keep(blocked)
+                return _blocked(keep(blocked)[0]), None
             self.lit -= 1
             return self._release(node, idle_s, SPENT_UP), None
         if idle_left <= self.warm or self.lit <= self.least:
@@ -169,7 +168,7 @@ class _Judge:
                 f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
             )
         if blocked:
-            return keep(blocked)
+            return _blocked(keep(blocked)[0]), None
         self.lit -= 1
         idle = self._idle(node, idle_s)
         why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
@@ -212,8 +211,12 @@ def blocked(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
     return tuple(
         Finding(subject=f"node {node.node}", code=IDLE_BLOCKED, message=_kept_by(node, node.usd_per_hour))
         for node in nodes
-        if node.blockers and node.usd_per_hour and STOPS_DRAIN in node.why
+        if node.blocked and node.usd_per_hour
     )
+
+
+def _blocked(verdict: NodeVerdict) -> NodeVerdict:
+    return msgspec.structs.replace(verdict, blocked=True)
 
 
 def _kept_by(node: NodeVerdict, price: UsdPerHour) -> str:
