@@ -126,6 +126,8 @@ class ChaosAws(Aws):
 class AsgHazard:
     """What ``HazardPools`` is to the world's cloud: a worker's way to it, looked at and full of faults."""
 
+    cloud = "world"  # Whose notices come: the world's, behind AWS's calls.
+
     def __init__(self, aws: ChaosAws, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
