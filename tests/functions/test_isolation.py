@@ -174,6 +174,29 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
     assert max(begun(on).values()) == 1
 
 
+OF_A_STOP = {
+    "its steps are planned": "pilotlight.decide.deadline:rescue",
+    "its end is planned": "pilotlight.decide.deadline:_last",
+}
+
+
+@pytest.mark.parametrize("name", ["uid-odd", "n2"], ids=["for the pod", "for the node"])
+@pytest.mark.parametrize("place", OF_A_STOP.values(), ids=OF_A_STOP)
+def test_a_stop_at_the_cap_that_cannot_be_worked_out_is_made_plainly(place: str, name: str) -> None:
+    """Its pod leaves in time and its node goes: the hard cap is kept, and nothing else is stopped."""
+    on = DoorStage("6")
+    with planted(name, place) as met:
+        on.pod("good", run_s=1800)
+        on.pod("odd", run_s=20 * HOUR)
+        on.play(10 * 60)
+    assert met
+    assert {answer.status for answer in on.answers} == {200}
+    assert on.finished() == ["uid-good"]
+    assert 5 < on.cost() <= CAP
+    assert not on.world.nodes
+    assert max(begun(on).values()) == 1
+
+
 ON_THE_METER = {
     "seen": "pilotlight.decide.money.meter:metered",
     "counted": "pilotlight.decide.money.meter:_advance",

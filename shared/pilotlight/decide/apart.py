@@ -30,12 +30,22 @@ def without_judged(view: ClusterView, apart: Sequence[SetApart]) -> ClusterView:
         pending=tuple(pod for pod in view.pending if pod.uid not in gone),
         nodes=tuple(_node(node, pods, nodes.get(node.name, 0)) for node in view.nodes),
         queued=tuple(work for work in view.queued if _named(work) not in works),
+        findings=tuple(found for found in view.findings if found.uid not in pods),
     )
 
 
 def stand_in(name: str) -> str:
     """What an object is called whose name is not looked at; the same at every look."""
     return f"apart-{blake2b(name.encode(), digest_size=6).hexdigest()}"
+
+
+def named_again(pod: BoundPod, apart: Sequence[SetApart]) -> BoundPod:
+    """A pod under the name that the cluster knows it by."""
+    one = next((one for one in apart if one.kind == "pod" and stand_in(one.name) == pod.uid), None)
+    if one is None:
+        return pod
+    namespace, _, name = one.called.partition("/")
+    return replace(pod, uid=one.name, namespace=namespace, name=name)
 
 
 def kept_pod(pod: BoundPod, degree: int) -> BoundPod:

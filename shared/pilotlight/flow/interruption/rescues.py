@@ -17,6 +17,10 @@ from pilotlight.flow.look.snapshot import Snapshot
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
     failed = _begun(deps)
+    if deps.set_apart("rescue"):
+        from pilotlight.flow.interruption import plain_stop
+
+        plain_stop.carry_on(deps)
     left = interruptions.left(deps)
     if not left:
         if failed is not None:

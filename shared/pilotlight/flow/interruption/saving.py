@@ -77,6 +77,10 @@ class Saving:
         if move.do == "cordon":
             return self._cordon(move.subject)
         pod = pods[move.subject]
+        if self.deps.apart:
+            from pilotlight.decide.apart import named_again
+
+            pod = named_again(pod, self.deps.apart)
         name = f"{pod.namespace}/{pod.name}"
         if move.do == "checkpoint":
             cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())

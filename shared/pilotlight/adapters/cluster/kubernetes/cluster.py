@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import doors, writes
-from pilotlight.adapters.cluster.kubernetes.reads import Reads
+from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.codec.kubernetes.claimants import Claimants
 from pilotlight.codec.kubernetes.lists import Objects
@@ -18,6 +18,7 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.isolation import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer
 from pilotlight.ports import Clock
@@ -48,7 +49,15 @@ class KubernetesCluster:
         return token_of(self._api.token())
 
     def observe(self) -> ClusterView:
+        return self._viewed(self._reads.look())
+
+    def observe_without(self, apart: Sequence[SetApart]) -> ClusterView:
+        from pilotlight.codec.kubernetes.apart import without_contents
+
         found = self._reads.look()
+        return self._viewed(Found(*without_contents(found.pods, found.nodes, found.objects, apart)))
+
+    def _viewed(self, found: Found) -> ClusterView:
         now = self._clock.now()
         view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
         scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()

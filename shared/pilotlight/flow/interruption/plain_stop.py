@@ -1,0 +1,57 @@
+"""Stops at the end of a hard cap whose steps cannot be worked out: done plainly, so that the cap is kept all the same.
+
+A stop was begun only where the classes of all pods allow it. Its pods are evicted from its beginning on, asked by their
+disruption budgets; at its deadline they are deleted, and the node is given back once it is empty.
+"""
+
+from datetime import timedelta
+
+from pilotlight.errors import Busy, Denied, Retry
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.interruption import STOP_KINDS, Interruption
+from pilotlight.flow.books import interruptions
+from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.interruption.departing_node import node_of
+from pilotlight.flow.memory import brakes, marks
+
+AHEAD = timedelta(seconds=60)
+"""Pods that their disruption budgets keep are deleted so long before the deadline."""
+
+
+def carry_on(deps: Deps) -> None:
+    """Carry on the stops at a cap that are set apart. A refusal is met again at the next look."""
+    names = deps.set_apart("rescue")
+    stops = [one for one in interruptions.every(deps.state, deps.name) if one.instance in names and not one.over]
+    for found in stops:
+        acts = deps.mode_of(found.pool) == "act" and not brakes.paused(deps.state, deps.name, found.pool)
+        node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None
+        if node is not None:
+            _stop(deps, found, node)
+
+
+def _stop(deps: Deps, found: Interruption, node: Node) -> None:
+    now, deadline = deps.now(), found.deadline
+    try:
+        marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
+        left = [pod for pod in deps.cluster.bound(node.name) if pod.gpu is not None and not pod.daemonset]
+        for pod in left:
+            try:
+                deps.cluster.evict(pod.namespace, pod.name, pod.uid)
+            except Busy:
+                if deadline is not None and now >= deadline - AHEAD:
+                    deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
+    except (Retry, Denied):
+        return
+    if not left:
+        verdict = NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance or node.name,
+            verdict="release",
+            why=f"{found.kind}: its steps cannot be worked out, and nothing is left on it",
+            usd_per_hour=next((o.usd_per_hour for o in deps.offerings if o.pool == node.pool), None),
+            forced=True,
+        )
+        run_cycle(deps, "interrupt", f"{found.kind} {found.instance}", Aim(releases=False, gives=(verdict,)))
