@@ -7,10 +7,11 @@ import pytest
 from api_server import ApiServer, api_server
 from api_store import Json
 
+from pilotlight.adapters.cluster.kubernetes import transport
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.errors import Forbidden
+from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.world.clock import VirtualClock
@@ -99,6 +100,32 @@ def test_while_a_gpu_pod_waits_all_that_may_keep_it_away_is_read(server: ApiServ
     (counts,) = cluster.observe().around.values()
     assert counts == {"a": 1}
     assert lists(server) == ["spec.nodeName=", "spec.nodeName!="]
+
+
+def test_pods_of_any_size_end_no_look(
+    server: ApiServer, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixty pods with annotations as long as Kubernetes lets them be, more than one answer may hold: all are seen, by
+    smaller pages; the server is not asked again for what it cannot answer."""
+    monkeypatch.setattr(transport, "LARGEST_BODY", 2_000_000)
+    long: dict[str, Any] = {"annotations": {"a-tenant/wrote": "x" * 250_000}}
+    server.add(node("gpu-1"), *(pod(f"p{n:02}", **long) for n in range(60)))
+    assert names(cluster.observe())[0] == [f"p{n:02}" for n in range(60)]
+    asked = [int(one.query["limit"]) for one in server.requests if one.path == "/api/v1/pods"]
+    assert asked[:3] == [500, 62, 7]
+    assert set(asked[3:]) <= {500, 62, 7}
+    assert asked.count(500) <= 2
+
+
+def test_an_object_beyond_any_answer_is_told(
+    server: ApiServer, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One object alone that no answer may hold ends the look by a clear error, after a few calls."""
+    monkeypatch.setattr(transport, "LARGEST_BODY", 200_000)
+    server.add(node("gpu-1"), pod("p", annotations={"a-tenant/wrote": "x" * 250_000}))
+    with pytest.raises(Unavailable, match="answers with over"):
+        cluster.observe()
+    assert [one.query["limit"] for one in server.requests if one.path == "/api/v1/pods"] == ["500", "62", "7", "1"]
 
 
 def test_many_gpu_nodes_are_one_list(server: ApiServer, cluster: KubernetesCluster) -> None:

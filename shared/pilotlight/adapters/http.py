@@ -40,15 +40,21 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
+class _Endless(OSError):
+    """An answer beyond what is taken."""
+
+
 class Broken(Exception):
     """No whole answer came. ``str()`` says why, in words that hold nothing of the request.
 
     ``sent``: the request may have arrived. ``part`` is what came of an answer. ``insecure``: TLS was not agreed on.
+    ``endless``: the answer is larger than what is taken.
     """
 
     def __init__(self, why: Exception | str, *, sent: bool, part: HttpAnswer | None = None) -> None:
         super().__init__(why if isinstance(why, str) else reason(why))
         self.sent, self.part = sent, part
+        self.endless = isinstance(why, _Endless)
         ended = isinstance(why, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         self.insecure = isinstance(why, ssl.SSLError) and not ended
 
@@ -291,7 +297,7 @@ def _read(answer: HTTPResponse, body: list[bytes], wants: _Wants) -> None:
         body.append(piece)
         size += len(piece)
         if size > wants.largest:
-            raise OSError("the answer does not end")
+            raise _Endless("the answer does not end")
     if answer.length:
         raise OSError("half an answer")
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing, TooLarge
 from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
@@ -48,6 +48,9 @@ T = TypeVar("T")
 
 PAGE = 500
 """Objects a page, as kubectl asks."""
+
+SMALLER = 8
+"""Objects may be so large that a page of them is not taken: a page so many times smaller is asked for then."""
 RESTARTS = 3
 """A list whose pages expired is begun again so often."""
 FEW_NODES = 8
@@ -243,9 +246,15 @@ class Reads:
         self, path: str, decoder: Decodes[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
     ) -> list[T]:
         found: list[T] = []
-        after = ""
+        after, size = "", PAGE
         while True:
-            page = self._api.get(path, decoder, limit=str(PAGE), **{"continue": after}, **query)
+            try:
+                page = self._api.get(path, decoder, limit=str(size), **{"continue": after}, **query)
+            except TooLarge:
+                if size == 1:
+                    raise
+                size = max(1, size // SMALLER)
+                continue
             found += (kept for item in page.items or () if (kept := keep(item)) is not None)
             self._unread += page.unread
             after = page.metadata.next

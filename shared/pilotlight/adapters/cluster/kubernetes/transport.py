@@ -40,7 +40,9 @@ _REVIEW = {
     "kind": "SelfSubjectAccessReview",
     "spec": {"resourceAttributes": {"verb": "list", "resource": "nodes"}},
 }
-LARGEST_BODY = 256 * 1024 * 1024
+LARGEST_BODY = 32 * 1024 * 1024
+"""Bytes of one answer: a page of 500 pods is a few megabytes, and an object at most about three. Of larger objects a
+smaller page is asked for."""
 SAID = 300
 """So much of a server's own words goes into an error."""
 
@@ -70,6 +72,10 @@ class Missing(BadRequest):
 
 class Expired(Unavailable):
     """A list took so long that its pages are gone: start again."""
+
+
+class TooLarge(Unavailable):
+    """An answer beyond ``LARGEST_BODY``: ask for less."""
 
 
 class _Refused(Exception):
@@ -148,7 +154,12 @@ class Api:
                 tries += 1
                 wait = later.after_s if isinstance(later, Throttled) else 0.1 * 3**tries
                 over = time.monotonic() - began + wait > self._patience.all
-                if isinstance(later, Expired) or tries >= self._patience.tries or wait > self._patience.wait or over:
+                if (
+                    isinstance(later, Expired | TooLarge)
+                    or tries >= self._patience.tries
+                    or wait > self._patience.wait
+                    or over
+                ):
                     raise
                 self._pause(wait)
 
@@ -186,6 +197,8 @@ class Api:
             if error.insecure:
                 problem = f"{where}: the connection cannot be trusted: {error}; check the CA and the client certificate"
                 raise _Refused(Forbidden(_plain(problem, access))) from None
+            if error.endless:
+                raise TooLarge(f"{where}: answers with over {LARGEST_BODY // 2**20} MiB") from None
             problem = f"{where}: {error}; is the address right, and reachable from here?"
             raise Unavailable(_plain(problem, access)) from None
         _log.debug("call", extra={"data": {"call": where, "status": answer.status, "bytes": len(answer.body)}})
