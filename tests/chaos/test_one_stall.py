@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from pilotlight.chaos.baton import Worker
 from pilotlight.chaos.luck import Fault
 from pilotlight.chaos.one_stall import Play, every_late_call, every_stall
+from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY
+from pilotlight.chaos.post import Delivery
 from pilotlight.chaos.scene import ALERTS, START, Job, Scene, Skew
 from pilotlight.errors import Unavailable
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
@@ -189,6 +192,34 @@ def test_a_look_that_opens_a_node_buys_nothing_for_the_pod_that_fits_on_it(tmp_p
     assert play.setting.world.launches == 1
     assert "p1" in play.setting.world.running
     play.stop()
+
+
+def test_a_worker_that_wakes_opens_no_node_that_another_gives_back(tmp_path: Path) -> None:
+    """It stood still just before its release was set to sent: whoever took over sends that again, under its mark."""
+    play = Play(_scene(60, 4000), tmp_path / "state.db")
+    _one_idle_node(play)
+    first, other = play.workers
+    _stand_before(play, "drain n1")
+    _go_on(first, "get pause/local/four-spot", ANSWERED)
+    play.wait(62)
+    play.setting.submit(1)
+    _go_on(first, "put step/", ANSWERED)
+    other.receive(Delivery(0, 0, "capacity_reconcile", play.setting.tick("reconcile", "other")))
+    _go_on(other, "release ", ON_ITS_WAY)
+    while first.busy:
+        first.resume()
+    assert play.setting.world.nodes["n1"].cordoned
+    while other.busy:
+        other.resume()
+    assert [v for v in play.setting.invariants.violations if v.kind == "killed_work"] == []
+    play.stop()
+
+
+def _go_on(worker: Worker, call: str, ends: str) -> None:
+    """To within a call."""
+    while not (worker.at.startswith(call) and worker.at.endswith(ends)):
+        assert worker.busy, f"it makes no call {call}"
+        worker.resume()
 
 
 def test_a_mark_that_comes_after_its_release_was_called_off_is_no_persons_doing(tmp_path: Path) -> None:
