@@ -103,13 +103,17 @@ class Runner:
         """The tests by the places that they enter: lines, and whole functions; the quickest first."""
         out: dict[str, list[str]] = defaultdict(list)
         for test, known in sorted(self.tests.items(), key=lambda pair: pair[1].seconds):
-            for place in known.places | {":".join(place.split(":", 2)[:2]) for place in known.places}:
+            around = {":".join(place.split(":", 2)[:n]) for place in known.places for n in (1, 2)}
+            for place in known.places | around:
                 out[place].append(test)
         return out
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Those that enter its line; where no record knows the line, those that enter its function."""
-        return self.entered.get(mutant.place) or self.entered.get(f"{mutant.file}:{mutant.function}", [])
+        """Those that enter its line; where no record knows that, its function. Of old records both, and its file."""
+        line, function, file = (
+            self.entered.get(place, []) for place in (mutant.place, f"{mutant.file}:{mutant.function}", mutant.file)
+        )
+        return list(dict.fromkeys([*line, *function, *file])) if self.stale else line or function
 
     def over(self, jobs: int, todo: Iterable[tuple[Mutant, list[str]]]) -> Iterator[tuple[Mutant, Outcome]]:
         """Mutants with what became of them, as they end, so many at a time."""

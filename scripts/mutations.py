@@ -139,7 +139,7 @@ class _Changes:
             case ast.comprehension():
                 yield from (change for test in node.ifs for change in self._negated(test))
             case ast.Return(value=value):
-                if nested:
+                if nested and not self._ends_alike(node):
                     yield self._whole(node, "pass", "no return")
                 if value is not None and (new := self._returned(value, returns)):
                     yield self._whole(value, new, "returned")
@@ -150,6 +150,11 @@ class _Changes:
                 if again or isinstance(target, ast.Attribute | ast.Subscript):
                     yield self._whole(node, "pass", "dropped")
                 self.names |= {target.id} if isinstance(target, ast.Name) else set()
+
+    def _ends_alike(self, node: ast.Return) -> bool:
+        """Whether nothing comes after it, and what it returns is as false as nothing."""
+        said = node.value.value if isinstance(node.value, ast.Constant) else node.value
+        return not said and node.end_lineno == self.function.end_lineno
 
     def _negated(self, test: ast.expr) -> Iterator[Change]:
         """Not where another operator makes the same of it."""

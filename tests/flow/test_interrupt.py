@@ -22,6 +22,7 @@ from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.flow.memory import lease, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.interruptions import RESCUE
+from pilotlight.world.pools import WorldPools
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)
@@ -341,6 +342,25 @@ def test_an_order_after_a_rebalance_is_news() -> None:
     assert (stage.outcome, stage.world.launches) == ("released", 2)
 
 
+def test_an_earlier_end_than_one_that_nobody_confirms_is_news() -> None:
+    """Half an hour was said, then two minutes, and the cloud says nothing: its rescue counts to the earlier one."""
+    stage = Doomed(pods=[SAVES])
+    stage.deps = replace(stage.deps, pools=Unsaying(stage.world))
+    for seconds in (1800, 120):
+        ends = stage.world.clock.now() + timedelta(seconds=seconds)
+        stage.deliver("spot-interruption", deadline=ends)
+        kept = interruptions.find(stage.deps, "n1")
+        assert kept is not None
+        assert (kept.found.truth, kept.found.deadline) == ("unverified", ends)
+
+
+class Unsaying(WorldPools):
+    """A cloud that says nothing of an instance."""
+
+    def instance(self, pool: str, instance: str) -> None:
+        """Nothing."""
+
+
 def test_a_name_that_a_group_gives_again_is_another_interruption() -> None:
     """A machine preempted, made anew under its name, and preempted an hour later is replaced and told a second time."""
     stage = Doomed()
@@ -393,6 +413,31 @@ def test_with_the_store_down_the_work_is_saved() -> None:
     interrupt(deps, notice)
     stage.minutes(6)
     assert (stage.world.launches, len(stage.world.running)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("node", "kind", "mode", "saved"),
+    [
+        pytest.param("n1", "spot-interruption", "act", True, id="an order for a node"),
+        pytest.param("n9", "spot-interruption", "act", False, id="an instance that nobody knows"),
+        pytest.param("n1", "rebalance", "act", False, id="it may not go"),
+        pytest.param("n1", "spot-interruption", "scale-up", False, id="nothing is to be taken"),
+    ],
+)
+def test_with_the_store_down_only_what_is_ordered_is_saved(node: str, kind: NoticeKind, mode: Any, saved: bool) -> None:
+    """Whatever else comes is answered by the same error, and touches no node."""
+    stage = Doomed(pods=[SAVES])
+
+    class Down:
+        def __getattr__(self, name: str) -> Any:
+            raise Unavailable("the store does not answer")
+
+    stage.deps = replace(stage.deps, state=Down(), mode=mode)
+    stage.world.interrupt("n1", 120)
+    deadline = None if kind == "rebalance" else stage.world.clock.now() + timedelta(seconds=120)
+    with pytest.raises(Unavailable):
+        stage.deliver(kind, node, deadline)
+    assert stage.world.nodes["n1"].cordoned is saved
 
 
 def test_a_cap_is_not_passed_for_a_replacement() -> None:

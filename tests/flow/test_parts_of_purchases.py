@@ -130,3 +130,19 @@ def test_a_decision_is_closed_once_each_of_its_calls_is_known() -> None:
     stage.minutes(2)
     assert "revoked" in states(stage)
     assert "sent" not in states(stage)
+
+
+def test_an_instance_that_boots_on_is_not_taken_for_gone() -> None:
+    """It never became a node, and its release never arrived, its answer lost: it is sent again by the next look."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=20)}, faults=Faults(boot_s=7200.0))
+    cloud = Cloud(stage, made=False)
+    stage.deps = dataclasses.replace(stage.deps, pools=cloud)
+    stage.event(stage.submit("a", run_s=60))
+    cloud.releases = 1
+    with pytest.raises(Unsure):
+        stage.minutes(25)
+    assert states(stage) == ["done"]
+    stage.wait(5)
+    stage.tick()
+    assert [sent for sent in cloud.sent if sent.startswith("release")] == ["release n1", "release n1"]
+    assert "n1" not in stage.world.nodes
