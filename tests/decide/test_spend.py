@@ -100,6 +100,15 @@ def test_a_day_in_doubt_is_never_cheaper_than_the_meter_knows(
     assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
 
 
+def test_one_bill_in_doubt_leaves_its_day_in_doubt() -> None:
+    """Of two sources one could not be read whole: their sum is no less than the meter knows."""
+    whole = billed(19, ("1", "t4", ""), source="civo")
+    doubted = msgspec.structs.replace(billed(19, ("1", "a100", "")), doubt=True)
+    for bills, expected in (([whole, doubted], ("0", "12")), ([whole, billed(19, ("1", "a100", ""))], ("2", "0"))):
+        now = spent(meter_of(), books([metered(19, "12")], bills), Decimal(0), NOW)
+        assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
+
+
 def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:
     """A day in New York begins at 05:00 UTC: what was before counts to the day before, bill or not."""
     early, late = metered(20, "3"), metered(20, "5", begin=datetime(2026, 11, 20, 5, tzinfo=UTC))

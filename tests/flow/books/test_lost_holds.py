@@ -12,7 +12,7 @@ from pilotlight.facts.budget import Account
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.flow.books import keeper
 from pilotlight.flow.look.snapshot import look
-from pilotlight.ports import Clock, Stored
+from pilotlight.ports import Clock, Page, Stored
 from pilotlight.state_schema.books import CAP
 from pilotlight.units import HOUR
 
@@ -126,3 +126,30 @@ def test_what_an_adopted_instance_was_charged_is_read_once_a_look() -> None:
     keeper.keep(on.deps, look(on.deps))
     assert len(list(state.scan("hold/").items)) == 1
     assert [count for key, count in state.reads.items() if key.startswith("charged/")] == [1]
+
+
+class Behind(MemoryState):
+    """A store whose lists lag: holds are read by their keys, and not yet listed."""
+
+    lags = False
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """Without holds, for a while."""
+        if self.lags and prefix.startswith("hold/"):
+            return Page(items=(), next="")
+        return super().scan(prefix, after=after, limit=limit)
+
+
+def test_a_hold_that_was_written_since_the_list_was_read_is_not_lost() -> None:
+    """Its account holds for it, and its record is there: nothing of it counts as spent."""
+    on = stage(DAY)
+    state = Behind(on.world.clock)
+    on.deps = replace(on.deps, state=state)
+    bought(on)
+    ((key, _),) = on.deps.state.scan("hold/").items
+    state.lags = True
+    on.minutes(1)
+    state.lags = False
+    (account,) = accounts(on)
+    assert key.removeprefix("hold/c/") in account.held
+    assert account.settled == 0
