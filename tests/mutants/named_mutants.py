@@ -48,8 +48,8 @@ NAMED = (
     Named(
         "flow/memory/marks.py",
         "settle",
-        " and _settled(mark, now)",
-        "",
+        "mark.closed and not node.marked and _settled(mark, now)",
+        "mark.closed and not node.marked",
         "tests/flow/test_marks.py::test_a_look_from_before_a_node_was_closed_opens_nothing",
     ),
     Named(

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("c = b", set()),
         ('return f"{a - b} left"', set()),
         ("assert a", set()),
+        ("return zip(a, b, strict=True)", set()),
     ],
 )
 def test_what_is_made_of_a_line(tmp_path: Path, line: str, made: set[str]) -> None:
