@@ -153,7 +153,7 @@ NAMED = (
     Named(
         "flow/cycle/give_back.py",
         "GiveBack.run",
-        " and not sending.sent_before",
+        ' and sending.step.state == "planned"',
         "",
         "tests/flow/test_give_back.py::test_a_late_worker_does_not_open_a_node_whose_first_release_landed",
     ),
