@@ -255,15 +255,15 @@ def test_a_node_without_a_price_is_named_and_never_free() -> None:
     assert books.usd() == Decimal(9)
 
 
-def test_a_days_time_has_the_price_of_the_day() -> None:
-    """A new price counts from the next midnight on; what was counted keeps its own."""
+def test_time_has_the_price_of_its_look() -> None:
+    """A new price counts from the look that first sees it, over midnight too; what was counted keeps its own."""
     books = Ledger()
     lit = node("a", T4, created_at=at(22))
     books.look(at(22), [lit])
     books.fleet = {"t4": msgspec.structs.replace(T4, usd_per_hour=Decimal(3))}
     books.look(at(23), [lit])
     books.look(at(2, day=21), [lit])
-    assert books.usd() == Decimal(2 * 1 + 2 * 3)
+    assert books.usd() == Decimal(1 * 1 + 3 * 3)
 
 
 def test_a_day_is_cut_at_the_midnights_of_the_budgets_zones() -> None:

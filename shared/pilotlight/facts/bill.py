@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.budget import Priced
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
@@ -19,7 +20,8 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars and GPU-hours of one owner on one node on one UTC day. Over all lines they are what the nodes cost.
 
     ``project`` is the pods' namespace. ``begin`` is where the line's part of the day begins: a day is cut at the
-    midnights of the budgets' time zones. ``node`` is empty where a day's lines by node would not fit one record.
+    midnights of the budgets' time zones, and where the node's price changes. ``node`` is empty where a day's lines by
+    node would not fit one record.
     """
 
     kind: LineKind
@@ -61,7 +63,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True):
-    """Microseconds of a node's time that are one owner's, from ``begin`` on (see ``CostLine``)."""
+    """Microseconds of a node's time that are one owner's, at the price of ``begin`` (see ``CostLine``)."""
 
     kind: LineKind
     team: str
@@ -77,6 +79,8 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
     ``holders`` hold their share of ``parts`` from ``until`` on; what is left is idle, or shared while the node is not
     ``ready``. ``owners``: the team and class that each of its pods (by uid) had when it was first seen there, whatever
     its labels become. ``gone_at`` is when it stopped; it is paid up to the end of its minimum or increment.
+    ``earlier`` are the day's prices before ``usd_per_hour``, the oldest first; ``held``: they are its hold's, whatever
+    offerings say.
     """
 
     name: str
@@ -96,6 +100,8 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
     holders: tuple[Holder, ...] = ()
     owners: dict[str, tuple[str, str]] = {}
     stretches: tuple[Stretch, ...] = ()
+    earlier: tuple[Priced, ...] = ()
+    held: bool = False
 
 
 class MeterPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,6 +103,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     ``void``: nothing was bought for it, so that it costs nothing. ``earlier`` are the prices before that of its terms,
     the oldest first: a price that changes counts from the end of what was held at the old one. ``classes``: the
     class that each of its pods (by uid) had when it was first seen there: a label that changes later changes no stop.
+    ``told``: the meter was told of its prices, as they are.
     """
 
     id: str
@@ -121,6 +122,14 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     stopping: bool = False
     earlier: tuple[Priced, ...] = ()
     classes: dict[str, str] = {}
+    told: bool = False
+
+
+class HeldPrice(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices at which a node is held, by time: the meter counts with the same."""
+
+    usd_per_hour: UsdPerHour
+    earlier: tuple[Priced, ...] = ()
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.codec.records import Format
 from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
-from pilotlight.facts.budget import Ladder
+from pilotlight.facts.budget import HeldPrice, Ladder
 from pilotlight.facts.catalog import ToldPrices
 from pilotlight.facts.paid import UnusedMonth
 from pilotlight.facts.pool_use import PoolUse
@@ -39,6 +39,10 @@ class LifePart(Part[Life], frozen=True, kw_only=True):
     """Lives of instances that stopped, by instance."""
 
 
+class PricePart(Part[HeldPrice], frozen=True, kw_only=True):
+    """Prices that nodes are held at, by instance."""
+
+
 METERING = Table("metering", Format(MeterPart), 40 * DAY_S)
 """``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted. A node that is new on a day is in the
 first part on its way that is not full: ``07``, ``07a``, ``07a3``, ..."""
@@ -53,6 +57,10 @@ METERED = Table("metered", Format(CountFrom))
 LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR_S), LifePart)
 """``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
 for longer than a node object outlives its instance, and than the meter may stand still."""
+
+HELD_PRICE = Parted(Table("held-price", Format(PricePart), 40 * DAY_S), PricePart)
+"""``<cluster>/<hour>/<part>``: prices of nodes' holds, by the hour in which the meter is told of them: where they
+changed, or are not their pool's any more. Kept as long as what is metered by node."""
 
 COST = Table("cost", Format(NodeCost), 30 * DAY_S)
 """``<cluster>/<day of the end>/<instance>/<since>``: what a node came to, kept as long as decisions are. A bill's

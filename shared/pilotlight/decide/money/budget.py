@@ -12,11 +12,11 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s, least_s, stop_s
-from pilotlight.facts.budget import Balance, Hold, Meter, Money, Terms
+from pilotlight.facts.budget import Balance, Hold, Meter, Money, Priced, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.units import EPOCH, HOUR, Seconds, Usd, cents, human, per_hour
+from pilotlight.units import EPOCH, HOUR, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
 _NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
@@ -232,7 +232,7 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
     begun = max(hold.since, meter.start)
     if hold.earlier and meter.measure == "usd":
         at_old_prices = max(begun, hold.earlier[-1].until)
-        room -= _dollars(hold, begun, at_old_prices)
+        room -= dollars(hold.earlier, hold.terms.usd_per_hour, begun, at_old_prices)
         begun = at_old_prices
     whole_s = (meter.end - begun).total_seconds()
     seconds = int(min(max(room, Decimal(0)) * 3600 / rate, Decimal(whole_s + 1))) if rate else whole_s
@@ -253,18 +253,18 @@ def used(meter: Meter, hold: Hold, until: datetime) -> Decimal:
         return hold.terms.usd_per_hour
     begin, end = max(hold.since, meter.start), min(paid_until(hold, until), meter.end)
     if meter.measure == "usd":
-        return _dollars(hold, begin, end)
+        return dollars(hold.earlier, hold.terms.usd_per_hour, begin, end)
     return per_hour(Decimal(hold.terms.gpus), max(0.0, (end - begin).total_seconds()))
 
 
-def _dollars(hold: Hold, begin: datetime, end: datetime) -> Usd:
+def dollars(earlier: Sequence[Priced], price: UsdPerHour, begin: datetime, end: datetime) -> Usd:
     """What a node costs from one moment to another, each of them at the price of its time."""
     total = Decimal(0)
-    for old in hold.earlier:
+    for old in earlier:
         stop = min(max(old.until, begin), end)
         total += per_hour(old.usd_per_hour, max(0.0, (stop - begin).total_seconds()))
         begin = max(begin, stop)
-    return total + per_hour(hold.terms.usd_per_hour, max(0.0, (end - begin).total_seconds()))
+    return total + per_hour(price, max(0.0, (end - begin).total_seconds()))
 
 
 def paid_until(hold: Hold, until: datetime) -> datetime:

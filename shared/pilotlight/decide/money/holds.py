@@ -263,7 +263,7 @@ def repriced(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:
         return hold
     own = msgspec.structs.replace(hold.terms, usd_per_hour=price)
     old = Priced(until=held_to, usd_per_hour=hold.terms.usd_per_hour)
-    return msgspec.structs.replace(hold, terms=own, earlier=(*hold.earlier, old)[-MOST_PRICES:])
+    return msgspec.structs.replace(hold, terms=own, earlier=(*hold.earlier, old)[-MOST_PRICES:], told=False)
 
 
 MOST_PRICES = 100

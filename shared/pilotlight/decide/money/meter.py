@@ -2,7 +2,8 @@
 
 A node is paid from its launch until it stops, and then to the end of its minimum or increment. Between two looks its
 time belongs to who held its GPUs at the look before. Time is split in whole microseconds, so nothing is lost or
-counted twice, and every node carries its own mark up to where it is counted: counting again adds nothing.
+counted twice, and every node carries its own mark up to where it is counted: counting again adds nothing. A price
+that changes counts from a moment on: time is cut there, and what was counted keeps the price of its time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,9 @@ from pilotlight.decide.money.between_looks import Told, spans, told
 from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
+from pilotlight.decide.money.node_prices import after, at_held, changed, price_at
 from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.budget import HeldPrice
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.units import EPOCH, UsdPerHour
 
@@ -32,7 +35,8 @@ class Look:
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
     the time since the look before, which was at ``last``. Nodes ``apart`` (by name) are not counted now: each has a
-    mark up to where it is counted, and a later look counts on from there.
+    mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
+    where the meter was told of them; what it was told counts for as long as there are ``budgets``.
     ``nodes`` are the lit ones that registered.
     """
 
@@ -44,6 +48,8 @@ class Look:
     last: datetime | None = None
     apart: frozenset[str] = frozenset()
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    held: Mapping[str, HeldPrice] = field(default_factory=dict)
+    budgets: bool = False
 
 
 def day_start(day: date) -> datetime:
@@ -121,6 +127,7 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
         if known is not None and known.since <= at:
             if part.seen <= look.at:
                 known = _another_life(known, instance, look, at, cut_at)
+                known = _at_prices(known, instance, look, cut_at[0], fresh=look.at < end)
             nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
     return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
 
@@ -185,7 +192,7 @@ def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: 
     if known is None or (known.gone_at is not None and paid_until(known) <= start):
         return None
     if instance in before:
-        known = _priced(known, look.offerings.get(known.pool))
+        known = _at_its_price(known, look.offerings.get(known.pool), start)
     else:  # Nobody held it at the look before: it was not there.
         known = msgspec.structs.replace(known, ready=False, holders=())
     return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
@@ -207,7 +214,7 @@ def _another_life(
     was, since = _until(was, at, cut_at), min(seen.since, at)  # Its cloud's clock may be ahead of ours.
     begins = max(was.until, since)
     return msgspec.structs.replace(
-        was, since=since, until=begins, gone_at=None, ready=False, holders=(), owners={}, parts=1
+        was, since=since, until=begins, gone_at=None, ready=False, holders=(), owners={}, parts=1, held=False
     )
 
 
@@ -284,6 +291,26 @@ def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:
     )
 
 
+def _at_its_price(node: MeteredNode, offering: Offering | None, start: datetime) -> MeteredNode:
+    """The node of a new day: what is known of its pool now, and the price that it had, where it had one."""
+    if node.usd_per_hour is None:
+        return _priced(node, offering)
+    left = after(node.earlier, start)
+    return msgspec.structs.replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
+
+
+def _at_prices(node: MeteredNode, instance: str, look: Look, start: datetime, *, fresh: bool) -> MeteredNode:
+    """The node with its prices by time: its hold's, as the meter was told; else its pool's from this look on."""
+    if node.usd_per_hour is None:
+        return node
+    if look.budgets and (held := look.held.get(instance)) is not None:
+        return at_held(node, held, start)
+    seen = look.lit.get(instance)
+    if not fresh or seen is None or seen.usd_per_hour is None or (look.budgets and node.held):
+        return node
+    return changed(node, node.usd_per_hour, seen.usd_per_hour, max(look.at, node.until))
+
+
 def paid_until(node: MeteredNode) -> datetime:
     """Up to when a node that is gone is paid: its minimum, and whole increments (as its hold is settled)."""
     assert node.gone_at is not None
@@ -292,7 +319,8 @@ def paid_until(node: MeteredNode) -> datetime:
 
 
 def _added(node: MeteredNode, stop: datetime, cut_at: Sequence[datetime]) -> tuple[Stretch, ...]:
-    """The node's stretches with the time up to ``stop``, cut where the day is and where the node stopped."""
+    """The node's stretches with the time up to ``stop``, cut where the day is, at new prices and at its stop."""
+    cut_at = [*cut_at, *(old.until for old in node.earlier)]
     micros = {(s.kind, s.team, s.project, s.workload_class, s.begin): s.micros for s in node.stretches}
     edges = {node.until, stop, *cut_at} | ({node.gone_at} if node.gone_at else set())
     inside = sorted(edge for edge in edges if node.until <= edge <= stop)
@@ -318,9 +346,9 @@ def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKi
 def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
     """What nodes cost, a line an owner, and the names of those whose price is not known."""
     found = list(nodes)
-    priced = [(node, node.usd_per_hour) for node in found if node.usd_per_hour is not None]
+    priced = [(node, stretch, price_at(node, stretch.begin)) for node in found for stretch in node.stretches]
     return (
-        tuple(_line(node, price, stretch) for node, price in priced for stretch in node.stretches),
+        tuple(_line(node, price, stretch) for node, stretch, price in priced if price is not None),
         tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
     )
 

@@ -5,9 +5,11 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
+from pilotlight.decide.money.budget import dollars
 from pilotlight.decide.money.meter import day_start, paid_until
 from pilotlight.facts.bill import MeteredNode
-from pilotlight.units import Usd, per_hour
+from pilotlight.facts.budget import Priced
+from pilotlight.units import Usd
 
 DAY = timedelta(days=1)
 
@@ -34,18 +36,19 @@ class Bought(NamedTuple):
 
 
 def metered_usd(node: MeteredNode, prices: Mapping[date, MeteredNode]) -> Usd:
-    """Dollars of a node's whole life, each UTC day at the price that the meter counted it with.
+    """Dollars of a node's whole life, all time at the price that the meter counted it with.
 
     ``prices`` is the node by day; a day that is not kept any more has the price of the next that is. Its own is known.
     """
     end, total, price = paid_until(node), Decimal(0), node.usd_per_hour
+    earlier: tuple[Priced, ...] = ()
     day = end.date()
     while day >= node.since.date():
         known = prices.get(day)
-        price = known.usd_per_hour if known is not None and known.usd_per_hour is not None else price
+        if known is not None and known.usd_per_hour is not None:
+            price, earlier = known.usd_per_hour, known.earlier
         assert price is not None
-        begin = max(node.since, day_start(day))
-        total += per_hour(price, (min(end, day_start(day + DAY)) - begin).total_seconds())
+        total += dollars(earlier, price, max(node.since, day_start(day)), min(end, day_start(day + DAY)))
         day -= DAY
     return total.quantize(MICROPART)
 

@@ -34,6 +34,7 @@ from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.isolation import NAMELESS
 from pilotlight.flow.billing import closed
+from pilotlight.flow.books import held_prices
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.standing import without_standing
@@ -61,7 +62,7 @@ def count(deps: Deps) -> MeterDay:
     from_ = _count_from(deps.state, deps.name)
     for _ in range(LOOKS):
         took = deps.clock.stopwatch()
-        look = _look(deps, from_.seen if from_ else None)
+        look = _look(deps, from_)
         if took() <= LOOKING_S:
             break
     today = look.at.date()
@@ -108,8 +109,10 @@ def nodes(state: State, cluster: str, day: date) -> dict[str, MeteredNode]:
     return {instance: node for part in parts for instance, node in part.value.nodes.items()}
 
 
-def _look(deps: Deps, seen: datetime | None) -> Look:
-    now = deps.state.now()
+def _look(deps: Deps, from_: CountFrom | None) -> Look:
+    now, seen = deps.state.now(), from_.seen if from_ else None
+    # A day that is not counted whole may have nodes that were never told.
+    told_since = seen if not from_ or seen is None or from_.day >= seen.date() else day_start(from_.day)
     over = instance_lifetimes.over(deps, seen)
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.observe()
@@ -137,6 +140,8 @@ def _look(deps: Deps, seen: datetime | None) -> Look:
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
         apart=unmetered(deps),
+        held=held_prices.since(deps, told_since),
+        budgets=bool(deps.policy.budgets),
     )
 
 

@@ -16,7 +16,7 @@ from pilotlight.decide.money.budget import life, meters, used
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Charged, Hold, Meter
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.flow.books import accounts
+from pilotlight.flow.books import accounts, held_prices
 from pilotlight.flow.books.hold_records import every, extend, is_listed, listed, write
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger
@@ -110,6 +110,7 @@ def _settle(deps: Deps, found: Entry[Hold]) -> None:
         found = write(deps, found, closed=True)
     for name in names:
         accounts.change(deps, name, partial(moves.forgotten, id=hold.id))
+    held_prices.tell(deps, [hold])
     HOLD.delete(deps.state, found.name, if_version=found.version)
 
 

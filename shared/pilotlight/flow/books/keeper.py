@@ -19,7 +19,7 @@ from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.books import hard_stop, hold_ends, hold_records, ladder
+from pilotlight.flow.books import hard_stop, held_prices, hold_ends, hold_records, ladder
 from pilotlight.flow.books.budget_holds import known_runs, soft
 from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.books.lost_holds import settle_lost
@@ -125,6 +125,8 @@ class _Keeper:
         if standing:
             self.snapshot = replace(self.snapshot, view=gate_holds.without_held(self.deps, self.snapshot, standing))
         own = [(hold, one) for hold, one in found.live if one is not None or not rules.of_workload(hold)]
+        told = held_prices.tell(self.deps, (before[hold.id].value for hold, _ in own if hold.id in before))
+        own = [(replace(hold, told=hold.told or hold.id in told), one) for hold, one in own]
         live = [*own, *self._adopted(found.strange, holds)]
         self.queues = queues((hold.id, hold.until, bool(one and one.pods)) for hold, one in live)
         self.calls_s = calls_s(len(live) - 1)
@@ -176,14 +178,16 @@ class _Keeper:
         own = rules.committed(hold, pods, self.deps.policy)
         has = rules.put_out(own, self.now, _others(one), self.calls_s) if _frozen(hold, one) else rules.promised(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self.calls_s)
-        held_to = max(own.until, has.until)
+        held_to = max(own.until, has.until, self.now)
+        if not any(applies(meter, own.terms) for meter in self.meters):
+            held_to = self.now  # No budget holds it.
         wants = rules.repriced(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in (own, has, wants))
         cut, name = self.room.cut(wants, own, concerned), _named(has, one)
         if cut.until <= held_to:
-            cut = replace(cut, terms=own.terms, earlier=own.earlier)
+            cut = replace(cut, terms=own.terms, earlier=own.earlier, told=own.told)
         refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
         late = cut != wants and (cut.until - self.now).total_seconds() <= self._lead_s(own, pods) + TICK.total_seconds()
         if late:

@@ -1,0 +1,43 @@
+"""The prices of a metered node by time: those of its hold, or of its pool from each look that first saw a new one."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.facts.bill import MeteredNode
+from pilotlight.facts.budget import HeldPrice, Priced
+from pilotlight.units import UsdPerHour
+
+MOST_PRICES = 24
+"""A node that no budget holds has so many prices a day at most, for its record is bounded; a further one counts from
+the next day on."""
+
+
+def at_held(node: MeteredNode, held: HeldPrice, start: datetime) -> MeteredNode:
+    """The node at the prices of its hold, from a day's ``start`` on."""
+    earlier = after(held.earlier, start)
+    return msgspec.structs.replace(node, usd_per_hour=held.usd_per_hour, earlier=earlier, held=True)
+
+
+def changed(node: MeteredNode, last: UsdPerHour, price: UsdPerHour, since: datetime) -> MeteredNode:
+    """The node with a price from a moment on, where that is new; ``last`` is the last one that is known of it.
+
+    A price of its hold that was to come after that moment does not come.
+    """
+    known = tuple(old for old in node.earlier if old.until < since)
+    now = node.earlier[len(known)].usd_per_hour if len(known) < len(node.earlier) else last
+    if len(known) >= MOST_PRICES or price == now == last:
+        return node
+    was = Priced(until=since, usd_per_hour=now)
+    return msgspec.structs.replace(node, usd_per_hour=price, earlier=(*known, was), held=False)
+
+
+def after(prices: Iterable[Priced], start: datetime) -> tuple[Priced, ...]:
+    """The prices that count after a moment, of those that end."""
+    return tuple(old for old in prices if old.until > start)
+
+
+def price_at(node: MeteredNode, at: datetime) -> UsdPerHour | None:
+    """What an hour of a node costs at a moment of its day."""
+    return next((old.usd_per_hour for old in node.earlier if at < old.until), node.usd_per_hour)
