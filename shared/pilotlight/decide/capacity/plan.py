@@ -198,7 +198,7 @@ def plan_cluster(
             *view.findings,
             *run.findings,
             *unwell,
-            *blocked(nodes),
+            *(blocked(nodes) if nodes else ()),
             *stale_prices(policy, by_pool.values(), now),
             *(beyond(by_pool, pools, policy, now) if paid else ()),
         ),
