@@ -46,6 +46,11 @@ def test_no_stall_breaks_anything(scene: str) -> None:
     assert search(scene, 0, STALLED).broken == {}
 
 
+def test_a_release_that_is_taken_over_and_called_off_buys_nothing_too_many() -> None:
+    """Two switches and a stall: the one that took over looks again, and asks for the pool's size as it is by then."""
+    assert search("release", 0, Bounds(switches=2, stalls=1, deaths=0, stalls_s=(62.0,))).broken == {}
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some order shows each of these faults, and its schedule shows it again."""

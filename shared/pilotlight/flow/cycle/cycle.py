@@ -47,6 +47,8 @@ MOST_LOOKS = 5
 MOST_ZONES = 12
 """And so often more where a zone had no capacity, for the next one: each such look puts a zone to rest."""
 
+STAYS = "a node stays that was to go: what waits is looked at again before anything is bought"
+
 GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
 
@@ -156,7 +158,10 @@ class Cycle:
 
             tend(self.deps, snapshot)
         again = carry_on(self.deps, snapshot, left, self.held) if left else ()
-        snapshot = sized_anew(self.deps, snapshot, left) if again and plan.buys else snapshot
+        if plan.buys and any(sending.stays for one in left for sending in one.sendings):
+            self.unfinished = True
+            return Answer(decision="", did=again, why=STAYS, outcome="nothing")
+        snapshot = sized_anew(self.deps, snapshot, left) if left and plan.buys else snapshot
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         snapshot = replace(snapshot, memory=memory)

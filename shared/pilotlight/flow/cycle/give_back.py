@@ -141,6 +141,7 @@ class GiveBack:
     def _keep(self, no: PilotlightError) -> None:
         """It stays, open again unless an earlier call for it may still land; what kept it is said."""
         node, sending = self.node, self.sending
+        sending.stays = isinstance(no, Denied)
         if sending.sent_before:
             return sending.refused()
         if isinstance(no, LastNode):

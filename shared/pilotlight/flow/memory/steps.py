@@ -54,6 +54,8 @@ class Sending:
         self._sent_at = step.sent_at
         self.sent_before = step.state == "sent"
         """By another worker, or at another look: it may still land, whatever becomes of it now."""
+        self.stays = False
+        """Whether its node stays after all: a plan for a cluster without that node is out of date."""
 
     def gate(self, ran: Callable[[], Seconds] | None = None) -> None:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
