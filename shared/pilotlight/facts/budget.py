@@ -222,8 +222,8 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
 
     ``look_again_at`` is when the hold of a lit node must next be moved on. ``typical`` is the median run of a class,
     where it is known; ``steps`` are those of the budgets' ladders in force. ``frozen`` are nodes, by name, that nothing
-    may bind to until there is room; true for an empty one for whose idling nothing more is held. ``lit`` counts
-    the nodes that are held for.
+    may bind to until there is room; true for an empty one for whose idling nothing more is held. ``capped`` are those
+    of them whose idling a hard budget ends. ``lit`` counts the nodes that are held for.
     """
 
     balances: tuple[Balance, ...] = ()
@@ -231,6 +231,7 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
     typical: dict[str, Seconds] = {}
     steps: tuple[StepInForce, ...] = ()
     frozen: dict[str, bool] = {}
+    capped: frozenset[str] = frozenset()
     lit: int = 0
 
 

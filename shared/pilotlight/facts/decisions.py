@@ -162,6 +162,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     ``learned`` where the pool's own history says so.
 
     ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
+    ``capped``: a hard budget ends here and it is empty, so that no limit of ten minutes holds it.
     ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over; ``unless_busy``: unless a GPU
     pod is bound to it after all. ``taken``: its cloud takes spot
     back, which counts as the end of its life.
@@ -187,6 +188,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     stop: bool = False
     registered: bool = True
     frozen: bool = False
+    capped: bool = False
     forced: bool = False
     unless_busy: bool = False
     taken: bool = False

@@ -27,7 +27,8 @@ def braked(
 ) -> Plan:
     """The plan without what the brakes hold; ``lit_nodes`` is how many are paid for before it.
 
-    ``unsettled`` says by pool why it is not grown now. A node that goes by force is not held by limits.
+    ``unsettled`` says by pool why it is not grown now. A node that goes by force, or that is empty at the end
+    of a hard budget, is not held by limits.
     """
     hand = _Hand(brakes, unsettled, policy, lit_nodes, plan.usd_per_hour_before, now)
     buys: list[Buy] = []
@@ -138,11 +139,13 @@ class _Hand:
         """What holds a release, if anything does."""
         code, why = self._mode(node.pool, ("act",))
         most = self.limits.nodes_removed
-        if not code and most is not None and not (node.failed or node.forced):
+        if not code and most is not None and not (node.failed or node.forced or node.capped):
             removed = sum(t.removed for t in self.turns)
             if removed >= most:
                 code, why = "limit", f"{removed + 1} of {most} nodes would be removed in 10 minutes"
         if code:
+            if node.capped and node.usd_per_hour:
+                why += f"; its hard budget is used up, and each day that it stays costs {cents(24 * node.usd_per_hour)}"
             return Held(code=code, why=why, count=1, node=node)
         self.turns = (*self.turns, turn_of(node, 1, self.now))
         return None

@@ -173,9 +173,7 @@ def plan_cluster(
     if releases:
         others = [n for n in standing if n.name not in leaving] if leaving else standing
         coming, reserved = spares_coming(run, by_pool) + _bought(more), _reserved(ready)
-        nodes, look_again = verdicts(
-            others, relit, policy, memory, reserved, now, explain, money.frozen, coming, spares
-        )
+        nodes, look_again = verdicts(others, relit, policy, memory, reserved, now, explain, money, coming, spares)
         nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
         comes_of_age = None
         if any(pool.max_age or pool.drift == "replace" for pool in policy.pools.values()):

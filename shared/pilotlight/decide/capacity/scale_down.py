@@ -13,6 +13,7 @@ import msgspec
 
 from pilotlight.decide.capacity.warm import Allowance, Spares, allowance
 from pilotlight.decide.money.economics import billed, paid_until_s
+from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
@@ -42,7 +43,7 @@ def verdicts(
     reserved: Mapping[str, str],
     now: datetime,
     explain: bool,
-    frozen: Mapping[str, bool],
+    money: Money,
     coming: Mapping[str, int],
     spares: Mapping[str, Spares],
 ) -> tuple[list[NodeVerdict], datetime | None]:
@@ -50,8 +51,8 @@ def verdicts(
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
     reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
-    those ``frozen`` by a budget the ones said to be true go at once: their idling would pass it. ``coming`` are spares
-    on their way, by pool; ``spares`` says how many of a pool pay for themselves.
+    those that ``money`` has frozen the ones said to be true go at once: their idling would pass it. ``coming`` are
+    spares on their way, by pool; ``spares`` says how many of a pool pay for themselves.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
@@ -70,7 +71,7 @@ def verdicts(
             out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
     for pool in sorted(idle):
         may = allowance(offerings[pool], policy, memory, spares.get(pool))
-        judge = _Judge(offerings[pool], policy, memory, may, reserved, now, lit[pool], frozen, coming.get(pool, 0))
+        judge = _Judge(offerings[pool], policy, memory, may, reserved, now, lit[pool], money, coming.get(pool, 0))
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             if at is not None:
@@ -99,10 +100,10 @@ class _Judge:
         reserved: Mapping[str, str],
         now: datetime,
         lit: int,
-        frozen: Mapping[str, bool],
+        money: Money,
         coming: int,
     ) -> None:
-        self.frozen, self.coming = frozen, coming
+        self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
         self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
         self.may = may
         self.fades: datetime | None = None
@@ -202,6 +203,7 @@ class _Judge:
             break_even_s=self.may.seconds,
             learned=self.may.spares is not None,
             frozen=node.name in self.frozen,
+            capped=node.name in self.capped,
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
         )
 

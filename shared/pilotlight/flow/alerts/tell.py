@@ -49,6 +49,8 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             alert = not_done(change, stays, held.call, held.target, why, worth(deps, held.of, held.count))
             if held.code == "approval":
                 alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
+            if held.node is not None and held.node.capped:  # From here on it passes a budget: that is news.
+                alert = msgspec.structs.replace(alert, fingerprint=f"{alert.fingerprint}/hard-cap")
             out += _news(deps, alert, f"{record.id}.h{n}.{stays}")
     for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
         out += _news(deps, alert, f"{record.id}.w{n}")

@@ -90,6 +90,7 @@ class _Keeper:
         self.told: dict[str, tuple[Meter, list[Short]]] = {m.key: (m, []) for m in self.meters}
         self.due: list[datetime] = []
         self.cold: dict[str, bool] = {}
+        self.capped: set[str] = set()
         self.classes: set[str] = set()
         self.kept: list[tuple[str, Hold]] = []
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
@@ -106,6 +107,8 @@ class _Keeper:
             from pilotlight.flow.books import holds_apart
 
             lit, self.cold = holds_apart.keep(self.deps, self.snapshot, before.values(), lit)
+            if any(budget.hard for budget in self.deps.policy.budgets):
+                self.capped |= {name for name, spent_up in self.cold.items() if spent_up}
         unresolved = self.snapshot.unresolved
         if any(rules.of_workload(hold) for hold in holds):
             from pilotlight.flow.books import gate_holds
@@ -199,9 +202,9 @@ class _Keeper:
         self._look_again(after, pods, concerned, bool(refused))
         self._cordon(hold, after, one)
         if after.frozen and one and one.node:
-            self.cold[one.node.name] = not (pods or after.stopping) and any(
-                self._spent_up(meter, after) for meter in concerned
-            )
+            spent_up = [] if pods or after.stopping else [m for m in concerned if self._spent_up(m, after)]
+            self.cold[one.node.name] = bool(spent_up)
+            self.capped |= {one.node.name} if any(meter.budget.hard for meter in spent_up) else set()
         if before is None or after != before.value:
             HOLD.put(self.deps.state, found.name, after, if_version=found.version)
 
@@ -323,6 +326,7 @@ class _Keeper:
             typical=typical(self._learn()),
             steps=steps,
             frozen=self.cold,
+            capped=frozenset(self.capped),
             lit=len(self.queues),
         )
 
