@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import msgspec
 import pytest
+from failing_store import Failing
 from stage import START, Stage
 
+from pilotlight.adapters.state.counted import CountedState
 from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.decide.told_prices import with_told
+from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import CostLine
 from pilotlight.facts.catalog import Price, ToldPrices
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
@@ -241,3 +245,114 @@ def test_a_price_that_flaps_every_minute_is_bounded() -> None:
     (node,) = meter.nodes(on.deps.state, "c", START.date()).values()
     assert len(node.earlier) <= 24
     assert 2 <= metered(on) <= 4
+
+
+@pytest.mark.parametrize("minutes", range(2, 8))
+def test_a_node_that_ends_about_an_edit_is_metered_at_its_hold(minutes: int) -> None:
+    """A hold that is settled and gone before the meter looks has told it of its price all the same."""
+    on = stage(*HARD)
+    watched = Watched(on)
+    watched.minutes(200)
+    on.world.finish("uid-a")
+    watched.minutes(minutes)
+    priced(on, "0.25")
+    watched.minutes(15)
+    assert not on.world.nodes
+    assert settled(on) == metered(on) == cost(on, watched.held)
+
+
+def test_a_node_that_vanishes_while_only_the_meter_looks_is_metered_at_its_hold() -> None:
+    """Nobody kept holds after the edit: what the hold is settled at is told when it ends."""
+    on = stage(*HARD)
+    Watched(on).minutes(61)
+    priced(on, "0.25")
+    for _ in range(25):
+        on.wait(60)
+        meter.count(on.deps)
+    on.world.terminate("n1", "lost", evict=True)
+    on.minutes(1)
+    meter.count(on.deps)
+    assert settled(on) == metered(on) == (Decimal(87) / 60).quantize(CENT)
+
+
+def test_a_renewal_at_a_new_price_is_told_though_the_node_vanishes_then() -> None:
+    """The look that renews is the last one that sees the node."""
+    on = stage(*HARD)
+    watched = Watched(on)
+    watched.minutes(30)
+    priced(on, "20")
+    while len(watched.held) == 1:
+        watched.minutes(1)
+    on.wait((watched.held[1][0] - on.world.clock.now()).total_seconds() + 600)
+    on.world.terminate("n1", "lost", evict=True)
+    on.minutes(1)
+    meter.count(on.deps)
+    gone = on.world.clock.now()
+    since = watched.held[1][0]
+    wanted = Decimal((since - START).total_seconds() + 20 * (gone - since).total_seconds()) / 3600
+    assert settled(on) == metered(on) == wanted.quantize(CENT)
+
+
+def lucky(watched: Watched, minutes: int) -> None:
+    """So many minutes, of which any may fail."""
+    for _ in range(minutes):
+        with suppress(Unavailable):
+            watched.minutes(1)
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+@pytest.mark.parametrize("while_", ["edited", "renewed", "ended"])
+def test_a_worker_that_dies_about_an_edit_leaves_one_price(while_: str, at: int) -> None:
+    """Whichever write fails after the edit, at the renewal or at the end: metered is what was settled."""
+    on = Stage(budgets=HARD, classes={"batch": STOP})
+    state = Failing(on.world.clock)
+    on.deps = replace(on.deps, state=state)
+    on.event(on.submit("a", run_s=40 * HOUR, team="red"))
+    watched = Watched(on)
+    watched.minutes(30)
+    priced(on, "0.25")
+    state.at = at if while_ == "edited" else 0
+    lucky(watched, 5)
+    while watched.until - on.world.clock.now() > timedelta(minutes=35):
+        lucky(watched, 1)
+    state.at = at if while_ == "renewed" else 0
+    lucky(watched, 120)
+    on.world.finish("uid-a")
+    lucky(watched, 3)
+    state.at = at if while_ == "ended" else 0
+    lucky(watched, 20)
+    assert not on.world.nodes
+    assert [price for _, price in watched.held] == [1, Decimal("0.25")]
+    assert settled(on) == metered(on)
+    assert abs(metered(on) - cost(on, watched.held)) <= CENT
+
+
+def test_a_look_of_the_meter_costs_the_same_for_any_number_of_nodes() -> None:
+    """What it reads of prices is one scan a look, whose records are there only where a price changed."""
+    asked = []
+    for nodes in (1, 9):
+        on = Stage(budgets=(Budget(name="all", usd=Decimal(5000), period="day"),), classes={"batch": STOP})
+        for n in range(nodes):
+            on.event(on.submit(f"p{n}", run_s=40 * HOUR))
+        on.minutes(30)
+        meter.count(on.deps)
+        counted = CountedState(on.deps.state)
+        on.wait(60)
+        meter.count(replace(on.deps, state=counted))
+        asked.append(counted.operations())
+    assert asked[0] == asked[1]
+
+
+def test_a_budget_that_is_taken_out_leaves_the_pools_price() -> None:
+    """From the look that finds no budget on a node costs what its pool's nodes do; the time before keeps its price."""
+    on = stage(*HARD)
+    watched = Watched(on)
+    watched.minutes(100)
+    priced(on, "3")
+    watched.minutes(2)
+    on.deps = replace(on.deps, policy=msgspec.structs.replace(on.deps.policy, budgets=()))
+    seen = on.world.clock.now() + timedelta(minutes=1)
+    watched.minutes(100)
+    on.world.finish("uid-a")
+    watched.minutes(15)
+    adds_up(on, cost(on, [(START, Decimal(1)), (seen, Decimal(3))]))
