@@ -1,10 +1,13 @@
 """A stage whose events and ticks go through the front door, and errors planted in it by an object's name."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
 from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import msgspec
@@ -135,11 +138,20 @@ def planted(name: str, *places: str, error: type[BaseException] = OddError) -> I
         yield met
 
 
+@cache
+def _open_every_room() -> None:
+    """A module that is imported while something is planted would keep that for good."""
+    import pilotlight
+
+    for room in ("codec", "decide", "doorway", "flow", "state_schema"):
+        for found in walk_packages([f"{pilotlight.__path__[0]}/{room}"], f"pilotlight.{room}."):
+            import_module(found.name)
+
+
 def _plant(
     patch: pytest.MonkeyPatch, module: Any, function: str, name: str, error: type[BaseException], met: list[str]
 ) -> None:
-    import sys
-
+    _open_every_room()
     owner, _, method = function.rpartition(".")
     holder = getattr(module, owner) if owner else module
     real = getattr(holder, method)

@@ -177,6 +177,8 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
 OF_A_STOP = {
     "its steps are planned": "pilotlight.decide.deadline:rescue",
     "its end is planned": "pilotlight.decide.deadline:_last",
+    "who leaves together is worked out": "pilotlight.decide.deadline:groups",
+    "what is lost is worked out": "pilotlight.decide.deadline:unsaved",
 }
 
 

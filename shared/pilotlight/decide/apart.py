@@ -48,6 +48,11 @@ def named_again(pod: BoundPod, apart: Sequence[SetApart]) -> BoundPod:
     return replace(pod, uid=one.name, namespace=namespace, name=name)
 
 
+def known_as(node: str, apart: Sequence[SetApart]) -> str:
+    """The name that the cluster knows a node by."""
+    return next((one.name for one in apart if one.kind == "node" and stand_in(one.name) == node), node)
+
+
 def kept_pod(pod: BoundPod, degree: int) -> BoundPod:
     """A pod that is not judged, with its GPUs: in doubt it has one. Whose money it is stays as it was."""
     nameless = degree >= NAMELESS
@@ -63,9 +68,9 @@ def kept_pod(pod: BoundPod, degree: int) -> BoundPod:
     )
 
 
-def kept_node(node: Node, degree: int) -> Node:
-    """A node that is not judged: it is lit, it works, and nothing fits on it."""
-    pods = tuple(kept_pod(pod, degree) for pod in node.pods if not pod.daemonset)
+def kept_node(node: Node, degree: int, degrees: Mapping[str, int]) -> Node:
+    """A node that is not judged: it is lit, it works, and nothing fits on it. ``degrees`` are of pods, by uid."""
+    pods = tuple(kept_pod(pod, degrees.get(pod.uid, 1)) for pod in node.pods if not pod.daemonset)
     name = stand_in(node.name) if degree >= NAMELESS else node.name
     nobody = BoundPod(uid=stand_in(node.name), namespace="", name=name, gpu=GpuRequest(count=1))
     return Node(
@@ -91,7 +96,7 @@ def kept_node(node: Node, degree: int) -> Node:
 
 def _node(node: Node, pods: Mapping[str, int], degree: int) -> Node:
     if degree:
-        return kept_node(node, degree)
+        return kept_node(node, degree, pods)
     if pods.keys().isdisjoint([pod.uid for pod in node.pods]):
         return node
     kept = tuple(kept_pod(pod, pods[pod.uid]) if pod.uid in pods else pod for pod in node.pods)

@@ -103,6 +103,14 @@ class Deps:
         """The names of what is set apart of a kind."""
         return frozenset([one.name for one in self.apart if one.kind == kind])
 
+    def known_as(self, node: str) -> str:
+        """The name that cluster and records know a node by: one that is set apart may have another in decisions."""
+        if not self.apart:
+            return node
+        from pilotlight.decide.apart import known_as
+
+        return known_as(node, self.apart)
+
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""
         return self.state.now()

@@ -39,7 +39,7 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
         begin=now,
         deadline=deadline,
         pool=node.pool,
-        node=node.name,
+        node=deps.known_as(node.name),
         ours=True,
         why=why + _in_the_way(node),
         replaced=True,

@@ -321,7 +321,14 @@ def _decide(
         use=_use(deps) if deps.policy.rules else None,
     )
     plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
+    plan = _named(deps, plan) if deps.apart else plan
     return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
+
+
+def _named(deps: Deps, plan: Plan) -> Plan:
+    """The plan with the nodes that go under the names that the cluster knows them by."""
+    nodes = (replace(n, node=deps.known_as(n.node)) if n.verdict == "release" else n for n in plan.nodes)
+    return replace(plan, nodes=tuple(nodes))
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:

@@ -35,7 +35,9 @@ def _stop(deps: Deps, found: Interruption, node: Node) -> None:
     now, deadline = deps.now(), found.deadline
     try:
         marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
-        left = [pod for pod in deps.cluster.bound(node.name) if pod.gpu is not None and not pod.daemonset]
+        left = [
+            pod for pod in deps.cluster.bound(deps.known_as(node.name)) if pod.gpu is not None and not pod.daemonset
+        ]
         for pod in left:
             try:
                 deps.cluster.evict(pod.namespace, pod.name, pod.uid)

@@ -197,7 +197,7 @@ class Rescue(Saving):
             spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
-        if answer is not None and node.name in answer.released:
+        if answer is not None and self.deps.known_as(node.name) in answer.released:
             self._note(decision=self.found.decision or answer.decision)
             self._end("released")
 

@@ -134,7 +134,7 @@ class Saving:
             doubted = self.found.truth == "unverified"
             marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}", doubted=doubted)
         except Retry:  # A store that does not answer keeps no node open.
-            self.deps.cluster.cordon(node)
+            self.deps.cluster.cordon(self.deps.known_as(node))
         self.did += [] if self.found.cordoned else [f"cordoned {node}"]
         self._note(cordoned=True)
 
@@ -157,7 +157,11 @@ class Saving:
 
     def _empty(self, node: Node) -> bool:
         try:
-            return not [p for p in self.deps.cluster.bound(node.name) if p.gpu is not None and not p.daemonset]
+            return not [
+                p
+                for p in self.deps.cluster.bound(self.deps.known_as(node.name))
+                if p.gpu is not None and not p.daemonset
+            ]
         except (Retry, Denied):
             return False
 
@@ -165,7 +169,7 @@ class Saving:
         """Whether pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
         end = self.found.deadline or self.found.until
         try:
-            self.deps.cluster.drain(node.name)
+            self.deps.cluster.drain(self.deps.known_as(node.name))
         except BadRequest:
             return True  # The node is gone.
         except (Retry, Denied):

@@ -41,7 +41,7 @@ def hold(
 
     Decisions' names sort by time: one that comes after a later one held the node is a worker's that stood still.
     """
-    now = deps.now()
+    now, node = deps.now(), deps.known_as(node)
     while True:
         mark, version = _read(deps, node)
         if owner in mark.owners and mark.owners[owner].by > by:
@@ -63,6 +63,7 @@ def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
 
     Where another decision holds it since, ``by`` is not its name and nothing changes.
     """
+    node = deps.known_as(node)
     while True:
         mark, version = _read(deps, node)
         if owner in mark.owners and mark.owners[owner].by != by:
@@ -119,7 +120,7 @@ def _back(claim: Ownership, node: Node, now: datetime) -> bool:
 def open_node(deps: Deps, node: str) -> None:
     """Take our mark off a node. One that is gone is no error."""
     try:
-        deps.cluster.uncordon(node)
+        deps.cluster.uncordon(deps.known_as(node))
     except BadRequest:
         return
 
@@ -138,20 +139,20 @@ def settle(
     rests: dict[str, datetime] = {}
     findings: list[Finding] = []
     for node in nodes:
-        mark = known.pop(node.name, None)
+        mark = known.pop(deps.known_as(node.name), None)
         if mark is None:
             if node.marked and node.name not in leaving:
                 open_node(deps, node.name)
             continue
         release = mark.owners.get("release")
-        if node.name in late:
+        if mark.node in late:
             lift(deps, node.name, "rescue")
             continue
         if release is not None and release.given_back:
             if _back(release, node, now):
                 lift(deps, node.name, "release", by=release.by)
             elif not node.marked:
-                deps.cluster.cordon(node.name)
+                deps.cluster.cordon(mark.node)
             continue
         if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
             lift(deps, node.name, "release", by=release.by)
