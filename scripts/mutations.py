@@ -1,6 +1,8 @@
 """One-line mutants of functions: a comparison's boundary, a condition, a term, a constant, a call, made wrong.
 
-Few operators, chosen so that few mutants are the same program. Words, logs, annotations and asserts are left alone.
+Few operators, chosen so that few mutants are the same program. Words, logs, annotations and asserts are left alone;
+so is the boundary of a comparison with the moment of a look: clocks tell microseconds, and no dollar and no pod is
+decided by two of them that are equal.
 """
 
 import ast
@@ -119,8 +121,9 @@ class _Changes:
     def _here(self, node: ast.AST, nested: bool, returns: ast.expr | None) -> Iterator[Change]:
         match node:
             case ast.Compare():
-                for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
-                    yield from self._between(node, left, right, "comparison")
+                for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+                    if not (isinstance(op, ORDERED) and (_is_now(left) or _is_now(right))):
+                        yield from self._between(node, left, right, "comparison")
             case ast.BoolOp():
                 for left, right in zip(node.values, node.values[1:], strict=False):
                     yield from self._between(node, left, right, "and, or")
@@ -198,6 +201,11 @@ def _says(node: ast.Expr) -> bool:
     """A docstring, or a line of a log."""
     called = ast.unparse(node.value)
     return isinstance(node.value, ast.Constant) or called.startswith(("log.", "logger.", "LOGGER."))
+
+
+def _is_now(node: ast.expr) -> bool:
+    """The moment of a look, by itself."""
+    return "now" in (getattr(node, "id", ""), getattr(node, "attr", ""))
 
 
 def _is_words(node: ast.expr) -> bool:

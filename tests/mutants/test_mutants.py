@@ -18,6 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("return a < b", {"return a <= b"}),
         ("return a == b", {"return a != b"}),
+        ("return a.now < b", set()),
+        (
+            "return a.now - 1 < b",
+            {"return a.now + 1 < b", "return a.now < b", "return a.now - 2 < b", "return a.now - 1 <= b"},
+        ),
         ("return a and b", {"return a or b", "return b", "return a"}),
         ("return a - 1", {"return a + 1", "return a", "return a - 2"}),
         ("return not a", {"return a"}),

@@ -27,6 +27,9 @@ FAR = timedelta(days=90)
 WAIT = timedelta(minutes=5)
 """A node whose end was told goes on being ready no longer than that: kubelets report every few seconds."""
 
+SOONER = timedelta(seconds=5)
+"""What is said of one end twice differs by less."""
+
 SAYS_LATE = timedelta(seconds=30)
 """What a cloud's own API says lags so far behind its notices at most."""
 
@@ -46,10 +49,10 @@ def judge(found: Interruption, node: Node, said: InstanceState | None, now: date
     """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none;
     ``whose`` the cluster's cloud, as its pools name it.
     """
-    shown = marks(node, found.kind)
+    shown = "" if found.confirmed else marks(node, found.kind)  # A mark says that a node goes, and not when.
     if shown and found.kind != "rebalance":
         return Proof("verified", f"its node says so: {shown}")
-    if said is not None and said.there and _goes(said, now):
+    if said is not None and said.there and (_says_when(found, said, now) if found.confirmed else _goes(said, now)):
         return Proof("verified", "the cloud says so too", said.deadline)
     wrong = impossible(found, node, now, whose) or _too_young(found, node, said)
     if wrong:
@@ -75,6 +78,14 @@ def _may_go(said: InstanceState | None) -> Proof:
 def _goes(said: InstanceState, now: datetime) -> bool:
     """Whether the cloud's word is of an end that is dealt with now: a block of capacity has one from its first day."""
     return bool(said.going) and (said.deadline is None or said.deadline - now <= timedelta(seconds=LEAD_S))
+
+
+def _says_when(found: Interruption, said: InstanceState, now: datetime) -> bool:
+    """Whether the cloud's word tells which of two ends is true. Its API may say the later one for a while after it has
+    told the earlier."""
+    if not said.going or said.deadline is None or found.confirmed is None:
+        return False
+    return found.confirmed.deadline - said.deadline > SOONER or now - found.received_at >= SAYS_LATE
 
 
 def impossible(found: Interruption, node: Node | None, now: datetime, whose: str = "") -> str:

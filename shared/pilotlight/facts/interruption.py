@@ -71,6 +71,13 @@ RescueOutcome = Literal[
 """How an interruption ended."""
 
 
+class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
+    """A verified end, and who was asked to save for it, while it is not known whether an earlier one is true."""
+
+    deadline: datetime
+    asked: dict[str, datetime] = {}
+
+
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from.
 
@@ -80,6 +87,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing. ``cloud`` is who is said
     to take it; ``named``: the notice itself said the deadline. ``truth`` is what is known of the notice, ``proof`` by
     what, ``asked_cloud_at`` when its cloud was last asked. ``cordoned``: it takes no pods for our sake.
+    ``confirmed`` is what was verified before an earlier end was said, which nobody has confirmed yet.
     """
 
     cluster: str
@@ -109,6 +117,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     proof: str = ""
     asked_cloud_at: datetime | None = None
     cordoned: bool = False
+    confirmed: Confirmed | None = None
 
     @property
     def over(self) -> bool:

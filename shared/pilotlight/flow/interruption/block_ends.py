@@ -6,12 +6,13 @@ The block says when it ends from its first day; the cloud's own event, forty min
 from datetime import datetime, timedelta
 from typing import get_args
 
+from pilotlight.decide.verify import SOONER
 from pilotlight.facts.interruption import LEAD_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.notices import WORLD, NoticeCloud
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption.interrupt import SOONER, interrupt, news
+from pilotlight.flow.interruption.interrupt import interrupt, news
 
 _CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
 

@@ -8,10 +8,10 @@ import msgspec
 
 from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
 from pilotlight.decide.money.owner import owner_of
-from pilotlight.decide.verify import impossible, judge
+from pilotlight.decide.verify import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Interruption
+from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
@@ -19,9 +19,6 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.look import instances
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
-
-SOONER = timedelta(seconds=5)
-"""What is said of one end twice differs by less."""
 
 ANOTHER = timedelta(minutes=10)
 """A notice that is so much younger is not the same one again. A cloud tells the end of an instance within that."""
@@ -93,8 +90,11 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
 
 
 def _sooner(known: Interruption, notice: InterruptionNotice) -> bool:
-    """An earlier end than one that nobody has confirmed: which of the two is true is yet to be seen."""
-    if known.truth == "verified" or notice.deadline is None or known.deadline is None:
+    """An earlier end than the one that is known: which of the two is true is yet to be seen.
+
+    A stop of our own ends when we say, and is not moved.
+    """
+    if notice.deadline is None or known.deadline is None or known.kind not in NOTICE_S:
         return False
     return notice.kind in NOTICE_S and known.deadline - notice.deadline > SOONER
 
@@ -164,10 +164,19 @@ def _opened(
         replaced=known.replaced if known else False,
         decision=known.decision if known else "",
         cordoned=known.cordoned if known else False,
+        confirmed=_confirmed(known, deadline),
     )
     if ours:
         found = _judged(found, node, now, deps.pools.cloud)
     return _told(deps, found, notice, view, node, now)
+
+
+def _confirmed(known: Interruption | None, deadline: datetime | None) -> Confirmed | None:
+    """The end that was verified, where a notice now names an earlier one."""
+    if known is None or deadline is None or known.deadline is None or known.kind not in NOTICE_S:
+        return None
+    verified = Confirmed(deadline=known.deadline, asked=known.asked) if known.truth == "verified" else known.confirmed
+    return verified if verified and deadline < verified.deadline else None
 
 
 def _judged(found: Interruption, node: Node | None, now: datetime, whose: str) -> Interruption:

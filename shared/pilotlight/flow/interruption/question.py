@@ -6,10 +6,11 @@ from threading import Thread
 
 import msgspec
 
+from pilotlight.decide.deadline import begin_of
 from pilotlight.decide.verify import judge
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import InstanceState, Node
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption import Confirmed, Interruption
 from pilotlight.flow.deps import Deps
 from pilotlight.units import Seconds
 
@@ -35,8 +36,11 @@ class Questions:
         if asked_at is None or now - asked_at >= ASK_AGAIN:
             said, asked_at = self.ask(found.pool, found.instance), now
         truth, proof, deadline = judge(found, node, said, now, self._deps.pools.cloud)
+        found = msgspec.structs.replace(found, asked_cloud_at=asked_at)
+        if found.confirmed and truth != "unverified":
+            return _settled(found, found.confirmed, deadline, now)
         deadline = (deadline or found.deadline) if found.deadline else None
-        return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline, asked_cloud_at=asked_at)
+        return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline)
 
     def ask(self, pool: str, instance: str) -> InstanceState | None:
         """What the cloud says of an instance; None where it cannot be asked, does not know, or takes too long.
@@ -56,3 +60,20 @@ class Questions:
         thread.join(self._patience_s)
         self._hangs = thread.is_alive()
         return answers[0] if answers else None
+
+
+def _settled(found: Interruption, before: Confirmed, of_cloud: datetime | None, now: datetime) -> Interruption:
+    """Of two ends the one that is true: the cloud's own, else the one that was verified first. Pods that were asked to
+    save for the other are asked again when it is time: they leave no sooner for it.
+    """
+    deadline = of_cloud or before.deadline
+    later = found.deadline is not None and deadline > found.deadline
+    return msgspec.structs.replace(
+        found,
+        truth="verified",
+        proof=f"it goes at {deadline:%H:%M:%S}",
+        deadline=deadline,
+        begin=begin_of(deadline, now),
+        confirmed=None,
+        asked=before.asked if later else found.asked,
+    )

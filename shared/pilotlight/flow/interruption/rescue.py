@@ -92,7 +92,8 @@ class Rescue(Saving):
             node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
         self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth == "verified" and self.found.cordoned:
-            self._try(partial(self._cordon, node.name))
+            begun = self.now >= self.found.begin  # Else the node was closed for an earlier end that was none.
+            self._try(partial(self._cordon if begun else self._uncordon, node.name))
         if self.found.truth != "disproved":
             return node
         if self.found.cordoned:
@@ -122,6 +123,7 @@ class Rescue(Saving):
             self._release(node, "nothing is left on it")
         later = [move.at for move in self.steps(node) if move.at > self.now]
         later += [found for found in (self.found.deadline,) if found is not None and found > self.now]
+        later += [self.now + ASK_AGAIN] if self.found.confirmed else []
         self.again = min(later, default=None) if not self.found.over else None
 
     def _last(self, move: Move, node: Node) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import STILL_THERE, Interruption
+from pilotlight.facts.interruption import NOTICE_S, STILL_THERE, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.notices import SHOWN
 from pilotlight.flow.deps import Deps
@@ -61,4 +61,10 @@ def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> 
         return False
     if known.over:
         return known.outcome not in STILL_THERE and known.received_at >= node.created_at
+    if known.truth == "verified" and known.kind in (notice.kind, *_ORDERS):
+        return True  # A mark says that a node goes, and not when.
     return notice.deadline is None  # After the fact: a rescue that is at work may still save what is on it.
+
+
+_ORDERS = tuple(kind for kind in NOTICE_S if kind != "scheduled-change")
+"""What nothing is announced before: no other word of an end says more."""
