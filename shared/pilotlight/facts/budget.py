@@ -66,8 +66,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     ``run_s`` is the longest run of that, ``run_source`` where the figure comes from; ``typical_s`` is the run that
     budgets with ``hard: false`` hold. ``stretch_s`` is what hard budgets hold at first where the node may be stopped at
     their cap; 0 where it may not, and the whole run is held. ``stop_s`` is what its pods take to stop in order, where
-    that is known; what they say later makes it no more. ``minimum_s`` and ``increment_s`` are the cloud's billing
-    steps.
+    that is known; what they say later makes it no more. ``calls_s`` is what the calls take, beside a whole run, of
+    nodes that may end with it. ``minimum_s`` and ``increment_s`` are the cloud's billing steps.
     """
 
     pool: str
@@ -82,6 +82,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     typical_s: Seconds
     stretch_s: Seconds = 0
     stop_s: Seconds = 0
+    calls_s: Seconds = 0
     minimum_s: Seconds = 0
     increment_s: Seconds = 1
 

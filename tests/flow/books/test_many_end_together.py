@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from cap_stage import STOP, capped, days, pod
+from cap_stage import KEEP, STOP, capped, days, pod
 from msgspec.structs import replace as with_
 from stage import Stage
 
@@ -80,3 +80,29 @@ def test_sixty_empty_nodes_go_before_their_idling_passes_the_cap() -> None:
     on.world.residents.put("n8", Resident("db", "PDB", guarded=True))
     on.minutes(120)
     assert max(days(on)) <= 60
+
+
+@pytest.mark.parametrize(("usd", "run_s"), [(60, 40 * HOUR), (150, 40 * HOUR), (150, 119 * 60.0)])
+def test_whole_runs_that_end_together_leave_time_for_each_others_calls(usd: int, run_s: float) -> None:
+    """What no cap stops is held for its whole run and its turn of the calls, and no run is cut short."""
+    rules = with_(KEEP, idle_timeout=60.0)
+    on = capped(Decimal(usd), rules, pools={"one": PoolPolicy(instance_type="one", max=100)})
+    pools = Slow(on.world)
+    pools.wait, pools.call_s = on.wait, 19.0
+    on.deps = replace(on.deps, pools=pools)
+    for n in range(NODES - 1):
+        pod(on, f"p{n}", run_s)
+    on.event(pod(on, "last", run_s))
+    on.minutes(3)
+    bought = len(on.events("launch"))
+    assert bought > usd // 3
+    on.minutes(150)
+    assert max(days(on)) <= usd
+    assert len(on.world.finished) >= (bought if run_s <= 2 * HOUR else 0)
+    assert min(on.world.now_s if e is None else e for e in _ends(on)[:bought]) >= 2 * HOUR
+
+
+def _ends(on: Stage) -> list[float | None]:
+    """When each node went, by when it came."""
+    ends = {r["node"]: r["t"] for r in on.events("terminate")}
+    return [ends.get(r["node"]) for r in on.events("launch")]

@@ -211,8 +211,8 @@ def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
 
 
 def covered_until(terms_: Terms, binds_until: datetime) -> datetime:
-    """When the longest run that binds at the last moment is over, and its node can be stopped in order."""
-    return binds_until + timedelta(seconds=terms_.run_s + after_s(terms_) - terms_.idle_s)
+    """When the longest run that binds at the last moment is over, and its node can be stopped in order and its turn."""
+    return binds_until + timedelta(seconds=terms_.run_s + after_s(terms_) - terms_.idle_s + terms_.calls_s)
 
 
 def held(meter: Meter, hold: Hold) -> Decimal:
@@ -274,8 +274,9 @@ def paid_until(hold: Hold, until: datetime) -> datetime:
 
 
 def most(terms_: Terms) -> Usd:
-    """All that a node of such terms can cost: its boot, its longest run and one idle timeout or stop."""
-    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, terms_.boot_s + terms_.run_s + after_s(terms_)))
+    """All that a node of such terms can cost: its boot, its longest run, one idle timeout or stop, and its turn."""
+    whole_s = terms_.boot_s + terms_.run_s + after_s(terms_) + terms_.calls_s
+    return per_hour(terms_.usd_per_hour, billed_seconds(terms_, whole_s))
 
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:

@@ -28,11 +28,14 @@ class Purse:
         """The terms with a first stretch as long as each of so many nodes finds room for, if that is worth a boot.
 
         A whole run that is held beforehand, and a stretch that would not last for a boot and a stop, stay as they are.
-        So long a stretch leaves time for the calls of all that are lit and of the ``others`` that are bought with it.
+        Either leaves time for the calls of all that are lit and of the ``others`` that are bought with it.
         """
+        turn_s = calls_s(self.money.lit + self.bought + max(nodes - 1, others))
         if terms_.stretch_s:
-            least = least_s(terms_) + calls_s(self.money.lit + self.bought + max(nodes - 1, others))
+            least = least_s(terms_) + turn_s
             terms_ = msgspec.structs.replace(terms_, stretch_s=max(terms_.stretch_s, least))
+        else:
+            terms_ = msgspec.structs.replace(terms_, calls_s=turn_s)
         hold = opened("", "", terms_, self.now)
         hard = [(meter, before) for meter, before in self._at_stake(terms_) if meter.budget.hard]
         if not terms_.stretch_s or not hard:

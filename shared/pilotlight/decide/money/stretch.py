@@ -26,7 +26,8 @@ class Ending(NamedTuple):
     """When a node has to be gone, whether it may be stopped for that, and by which name.
 
     ``stop_s`` is how long before that its stop begins, ``least_s`` what a stop that begins late takes all the same:
-    never more than was counted when the node was bought.
+    never more than was counted when the node was bought. ``early_s`` is how much sooner it may begin for its turn: a
+    pod that may not be stopped runs to its whole end.
     """
 
     at: datetime
@@ -34,6 +35,7 @@ class Ending(NamedTuple):
     kind: StopKind
     stop_s: Seconds
     least_s: Seconds
+    early_s: Seconds = MOST_CALLS_S
 
 
 def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) -> Ending:
@@ -45,6 +47,7 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
     at, may, kind = hold.until, True, "hard-cap" if hold.terms.stretch_s else "max-runtime"
     counted_s = counted_stop_s(hold.terms)
     stops_s, after = stop_within(hold, found), timedelta(seconds=counted_s)
+    last: datetime | None = None
     for pod in found:
         name = class_of(pod.workload_class) or class_of(hold.terms.workload_class)
         if stops(name, policy):
@@ -52,9 +55,11 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
         stops_s = min(stops_s, counted_s)
         may = may and (pod.max_run_s > 0 or (name is not None and policy.ends(name)))
         promised = (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, name, policy)[0])
+        last = max(last or promised, promised)
         if promised + timedelta(seconds=stop_s()) > hold.until:
             at, kind = max(at, promised + after), "max-runtime"
-    return Ending(at, may, kind, stops_s, min(stops_s, counted_s))  # type: ignore[arg-type]
+    early_s = max(0.0, (at - last - after).total_seconds()) if last else MOST_CALLS_S
+    return Ending(at, may, kind, stops_s, min(stops_s, counted_s), early_s)  # type: ignore[arg-type]
 
 
 def emptied(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:

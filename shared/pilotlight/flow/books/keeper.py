@@ -235,7 +235,7 @@ class _Keeper:
         else:
             held_until = min(latest(meter, hold, self.room.own(meter, hold)) for meter in refused)
             end = emptied(hold, one.node.others, held_until)
-        calls_s = (self.queues.get(hold.id, 0.0) if hold.terms.stretch_s else 0.0) if one.pods else self.calls_s
+        calls_s = min(self.queues.get(hold.id, 0.0), end.early_s) if one.pods else self.calls_s
         begins = end.at - timedelta(seconds=end.stop_s + calls_s) - TICK
         if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
             return hold
