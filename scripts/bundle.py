@@ -42,6 +42,9 @@ OF_COMMANDS = (
     "adapters/metadata_notices.py",
     "adapters/nvml.py",
     "adapters/pools/asg/handing.py",
+    "adapters/telemetry/kube_state.py",
+    "codec/kubernetes/affinity_policy.py",
+    "codec/kubernetes/scalers.py",
     "codec/lint",
     "codec/manifests",
     "codec/pod_resources.py",
@@ -51,6 +54,7 @@ OF_COMMANDS = (
     "decide/checkup/cluster.py",
     "decide/checkup/limits.py",
     "decide/checkup/marks.py",
+    "decide/checkup/placement.py",
     "decide/checkup/pool_rules.py",
     "decide/checkup/pools.py",
     "decide/checkup/readiness.py",
@@ -86,7 +90,9 @@ OF_COMMANDS = (
     "processes.py",
     "state_schema/registry.py",
     "world/jobs.py",
+    "world/pods.py",
     "world/server.py",
+    "world/watch.py",
 )
 """What only commands import, and no function."""
 DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
@@ -119,8 +125,12 @@ MODE = 0o100644 << 16
 COMPILE = """
 import ast, importlib.util, marshal, pathlib, sys
 
-def without_docstrings(tree):
+def without_words(tree):
     for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             texts = [one for one in node.body if isinstance(getattr(one, "value", None), ast.Constant)
                      and isinstance(one, ast.Expr) and isinstance(one.value.value, str)]
@@ -131,12 +141,13 @@ def without_docstrings(tree):
 for name in sys.stdin.read().splitlines():
     source = pathlib.Path(name).read_bytes()
     tree = ast.parse(source)
-    code = compile(without_docstrings(tree) if "ours" in sys.argv else tree, name, "exec", dont_inherit=True)
+    code = compile(without_words(tree) if "ours" in sys.argv else tree, name, "exec", dont_inherit=True)
     # PEP 552: a hash lies there (1), and nobody compares it with the source's.
     head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source)
     pathlib.Path(name + "c").write_bytes(head + marshal.dumps(code))
 """
-"""Compiles the files that it is told of, beside them; ``-X no_debug_ranges`` leaves the columns out."""
+"""Compiles the files that it is told of, beside them; ``-X no_debug_ranges`` leaves the columns out. Ours have neither
+docstrings nor annotations of functions, which nothing asks for there: a cold start evaluates none."""
 
 
 def main() -> None:
@@ -215,7 +226,7 @@ def runtime() -> str:
 def compiled(files: dict[str, bytes], ours: bool = True) -> dict[str, bytes]:
     """The bytecode of each file of Python, that Python takes as it is without a look at the source's time or hash.
 
-    What is not ``ours`` keeps its docstrings: other packages may read them.
+    What is not ``ours`` keeps its docstrings and annotations: other packages may read them.
     """
     sources = [name for name in files if name.endswith(".py")]
     if not runtime():
