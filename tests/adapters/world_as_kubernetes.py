@@ -45,14 +45,23 @@ class WorldApi(ApiServer):
             self.world.cordon(value["metadata"]["name"], on=closed)
             self.world.steer(value["metadata"]["name"], on=_carries(value, labels.PLACEMENT))
         if asked.method == "POST" and asked.path.endswith("/eviction"):
-            uid = asked.json().get("deleteOptions", {}).get("preconditions", {}).get("uid", "")
-            with self.world.lock:
-                self.world.evictions.evict(uid, self.world.now_s)
+            self._evict(asked.json().get("deleteOptions", {}))
+        if asked.method == "DELETE" and "/pods/" in asked.path and status < 300:
+            self._evict(asked.json())
         if asked.method == "POST" and value.get("reason") == labels.CHECKPOINT_NOW:
             pod = value["regarding"]
             with self.world.lock:
                 self.world.evictions.checkpoint(pod["namespace"], pod["name"], self.world.now_s)
         return status, value
+
+    def _evict(self, options: Json) -> None:
+        """As a kubelet: within the grace of the options, else the pod's own; 0 kills it where it stands."""
+        if options.get("dryRun"):
+            return
+        uid, grace_s = options.get("preconditions", {}).get("uid", ""), options.get("gracePeriodSeconds")
+        assert grace_s is None or grace_s >= 0, "the API server refuses a negative grace"
+        with self.world.lock:
+            self.world.evictions.evict(uid, self.world.now_s, grace_s)
 
     def mirror(self) -> None:
         """Bring the kept objects to what the world is."""

@@ -132,7 +132,7 @@ def evict(
     """
     options: dict[str, Any] = {"preconditions": {"uid": uid}}
     if grace_s is not None:
-        options["gracePeriodSeconds"] = round(grace_s)
+        options["gracePeriodSeconds"] = _whole_s(grace_s)
     if only_ask:
         options["dryRun"] = ["All"]
     body = {
@@ -156,7 +156,7 @@ def delete(api: Api, namespace: str, pod: str, uid: str, grace_s: Seconds) -> No
     body = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "gracePeriodSeconds": round(grace_s),
+        "gracePeriodSeconds": _whole_s(grace_s),
         "preconditions": {"uid": uid},
     }
     try:
@@ -166,6 +166,11 @@ def delete(api: Api, namespace: str, pod: str, uid: str, grace_s: Seconds) -> No
     except Conflict:
         if _uid(api, namespace, pod) == uid:
             raise
+
+
+def _whole_s(grace_s: Seconds) -> int:
+    """A grace as the API server takes it. 0 would take the pod off its API at once, while it still runs."""
+    return max(1, int(grace_s))
 
 
 def _uid(api: Api, namespace: str, pod: str) -> str:
