@@ -226,6 +226,32 @@ def test_time_that_cannot_be_metered_is_not_lost(place: str) -> None:
     assert over(on) == {"node n2": 1}
 
 
+OF_A_GONE_NODE = {
+    "its life is counted": "pilotlight.decide.money.meter:metered",
+    "its life is read": "pilotlight.decide.money.meter:stopped",
+    "its row is compared": "pilotlight.decide.money.meter:_timeless",
+    "its cost is filed": "pilotlight.decide.money.node_cost:metered_usd",
+}
+
+
+@pytest.mark.parametrize("place", OF_A_GONE_NODE.values(), ids=OF_A_GONE_NODE)
+def test_a_gone_node_that_cannot_be_metered_stops_no_other_tick(place: str) -> None:
+    """Ticks for money go on while the rows of a node that has gone raise, and then the meter has it to the cent."""
+    on = DoorStage("40")
+    on.pod("one", run_s=5 * HOUR)
+    on.pod("two", run_s=2 * HOUR)
+    on.play(60, on.count)
+    with planted("n2", place) as met:
+        on.play(4 * 60, on.count)
+        assert met
+        assert {answer.status for answer in on.answers} == {200}
+        assert "n2" in {record["node"] for record in on.events("terminate")}
+    on.play(60, on.count)
+    assert not on.world.nodes
+    (today,) = {answer.body["why"].split(" metered")[0] for answer in on.answers[-1:]}
+    assert today == f"${on.cost():.2f}"
+
+
 def test_what_is_no_object_s_fault_fails_as_a_whole() -> None:
     """An error that is of no object is answered as before: the tick fails, nothing is bought or given back."""
     on = DoorStage("20")

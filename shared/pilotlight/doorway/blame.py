@@ -13,7 +13,8 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.workloads import Workload
 from pilotlight.decide.apart import stand_in
 from pilotlight.decide.capacity.purchase import Group
-from pilotlight.facts.bill import MeteredNode
+from pilotlight.decide.money.holds import Lit
+from pilotlight.facts.bill import Life, MeteredNode
 from pilotlight.facts.budget import Hold
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import NodeVerdict
@@ -148,6 +149,11 @@ def _named(value: object) -> Iterator[tuple[Key, str]]:
         yield ("pod", value.uid), f"{value.namespace}/{value.name}"
     elif isinstance(value, Node | MeteredNode):
         yield ("node", value.name), value.name
+    elif isinstance(value, Lit):
+        name = value.node.name if value.node is not None else value.instance
+        yield ("node", name), name
+    elif isinstance(value, Life):
+        yield ("node", value.instance), value.instance
     elif isinstance(value, NodeVerdict):
         yield ("node", value.node), value.node
     elif isinstance(value, Hold):

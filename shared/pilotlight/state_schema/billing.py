@@ -21,12 +21,14 @@ class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
     """The earliest day in which there may be something left to count.
 
     ``seen`` is the last look: what its parts do not say otherwise was the same up to then. ``zones`` are those of the
-    budgets, at whose midnights a day is cut.
+    budgets, at whose midnights a day is cut. Lives of nodes that ended are counted from ``lives_from`` on: it is the
+    last look that counted all of them.
     """
 
     day: date
     seen: datetime | None = None
     zones: tuple[str, ...] = ()
+    lives_from: datetime | None = None
 
 
 class CostFrom(msgspec.Struct, frozen=True, kw_only=True):

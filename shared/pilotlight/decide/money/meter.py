@@ -34,7 +34,8 @@ class Look:
     """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
-    the time since the look before, which was at ``last``. Nodes ``apart`` (by name) are not counted now: each has a
+    the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that never
+    registered or has gone by its instance) are not counted now: each has a
     mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
     where the meter was told of them; what it was told counts for as long as there are ``budgets``.
     ``nodes`` are the lit ones that registered.
@@ -134,7 +135,7 @@ def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_
 
 def _set_apart(instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: Look) -> bool:
     every = (nodes.get(instance) for nodes in (known, before, look.lit, look.over))
-    return any(node is not None and node.name in look.apart for node in every)
+    return instance in look.apart or any(node is not None and node.name in look.apart for node in every)
 
 
 def _as_first_seen(look: Look, known: Mapping[str, MeteredNode]) -> Look:
@@ -158,16 +159,18 @@ def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: fro
     """
     at = min(seen, day_start(part.day) + timedelta(days=1))
     nodes = {
-        instance: node if node.name in apart else _until(node, at, cut_at) for instance, node in part.nodes.items()
+        instance: node if not apart.isdisjoint((instance, node.name)) else _until(node, at, cut_at)
+        for instance, node in part.nodes.items()
     }
     return msgspec.structs.replace(part, seen=max(part.seen, at), nodes=nodes)
 
 
 def news(was: MeterPart, now: MeterPart) -> bool:
     """Whether a look brought more than time: a node that is new, gone, held by others, or has its price."""
-    return was.nodes.keys() != now.nodes.keys() or any(
-        _timeless(node) != _timeless(was.nodes[instance]) for instance, node in now.nodes.items()
-    )
+    if was.nodes.keys() != now.nodes.keys():
+        return True
+    pairs = ((was.nodes[instance], node) for instance, node in now.nodes.items())
+    return any(before is not node and _timeless(before) != _timeless(node) for before, node in pairs)
 
 
 def without_projects(node: MeteredNode) -> MeteredNode:

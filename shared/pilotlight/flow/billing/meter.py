@@ -30,7 +30,7 @@ from pilotlight.decide.money.meter import (
     without_projects,
 )
 from pilotlight.errors import Conflict
-from pilotlight.facts.bill import MeterDay, MeteredNode, MeterPart
+from pilotlight.facts.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.isolation import NAMELESS
 from pilotlight.flow.billing import closed
@@ -79,7 +79,8 @@ def count(deps: Deps) -> MeterDay:
 
     def counted_to(was: CountFrom | None) -> CountFrom:
         seen = max(was.seen, look.at) if was and was.seen else look.at
-        return CountFrom(day=goes_on, seen=seen, zones=zones)
+        known = (was.lives_from or was.seen) if was else None
+        return CountFrom(day=goes_on, seen=seen, zones=zones, lives_from=known if look.apart else seen)
 
     METERED.change(deps.state, deps.name, counted_to)
     return _summed(today, nodes, look.at, look.apart)
@@ -109,11 +110,17 @@ def nodes(state: State, cluster: str, day: date) -> dict[str, MeteredNode]:
     return {instance: node for part in parts for instance, node in part.value.nodes.items()}
 
 
+def _counts(deps: Deps, life: Life) -> bool:
+    """Whether a node that has gone is counted at this look; else it is once it can be."""
+    return deps.set_apart("node").isdisjoint((life.instance, life.node))
+
+
 def _look(deps: Deps, from_: CountFrom | None) -> Look:
     now, seen = deps.state.now(), from_.seen if from_ else None
     # A day that is not counted whole may have nodes that were never told.
     told_since = seen if not from_ or seen is None or from_.day >= seen.date() else day_start(from_.day)
-    over = instance_lifetimes.over(deps, seen)
+    lives = instance_lifetimes.over(deps, (from_.lives_from if from_ else None) or seen)
+    over = [life for life in lives if _counts(deps, life)]
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.observe()
     if any(pool.stops or pool.stopped for pool in pools):
@@ -125,7 +132,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
         one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)
     ]
     apart = _degrees(deps) if deps.apart else {}
-    known = [one for one in nodes if one.node is None or apart.get(one.node.name, 0) < NAMELESS]
+    known = [one for one in nodes if apart.get(one.node.name if one.node else one.instance, 0) < NAMELESS]
     found = {one.instance: _as_seen(one, offerings.get(one.pool), apart) for one in known}
     return Look(
         at=now,
@@ -139,7 +146,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
         last=seen,
         over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
-        apart=unmetered(deps),
+        apart=unmetered(deps).union(life.instance for life in lives if not _counts(deps, life)),
         held=held_prices.since(deps, told_since),
         budgets=bool(deps.policy.budgets),
     )
@@ -282,6 +289,7 @@ def _waits_for_a_price(deps: Deps, nodes: Nodes) -> bool:
 
 def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = frozenset()) -> MeterDay:
     """A day's lines. Nodes that are set apart have none yet, and are named as those without a price are."""
-    found, unpriced = lines(node for node in nodes.values() if node.name not in apart)
-    unpriced = tuple(sorted({*unpriced, *(node.name for node in nodes.values() if node.name in apart)}))
+    waits = {instance for instance, node in nodes.items() if not apart.isdisjoint((instance, node.name))}
+    found, unpriced = lines(node for instance, node in nodes.items() if instance not in waits)
+    unpriced = tuple(sorted({*unpriced, *(nodes[instance].name for instance in waits)}))
     return MeterDay(day=day, until=until, lines=found, unpriced=unpriced)

@@ -50,8 +50,9 @@ def file(deps: Deps, now: datetime) -> tuple[str, ...]:
     first = max(found.value.day if found else today - DAY, today - CATCH_UP * DAY)
     over = _ended(deps, first, today)
     filed = _filed(deps.state, deps.name, min([first, *(one.ended_at.date() for one in over)]))
-    left = [one for one in over if not _is_filed(filed, one)]
-    ready = [one for one in left if one.node.usd_per_hour is not None and _settled(one) <= now]
+    left, apart = [one for one in over if not _is_filed(filed, one)], deps.set_apart("node")
+    sure = [one for one in left if apart.isdisjoint((one.instance, one.node.name))]
+    ready = [one for one in sure if one.node.usd_per_hour is not None and _settled(one) <= now]
     costs = _costs(deps, ready[:AT_ONCE])
     for cost in costs:
         put(deps.state, deps.name, _name(cost), cost, now)
