@@ -416,15 +416,18 @@ def test_with_the_store_down_the_work_is_saved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "kind", "mode", "saved"),
+    ("node", "kind", "mode", "action", "saved"),
     [
-        pytest.param("n1", "spot-interruption", "act", True, id="an order for a node"),
-        pytest.param("n9", "spot-interruption", "act", False, id="an instance that nobody knows"),
-        pytest.param("n1", "rebalance", "act", False, id="it may not go"),
-        pytest.param("n1", "spot-interruption", "scale-up", False, id="nothing is to be taken"),
+        pytest.param("n1", "spot-interruption", "act", "terminate", True, id="an order for a node"),
+        pytest.param("n9", "spot-interruption", "act", "", False, id="an instance that nobody knows"),
+        pytest.param("n1", "rebalance", "act", "", False, id="it may not go"),
+        pytest.param("n1", "spot-interruption", "scale-up", "", False, id="nothing is to be taken"),
+        pytest.param("n1", "scheduled-change", "act", "reboot", False, id="it comes back"),
     ],
 )
-def test_with_the_store_down_only_what_is_ordered_is_saved(node: str, kind: NoticeKind, mode: Any, saved: bool) -> None:
+def test_with_the_store_down_only_what_is_ordered_is_saved(
+    node: str, kind: NoticeKind, mode: Any, action: Any, saved: bool
+) -> None:
     """Whatever else comes is answered by the same error, and touches no node."""
     stage = Doomed(pods=[SAVES])
 
@@ -436,7 +439,7 @@ def test_with_the_store_down_only_what_is_ordered_is_saved(node: str, kind: Noti
     stage.world.interrupt("n1", 120)
     deadline = None if kind == "rebalance" else stage.world.clock.now() + timedelta(seconds=120)
     with pytest.raises(Unavailable):
-        stage.deliver(kind, node, deadline)
+        stage.deliver(kind, node, deadline, fields={"action": action})
     assert stage.world.nodes["n1"].cordoned is saved
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from test_interrupt import SAVES, SPOT, Doomed, Unsaying
+from test_shown_notices import Showing
 
 from pilotlight.facts.capacity import InstanceState
 from pilotlight.facts.messages import NoticeKind
@@ -117,6 +118,20 @@ def test_another_clouds_word_moves_nothing() -> None:
     before = ends(stage)
     year = stage.world.clock.now() + timedelta(days=200)
     stage.deliver("spot-interruption", deadline=stage.world.clock.now() + timedelta(seconds=60), fields={"at": year})
+    stage.until(60)
+    assert ends(stage) == before
+    assert not stage.of("stop", "terminate")
+
+
+def test_a_mark_that_names_no_time_moves_no_end() -> None:
+    """AKS shows a preemption that its event dated for half an hour from now: the look begins nothing sooner."""
+    stage = Doomed(pods=[{}])
+    stage.notice(notice_s=1800)
+    before = ends(stage)
+    cluster = Showing(stage.world)
+    cluster.fields = {"conditions": ("PreemptScheduled",), "cloud": "azure"}
+    stage.deps = replace(stage.deps, cluster=cluster)
+    stage.tick()
     stage.until(60)
     assert ends(stage) == before
     assert not stage.of("stop", "terminate")
