@@ -161,16 +161,15 @@ def test_a_request_that_does_not_come_is_cut(sent: bytes, dribbles: bool, monkey
         assert (b" 408 " in got) == bool(sent)
 
 
-def test_the_oldest_connection_without_a_request_gives_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("sent", [pytest.param(sent, id=name) for name, sent in WAYS.items()])
+def test_the_oldest_connection_without_a_request_gives_way(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 20 places taken, 60 silent ones and no deadline near, an honest request is answered."""
     monkeypatch.setattr(http_server, "CONNECTIONS", 20)
     monkeypatch.setattr(http_server, "SETTLED_S", 0.1)
     with serving(hello) as port, ExitStack() as held:
         for _ in range(3):
             for _ in range(20):
-                held.enter_context(opened(port, HEAD))
+                held.enter_context(opened(port, sent))
             time.sleep(0.3)
             assert healthy(port, "/", within_s=5)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import inf
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,9 @@ BODY_S: Seconds = 30.0
 CONNECTIONS = 800
 """Connections of one process, below the usual limit of 1,024 open files. More wait with the system."""
 
+SPARE = 40
+"""So many connections are made free at once: who is honest finds a place before a flood takes all of them again."""
+
 SETTLED_S: Seconds = 1.0
 """Where all are taken, the oldest connection without a whole request gives way once it is older."""
 
@@ -63,13 +67,15 @@ class _Late(Error):  # type: ignore[misc]
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
-    """One connection. ``ends`` is when it must have sent the next request, head or body, on the monotonic clock."""
+    """One connection. ``since`` is when its next request could begin, and ``ends`` when that must have come, head or
+    body, on the monotonic clock."""
 
     server: "HttpServer"
     request: Any
 
     def __init__(self, *words: Any, **named: Any) -> None:
-        self.held, self.ends = 0, time.monotonic() + HEAD_S
+        self.held, self.since = 0, time.monotonic()
+        self.ends = self.since + HEAD_S
         super().__init__(*words, **named)
 
     @property
@@ -103,7 +109,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     def service(self) -> None:
         super().service()
         self.server.hold(self, -self.held)
-        self.ends = time.monotonic() + HEAD_S
+        self.since = time.monotonic()
+        self.ends = self.since + HEAD_S
 
     def waits_until(self) -> Seconds:
         """When it is cut; never while a request of its is answered."""
@@ -169,9 +176,9 @@ class HttpServer(TcpWSGIServer):  # type: ignore[misc]
         return bool(super().readable())
 
     def _make_room(self) -> None:
-        settled = time.monotonic() + HEAD_S - SETTLED_S
-        waiting = [one for one in self.active_channels.values() if one.waits_until() < settled]
-        for one in sorted(waiting, key=_Channel.waits_until)[: len(self._map) - CONNECTIONS + 1]:
+        settled = time.monotonic() - SETTLED_S
+        waiting = [one for one in self.active_channels.values() if one.since < settled and one.waits_until() < inf]
+        for one in sorted(waiting, key=attrgetter("since"))[: max(SPARE, len(self._map) - CONNECTIONS)]:
             one.will_close = True
 
     def maintenance(self, now: float) -> None:
