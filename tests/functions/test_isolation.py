@@ -153,6 +153,32 @@ def test_a_hold_that_cannot_be_moved_on_stays_held(place: str) -> None:
     assert begun(on) == over(on)
 
 
+OF_A_NODE_NOBODY_BOUGHT = {
+    "its classes are read": "pilotlight.decide.money.holds:as_bound",
+    "its commitment is worked out": "pilotlight.decide.money.holds:committed",
+    "it is moved on": "pilotlight.decide.money.holds:moved_on",
+}
+
+
+@pytest.mark.parametrize("place", OF_A_NODE_NOBODY_BOUGHT.values(), ids=OF_A_NODE_NOBODY_BOUGHT)
+def test_a_node_nobody_bought_counts_in_full_before_its_hold_is_written(place: str) -> None:
+    """Nothing is bought from the room that it may take, its node ends within the cap, and then others are served."""
+    on = DoorStage("6")
+    with planted("seen.n1", place) as met:
+        on.world.launch("one")
+        on.wait(600)
+        on.submit("odd", run_s=20 * HOUR)
+        on.play(2, on.count)
+        on.pod("late", run_s=600)
+        on.play(60, on.count)
+        assert met
+        assert on.world.launches == 1
+        on.play(7 * 60, on.count)
+        assert 5 < on.cost() <= CAP
+        assert "n1" not in on.world.nodes
+    assert {answer.status for answer in on.answers} == {200}
+
+
 def notice(instance: str, on: DoorStage) -> InterruptionNotice:
     """The world takes an instance in two minutes."""
     now = on.deps.now()

@@ -5,18 +5,27 @@ held, and an empty one may go then.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 
-from pilotlight.decide.money.budget import stops
+from pilotlight.decide.money.budget import OLDEST, applies, stops, terms
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
 from pilotlight.decide.money.stretch import Ending, class_of
 from pilotlight.decide.rivals import rivals
-from pilotlight.facts.budget import Hold
-from pilotlight.flow.books import hard_stop
+from pilotlight.facts.budget import Hold, Meter, Terms
+from pilotlight.facts.capacity import Offering
+from pilotlight.flow.books import hard_stop, hold_records
+from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.books import HOLD
 from pilotlight.state_schema.table import Entry
+from pilotlight.units import per_hour
+
+LEAST, AN_AGE = Decimal("0.0001"), Decimal(9000)
+"""A price of nothing is divided by this; no window is longer than so many hours."""
 
 WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
 
@@ -40,8 +49,68 @@ def keep(
         if one.pods and _may_stop(deps, held, one):
             end = Ending(held.until, True, "hard-cap", stop_s, stop_s)
             hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
-    unheld = deps.set_apart("hold")
-    return [one for one in lit if one.instance not in apart and f"seen.{one.instance}" not in unheld], cold
+    return [one for one in lit if one.instance not in apart], cold
+
+
+def written(
+    deps: Deps, every: Iterable[Entry[Hold]], lit: Sequence[Lit], limits: Sequence[Meter]
+) -> dict[str, Entry[Hold]]:
+    """The holds of nodes that nobody bought, where theirs raise before they are written: written plainly.
+
+    Each takes its pool's price up to the end of the first window that counts it, or all the room that is left there:
+    nothing new is bought from that.
+    """
+    names, known = deps.set_apart("hold"), {entry.value.id for entry in every}
+    offerings = {offering.pool: offering for offering in deps.offerings}
+    missing = [one for one in lit if f"seen.{one.instance}" in names - known and one.pool in offerings]
+    found = [_plain(deps, one, offerings[one.pool], limits) for one in missing]
+    return {entry.value.id: entry for entry in found}
+
+
+def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) -> Entry[Hold]:
+    now, pod = deps.now(), next(iter(one.pods), None)
+    kind, team = class_of(pod.workload_class if pod else ""), pod.team if pod else ""
+    own = terms(offering, deps.policy, workload_class=kind, team=team)
+    counts, room = [meter for meter in limits if applies(meter, own)], BudgetRoom(deps, limits, now)
+    ends = [end for meter in counts if (end := _ends(meter, own, one, meter.limit - room.total(meter)))]
+    until = max(now, min(ends, default=now))
+    made = Hold(
+        id=f"seen.{one.instance}",
+        decision="",
+        terms=own,
+        since=max(one.since, now - OLDEST),
+        binds_until=until,
+        until=until,
+        instance=one.instance,
+        matched_at=now,
+    )
+    name = f"{deps.name}/{made.id}"
+    entry = Entry(name, HOLD.put(deps.state, name, made, if_version=ABSENT), made)
+    entry = hold_records.listed(deps, entry, counts)
+    for meter in counts:
+        takes = _takes(meter, entry.value)
+        hold_records.extend(deps, entry.value, meter, takes, takes)
+    return entry
+
+
+def _ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | None:
+    """When a limit has no room left for a node; None where it is a rate, or stops nothing."""
+    if meter.end is None or not meter.budget.hard:
+        return meter.end
+    hours = max(Decimal(0), left) / max(_rate(meter, own), LEAST)
+    return min(meter.end, max(one.since, meter.start) + timedelta(seconds=int(min(hours, AN_AGE) * 3600)))
+
+
+def _takes(meter: Meter, hold: Hold) -> Decimal:
+    """What a node takes of a limit up to the end of its hold."""
+    if meter.end is None:
+        return hold.terms.usd_per_hour
+    seconds = (min(hold.until, meter.end) - max(hold.since, meter.start)).total_seconds()
+    return per_hour(_rate(meter, hold.terms), max(0.0, seconds))
+
+
+def _rate(meter: Meter, own: Terms) -> Decimal:
+    return Decimal(own.gpus) if meter.measure == "gpu_hours" else own.usd_per_hour
 
 
 def _by_instance(names: frozenset[str], holds: Sequence[Hold], lit: Sequence[Lit]) -> dict[str, Hold]:

@@ -106,6 +106,7 @@ class _Keeper:
         if apart:
             from pilotlight.flow.books import holds_apart
 
+            before |= holds_apart.written(self.deps, before.values(), lit, self.meters)
             lit, self.cold = holds_apart.keep(self.deps, self.snapshot, before.values(), lit)
             if any(budget.hard for budget in self.deps.policy.budgets):
                 self.capped |= {name for name, spent_up in self.cold.items() if spent_up}
