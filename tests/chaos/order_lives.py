@@ -17,10 +17,15 @@ from order_store import Raised, mark
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.chaos.baton import Worker
 from pilotlight.chaos.setting import HEADERS
+from pilotlight.codec.records import Format
 from pilotlight.flow.interruption import question
 
 KEPT = 60
 """Workers that are kept where they stand."""
+
+
+class Unsteady(BaseException):
+    """A worker did otherwise on the same answers: it is no function of them, and no search of it is exhaustive."""
 
 
 class AtOnce:
@@ -38,9 +43,11 @@ class AtOnce:
 
 
 def hush() -> None:
-    """Retries are what is provoked here; and a worker is one thread."""
+    """Retries are what is provoked here; a worker is one thread; and workers are processes: each decodes what another
+    wrote."""
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)
     setattr(question, "Thread", AtOnce)  # noqa: B010
+    setattr(Format, "wrote", lambda *record: None)  # noqa: B010
 
 
 class Life:
@@ -69,12 +76,12 @@ class Life:
         """Whether it has come to its end."""
         return self.request is None
 
-    def told(self) -> list[Any]:
-        """What its calls answered so far."""
-        out: list[Any] = []
+    def told(self) -> list[tuple[Request, Any]]:
+        """Its calls so far, and what they answered."""
+        out: list[tuple[Request, Any]] = []
         life = self
         while life.parent is not None:
-            out.append(life.answer)
+            out.append((life.parent.request or (), life.answer))
             life = life.parent
         return out[::-1]
 
@@ -125,7 +132,7 @@ class Lives:
 class _Run:
     """A worker at its delivery, on a thread; it stands before a call."""
 
-    def __init__(self, scene: Scene, script: Script, told: Iterable[Any]) -> None:
+    def __init__(self, scene: Scene, script: Script, told: Iterable[tuple[Request, Any]]) -> None:
         self.request: Request | None = None
         self.status, self.said = 0, ""
         self._scene, self._script = scene, script
@@ -135,7 +142,7 @@ class _Run:
 
     def go_on(self, answer: Any) -> None:
         """To the next call, or the end."""
-        self._told.append(answer)
+        self._told.append((self.request or (), answer))
         self.request = None
         self._worker.resume()
 
@@ -147,7 +154,10 @@ class _Run:
         if not self._told:
             self.request = request
             self._worker.pause("call")
-        return given(self._told.popleft())
+        before, answer = self._told.popleft()
+        if before != request:
+            raise Unsteady(f"{self._script.name} makes the call {request} where it made {before}")
+        return given(answer)
 
     def _handle(self) -> None:
         for change in self._script.before:

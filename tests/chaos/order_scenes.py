@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pilotlight.chaos.scene import ALERTS, CATALOG, START
+from pilotlight.chaos.scene import ALERTS, START
+from pilotlight.chaos.scene import CATALOG as WRITTEN
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
 from pilotlight.facts.catalog import Catalog
@@ -23,6 +24,16 @@ from pilotlight.world.world import World
 BOOT_S: Seconds = 60
 IDLE_S: Seconds = 120
 RUN_S: Seconds = 600
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def as_read(value: T) -> T:
+    """A value as a file would give it: seconds are never whole numbers, which are written otherwise in a record."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+
+
+CATALOG = as_read(WRITTEN)
 
 Request = tuple[Any, ...]
 """A call of a port, or a change of the world: the port, the method, its arguments."""
@@ -103,7 +114,7 @@ def _notice(instance: str, at_s: Seconds, *before: Request) -> Script:
 def _pod(name: str, gang: Gang | None = None, run_s: Seconds = RUN_S) -> PodDemand:
     traits: dict[str, Any] = {"gang": gang, "workload_class": "training"} if gang else {}
     made = shape(gpu=GpuRequest(count=4), max_run_s=run_s + 120, team="red", **traits)
-    return PodDemand(uid=name, namespace="default", name=name, shape=made, created_at=START)
+    return as_read(PodDemand(uid=name, namespace="default", name=name, shape=made, created_at=START))
 
 
 def _policy(pools: Mapping[str, PoolPolicy], budgets: Sequence[Budget] = (), **rules: Any) -> Policy:
@@ -111,7 +122,7 @@ def _policy(pools: Mapping[str, PoolPolicy], budgets: Sequence[Budget] = (), **r
         capacity_types=("on-demand", "spot"), gpu_models="any", idle_timeout=IDLE_S, max_runtime=3600, **rules
     )
     classes: Any = {"batch": either, "training": either}
-    return Policy(version=1, pools=dict(pools), classes=classes, budgets=tuple(budgets), alerts=ALERTS)
+    return as_read(Policy(version=1, pools=dict(pools), classes=classes, budgets=tuple(budgets), alerts=ALERTS))
 
 
 FOUR = PoolPolicy(instance_type="four", max=3)

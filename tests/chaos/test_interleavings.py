@@ -3,11 +3,20 @@
 `make interleavings` searches up to three switches with a death and a stall.
 """
 
+import logging
+from collections.abc import Iterator
+from threading import Thread
+
+import order_lives
 import pytest
 from interleavings import replayed, search
 from order_scenes import MAKE
 from order_search import Bounds, Search, read, written
 from planted import Bug, plant
+
+from pilotlight.adapters.logs import LOGGER
+from pilotlight.codec.records import Format
+from pilotlight.flow.interruption import question
 
 ORDINARY = Bounds(switches=1, stalls=0, deaths=1)
 STALLED = Bounds(switches=1, stalls=1, deaths=0, stalls_s=(62.0,))
@@ -29,6 +38,18 @@ PLANTED = {
         STALLED,
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a search sets for its process is set back."""
+    log = logging.getLogger(LOGGER)
+    level = log.level
+    monkeypatch.setattr(question, "Thread", Thread)
+    monkeypatch.setattr(Format, "wrote", Format.wrote)
+    order_lives.hush()
+    yield
+    log.setLevel(level)
 
 
 @pytest.mark.parametrize("scene", MAKE)
@@ -72,6 +93,15 @@ def test_merging_loses_nothing() -> None:
 
 def _named(done: Search) -> set[object]:
     return {(done.wholes[end.whole].moment.changes, done.wholes[end.whole].key[1:], end.again) for end in done.ends}
+
+
+@pytest.mark.parametrize("scene", MAKE)
+def test_a_worker_is_a_function_of_its_answers(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brought to the same point by its answers again and again, it makes the same calls: what the search rests on."""
+    monkeypatch.setattr(order_lives, "KEPT", 0)
+    one = Search(MAKE[scene](), Bounds(0, 0, 0), lambda whole, end, path: None)
+    assert one.run() == 2
+    assert one.lives.replays > 50
 
 
 def test_a_schedule_is_read_as_it_was_written() -> None:
