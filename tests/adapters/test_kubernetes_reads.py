@@ -7,10 +7,11 @@ import pytest
 from api_server import ApiServer, api_server
 from api_store import Json
 
-from pilotlight.adapters.cluster.kubernetes import transport
+from pilotlight.adapters.cluster.kubernetes import reads, transport
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.doorway.blame import Suspects
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -126,6 +127,31 @@ def test_an_object_beyond_any_answer_is_told(
     with pytest.raises(Unavailable, match="answers with over"):
         cluster.observe()
     assert [one.query["limit"] for one in server.requests if one.path == "/api/v1/pods"] == ["500", "62", "7", "1"]
+
+
+@pytest.mark.parametrize(("place", "odd"), [("waits", "odd"), ("gang_key", "odd"), ("is_gpu_node", "gpu-odd")])
+def test_an_object_that_raises_while_it_is_read_costs_only_itself(
+    server: ApiServer, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch, place: str, odd: str
+) -> None:
+    """It is to blame, and the next look sees what else waits and is lit, reading nothing more of it than its name."""
+    strange = node("gpu-odd")
+    strange["metadata"]["annotations"] = {"x": "1"}
+    server.add(node("gpu-1"), strange, pod("a"), pod("b", "gpu-1"), pod("odd", annotations={"x": "1"}))
+    real = getattr(reads, place)
+
+    def raises(item: Any, *more: Any) -> Any:
+        if item.metadata.name == odd and item.metadata.annotations:
+            raise RuntimeError("of one object")
+        return real(item, *more)
+
+    monkeypatch.setattr(reads, place, raises)
+    suspects = Suspects()
+    with pytest.raises(RuntimeError) as caught:
+        cluster.observe()
+    assert suspects.blame(caught.value)
+    waiting, nodes = names(cluster.observe_without(tuple(suspects.apart.values())))
+    assert "a" in waiting
+    assert nodes["gpu-1"] == ["b"]
 
 
 def test_many_gpu_nodes_are_one_list(server: ApiServer, cluster: KubernetesCluster) -> None:

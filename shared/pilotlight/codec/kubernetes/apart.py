@@ -2,25 +2,24 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus
+from pilotlight.codec.kubernetes.workloads import Workload
 from pilotlight.facts.isolation import SetApart
 
 
-def without_contents(
-    pods: Sequence[Pod], nodes: Sequence[KubeNode], objects: Objects, apart: Sequence[SetApart]
-) -> tuple[list[Pod], list[KubeNode], Objects]:
-    """The same objects; of those that are set apart what says which they are. Workloads of them are left out."""
-    names = {(one.kind, one.name): one for one in apart}
-    kept = {key: w for key, w in objects.workloads.items() if ("workload", key) not in names}
-    return (
-        [_pod(pod, one) if (one := names.get(("pod", pod.metadata.uid or pod.name))) else pod for pod in pods],
-        [_node(node) if ("node", node.metadata.name) in names else node for node in nodes],
-        replace(objects, workloads=kept) if len(kept) < len(objects.workloads) else objects,
-    )
+def bare(apart: Sequence[SetApart], item: object) -> object:
+    """An object as it is; of one that is set apart what says which it is, and nothing of a Workload."""
+    if isinstance(item, Pod):
+        name = item.metadata.uid or item.name
+        one = next((one for one in apart if (one.kind, one.name) == ("pod", name)), None)
+        return _pod(item, one) if one is not None else item
+    if isinstance(item, KubeNode) and any((one.kind, one.name) == ("node", item.metadata.name) for one in apart):
+        return _node(item)
+    if isinstance(item, Workload):
+        name = f"{item.metadata.namespace}/{item.metadata.name}"
+        return None if any((one.kind, one.name) == ("workload", name) for one in apart) else item
+    return item
 
 
 def _pod(pod: Pod, one: SetApart) -> Pod:

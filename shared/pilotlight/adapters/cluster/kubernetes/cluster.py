@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,10 +53,9 @@ class KubernetesCluster:
         return self._viewed(self._reads.look())
 
     def observe_without(self, apart: Sequence[SetApart]) -> ClusterView:
-        from pilotlight.codec.kubernetes.apart import without_contents
+        from pilotlight.codec.kubernetes.apart import bare
 
-        found = self._reads.look()
-        return self._viewed(Found(*without_contents(found.pods, found.nodes, found.objects, apart)))
+        return self._viewed(self._reads.look_without(partial(bare, apart)))
 
     def _viewed(self, found: Found) -> ClusterView:
         now = self._clock.now()

@@ -6,7 +6,7 @@ read first: one that is bound meanwhile is then seen in both reads, never in non
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -122,11 +122,20 @@ class Reads:
         self._ask_kueue_at = 0.0
         self._ask_devices_at = 0.0
         self._unread: list[Finding] = []
+        self._bare: Callable[[Any], Any] | None = None
 
     @property
     def kueue(self) -> str:
         """The path of Kueue's interface, in the version that the last look found."""
         return self._kueues[0]
+
+    def look_without(self, bare: Callable[[Any], Any]) -> Found:
+        """A look at objects as ``bare`` leaves them, before anything else is read of them."""
+        self._bare = bare
+        try:
+            return self.look()
+        finally:
+            self._bare = None
 
     def look(self) -> Found:
         """Pods that wait, GPU nodes with their pods, and the objects that those refer to.
@@ -255,7 +264,10 @@ class Reads:
                     raise
                 size = max(1, size // SMALLER)
                 continue
-            found += (kept for item in page.items or () if (kept := keep(item)) is not None)
+            items = page.items or ()
+            if self._bare is not None:
+                items = [left for item in items if (left := self._bare(item)) is not None]
+            found += (kept for item in items if (kept := keep(item)) is not None)
             self._unread += page.unread
             after = page.metadata.next
             if not after:
