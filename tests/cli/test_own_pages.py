@@ -1,18 +1,23 @@
 """What serve tells of itself: health, readiness, and its figures, to those who may read them."""
 
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from werkzeug.test import Client
 
 from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.cli import own_pages
 from pilotlight.doorway import gate
 from pilotlight.errors import Unavailable
 from pilotlight.facts.doors import Caller
 from pilotlight.settings import Settings
+from pilotlight.state_schema.cluster import FENCE, Fence
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import VirtualClock
 
@@ -60,6 +65,25 @@ def test_it_is_well_but_not_ready_while_its_store_is_down(clock: VirtualClock) -
     for path, headers in (("/readyz", {}), ("/metrics", bearer("prometheus"))):
         answer = asked.get(path, headers=headers)
         assert (answer.status_code, answer.json) == (503, {"error": "the store does not answer"})
+
+
+def test_it_is_not_ready_while_its_state_file_is_malformed(clock: VirtualClock, tmp_path: Path) -> None:
+    """A SQLite file whose pages were overwritten answers no record: not ready, with the way out; ready once mended."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as made:
+        SqliteState(path, clock)
+        FENCE.put(SqliteState(path, clock), "local", Fence(fence=1))
+        made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    asked = client(house(clock, state=SqliteState(path, clock)))
+    assert asked.get("/healthz").status_code == 200
+    answer = asked.get("/readyz")
+    assert answer.status_code == 503
+    assert "malformed" in answer.get_data(as_text=True)
+    assert "restore it from a backup" in answer.get_data(as_text=True)
+    path.write_bytes(whole)
+    assert asked.get("/readyz").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Stores that are really broken: whatever a store says, no event is to blame, and work is saved without it."""
 
 import base64
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import urllib3
 from answering import Answer, answering
 from test_interrupt import SAVES, Doomed
 
+from pilotlight.adapters.logs import LOGGER
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state import sqlite
 from pilotlight.adapters.state.dynamodb import DynamoDBState
@@ -164,6 +166,22 @@ def test_work_is_saved_without_a_broken_sqlite_file(
     if process == "that is new" or fault.__name__ in ("change", "_lock"):
         site.fresh()
     site.judge(refuses_all=fault not in PARTLY)
+
+
+def test_a_malformed_state_file_is_an_error_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the state unreadable no alert can be sent once: whatever delivery meets that logs it as an error, with the
+    file and what to do."""
+    path = tmp_path / "state.db"
+    site = Site(f"sqlite://{path}")
+    _overwrite(path, PAGE)
+    site.fresh()
+    monkeypatch.setattr(logging.getLogger(LOGGER), "propagate", True)
+    caplog.set_level(logging.ERROR, LOGGER)
+    assert site.send(Tick(cluster="local"), "capacity_reconcile").status == 503
+    said = [str(getattr(record, "data", "")) for record in caplog.records]
+    assert any("state.db: " in each and "restore it from a backup" in each for each in said)
 
 
 def _garbage() -> dict[str, Answer]:

@@ -49,9 +49,13 @@ def _healthy(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> 
 
 
 def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-    """Policy and settings are read, and the state answers."""
+    """Policy and settings are read, and the state answers: a record of each cluster is read of it."""
+    from pilotlight.state_schema.cluster import FENCE
+
     for cluster in app.clusters:
-        _ = app.at(cluster).deps.now()
+        deps = app.at(cluster).deps
+        deps.now()
+        FENCE.get(deps.state, deps.name)
     return gate.answer(start, 200, {"ok": True, "clusters": list(app.clusters)})
 
 

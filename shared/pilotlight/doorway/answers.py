@@ -127,11 +127,15 @@ def _size(request: Request) -> int:
 
 
 def failed(error: Exception, doing: str = "") -> Response:
-    """503 where later may work, else 500; the traceback goes to the log alone."""
+    """503 where later may work, else 500; the traceback goes to the log alone.
+
+    The log needs no store: what a person has to mend of one is an error there, whatever can be told elsewhere.
+    """
     said = str(error) if isinstance(error, PilotlightError) else f"internal error ({type(error).__name__}); see the log"
     body = {"error": doing + said}
     if isinstance(error, Retry):
-        _log.warning("retry", extra={"data": {"why": doing + said}})
+        level = logging.ERROR if isinstance(error, StoreFault) else logging.WARNING
+        _log.log(level, "retry", extra={"data": {"why": doing + said}})
         return Response(status=503, body=body, headers={"Retry-After": str(max(1, round(error.after_s)))})
     _log.error("failed", exc_info=error, extra={"data": {"why": doing + said}})
     return Response(status=500, body=body)

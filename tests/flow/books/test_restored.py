@@ -71,10 +71,10 @@ class Kept(Stage):
         self.open()
 
     def _stop(self) -> None:
-        """The process ends, and its file goes."""
+        """The process ends, and its file goes with all that begins with its name, as by ``mv state.db* elsewhere``."""
         self.store._connection().close()
-        for name in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + name).unlink(missing_ok=True)
+        for found in self.path.parent.glob(f"{self.path.name}*"):
+            found.unlink()
 
     @property
     def restored(self) -> list[str]:

@@ -110,7 +110,8 @@ class SqliteState:
             os.utime(self._watch(cluster), (at.timestamp(), at.timestamp()))
 
     def _watch(self, cluster: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.look-{quote(cluster, safe='')}")
+        """Named so that who moves ``state.db*`` away leaves it: a new, empty state is known by it to have lost one."""
+        return self.path.with_name(f"last-look-{quote(cluster, safe='')}-{self.path.name}")
 
     def _change(self, key: str, statement: str, row: dict[str, object], *, must: bool) -> None:
         with self._asked():
@@ -151,7 +152,8 @@ class SqliteState:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self._mine.pid = None  # A file that is mended is opened anew.
             raise StoreFault(
-                f"state file {self.path}: {error}; restore it from a backup, or move it away to start with an empty one"
+                f"state file {self.path}: {error}; restore it from a backup, or move it, its -wal and its -shm away to "
+                "start with an empty one, and leave last-look-*: hard budgets then count what was spent as unknown"
             ) from None
         except OSError as error:
             raise Unavailable(
