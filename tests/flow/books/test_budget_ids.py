@@ -85,12 +85,13 @@ def test_a_day_that_becomes_a_month_counts_the_days_of_that_month() -> None:
     assert f"of ${limit:.2f} a month" in said
 
 
-def test_a_month_that_becomes_a_day_counts_what_may_have_gone_today() -> None:
+@pytest.mark.parametrize("timezone", ["UTC", "Europe/Berlin"])
+def test_a_month_that_becomes_a_day_counts_what_may_have_gone_today(timezone: str) -> None:
     """What the month settled may have been today's: the day's cap holds over it, and people read that it is a guess."""
-    on = Counted(usd=Decimal(6), period="month")
+    on = Counted(usd=Decimal(6), period="month", timezone=timezone)
     on.busy(60)
     on.minutes(60)
-    on.becomes(Budget(name="all", usd=Decimal(6), period="day"))
+    on.becomes(Budget(name="all", usd=Decimal(6), period="day", timezone=timezone))
     on.busy(480)
     assert on.world.cost() <= 6 + CENT
     assert "nobody knows when" in on.told("budget-period")[0]
