@@ -416,4 +416,11 @@ NAMED = (
         'zone and "UTC"',
         "tests/flow/books/test_budget_ids.py::test_a_month_that_becomes_a_day_counts_what_may_have_gone_today",
     ),
+    Named(
+        "decide/money/budget.py",
+        "latest",
+        "room -= dollars(hold.earlier, hold.terms.usd_per_hour, begun, at_old_prices)",
+        "pass",
+        "tests/flow/books/test_hold_looks.py::test_room_lasts_less_long_where_a_price_rose",
+    ),
 )

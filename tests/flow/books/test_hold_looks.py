@@ -6,9 +6,9 @@ from decimal import Decimal
 from msgspec.structs import replace
 from stage import Stage
 
-from pilotlight.decide.money.budget import OWN_DEADLINE, opened
+from pilotlight.decide.money.budget import OWN_DEADLINE, latest, meters, opened
 from pilotlight.decide.money.holds import TICK, put_out
-from pilotlight.facts.budget import Hold, Terms
+from pilotlight.facts.budget import Hold, Priced, Terms
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.workload import Reserving
@@ -57,3 +57,13 @@ def test_an_empty_node_is_held_for_until_the_look_after_its_idle_timeout() -> No
     """It is put out by a look, and looks are a minute apart: that minute is held for too."""
     hold: Hold = opened("h.0", "h", TERMS, (now := Stage().deps.now()))
     assert put_out(hold, now).until == now + TICK + timedelta(seconds=TERMS.idle_s)
+
+
+def test_room_lasts_less_long_where_a_price_rose() -> None:
+    """One hour at a dollar, then two dollars an hour: five dollars last three hours."""
+    now = Stage().deps.now()
+    dear = replace(TERMS, usd_per_hour=Decimal(2))
+    rose = Priced(until=now + timedelta(hours=1), usd_per_hour=Decimal(1))
+    hold = replace(opened("h.0", "h", dear, now), earlier=(rose,))
+    (meter,) = meters((BUDGET,), now)
+    assert latest(meter, hold, Decimal(5)) == now + timedelta(hours=3)
