@@ -73,13 +73,13 @@ BAD = {
     "cut off": (b'{"kind": "List", "items": [{"ki', "is not JSON"),
     "YAML": (b"kind: List\nitems: []\n", "is not JSON"),
     "NaN": (b'{"kind": "Pod", "metadata": {"name": NaN}}', "is not JSON"),
-    "a list of nothing known": (b"[1, 2]", "is array, not object"),
+    "a list of nothing known": (b"[1, 2]", "is a list, not a table"),
     "nodes where pods should be": (
         b'{"kind":"List","items":[{"kind":"Node"}]}',
         "items[0]: a Node where a Pod should be",
     ),
     "no metadata": (b'{"kind":"List","items":[{"kind":"Pod"}]}', "items[0]: metadata is missing"),
-    "a number for a name": (b'{"kind":"Pod","metadata":{"name":7}}', "metadata.name: is int, not str"),
+    "a number for a name": (b'{"kind":"Pod","metadata":{"name":7}}', "metadata.name: is a number, not a text"),
     "deep nesting": (b'{"items":' * 100_000, "pods.json: "),
 }
 
@@ -142,3 +142,11 @@ def test_what_is_listed_twice_is_refused(read: Callable[[bytes, str], object], f
     text = json.dumps({"kind": "List", "items": [*items, items[0]]}).encode()
     with pytest.raises(BadInput, match=rf"items\[{len(items)}\]: \w+ {items[0]['metadata']['name']} is there twice"):
         read(text, file)
+
+
+def test_a_text_for_a_number_is_told_in_a_persons_words() -> None:
+    """Types are named as a person names them, not as Python does."""
+    wrong = json.dumps(pod(terminationGracePeriodSeconds="soon")).encode()
+    with pytest.raises(BadInput) as refused:
+        read_pods(wrong, "pods.json")
+    assert "terminationGracePeriodSeconds: is a text, not a number" in str(refused.value)

@@ -181,7 +181,7 @@ def test_the_rules_deny_where_a_namespace_says_so(policy: Path, api: tuple[Api, 
             time.sleep(0.3)
         assert "needs a toleration" in _refused(here, space, tolerations=[])
         assert "needs a node selector" in _refused(here, space, nodeSelector={})
-        assert "says its team" in _refused(here, space, labels={"workload-type": "batch"})
+        assert "says its class of work" in _refused(here, space, labels={"team": "ml"})
         assert _refused(here, space) == ""
         assert _refused(here, space, gpus=None, labels={}) == ""
     finally:
@@ -206,3 +206,11 @@ def _refused(api: Api, space: str, *, gpus: str | None = "2", labels: Json | Non
     except PilotlightError as no:
         return str(no)
     return ""
+
+
+def test_no_rule_asks_for_a_team(policy: Path) -> None:
+    """A pod's label does not decide who pays, so no rule asks for one; the class is asked for."""
+    [rules, *_] = made(policy, "rules")
+    messages = [each["message"] for each in rules["spec"]["validations"]]
+    assert [m for m in messages if "team" in m] == []
+    assert len([m for m in messages if "class of work" in m]) == 1

@@ -11,6 +11,7 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.capacity.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.claims import Refused, refusals
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.ports import Cluster
@@ -60,7 +61,9 @@ class _Supposed:
         view = self._cluster.observe()
         here = {pod.uid for pod in view.pending}
         more = tuple(pod for pod in self._demands if pod.uid not in here)
-        return msgspec.structs.replace(view, pending=(*view.pending, *more))
+        claimed = (Refused(p.namespace, p.created_at, p.full_name, p.shape.team, p.refused) for p in more)
+        findings = (*view.findings, *refusals(claimed))
+        return msgspec.structs.replace(view, pending=(*view.pending, *more), findings=findings)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -91,7 +94,8 @@ def _of_event(app: App, event: PodPending) -> list[PodDemand]:
 def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
     view = view_of(read_pods(body, where), (), Objects(), policy=app.policy, classify=classify)
     if wrong := [one for one in view.findings if one.code != CLAIM_REFUSED]:
-        raise BadInput(f"{where}: {wrong[0].subject}: {wrong[0].message}")
+        subject = "" if wrong[0].subject == where else f"{wrong[0].subject}: "
+        raise BadInput(f"{where}: {subject}{wrong[0].message}")
     if not view.pending:
         raise BadInput(f"{where}: no pod in it waits for a GPU")
     return list(view.pending)

@@ -158,6 +158,10 @@ class TeamPolicy(_Keys, frozen=True, kw_only=True):
     max_spot_share: ExactNumber | None = None
 
 
+HIGHEST_PRIORITY = 10**9
+"""The highest priority that ``claims`` can permit: above are Kubernetes' own ``system-*`` classes."""
+
+
 class Claims(_Keys, frozen=True, kw_only=True):
     """Claims: what pods of a namespace may say of themselves that moves money. What else they say counts for nothing.
 
@@ -474,10 +478,15 @@ class Policy(_Keys, frozen=True, kw_only=True):
 
     def claims_of(self, namespace: str) -> Claims:
         """What pods of a namespace may claim: its own entry's, else that of the longest pattern it matches."""
+        entry = self.claims_entry(namespace)
+        return self.claims[entry] if entry else Claims()
+
+    def claims_entry(self, namespace: str) -> str:
+        """The key of ``claims`` that applies to a namespace, empty where none does. Entries do not merge."""
         if namespace in self.claims:
-            return self.claims[namespace]
-        fits = [pattern for pattern in self.claims if fnmatchcase(namespace, pattern)]
-        return self.claims[max(fits, key=lambda pattern: (len(pattern), pattern))] if fits else Claims()
+            return namespace
+        fits = (pattern for pattern in self.claims if fnmatchcase(namespace, pattern))
+        return max(fits, key=lambda pattern: (len(pattern), pattern), default="")
 
     def payer(self, team: str) -> str:
         """Who pays for a team's work: the team itself, or the default one where it has no budget."""

@@ -209,7 +209,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
 
     ``grace_s`` is what it may take to stop, ``checkpoint_takes_s`` what a checkpoint takes that it is asked for; 0 for
     a pod that cannot be asked. ``said`` is what the scheduler last said of it. ``never_preempts``: its priority class
-    has preemptionPolicy Never.
+    has preemptionPolicy Never. ``refused`` are its claims that do not count, each a sentence.
     """
 
     uid: str
@@ -222,6 +222,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_takes_s: Seconds = 0
     said: str = ""
     never_preempts: bool = False
+    refused: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.reclaim import OwnerState, PodOwner
 from pilotlight.facts.telemetry import Telemetry
@@ -35,7 +36,16 @@ class WorldCluster:
             nodes = tuple(self._value(n) for n in there)
             rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
             around = {key: counted(rule, there) for key, rule in rules.items()}
-        return ClusterView(pending=pending, nodes=nodes, around=around)
+            refused = list(self._refused())
+            findings = tuple(refusals(refused)) if refused else ()
+        return ClusterView(pending=pending, nodes=nodes, around=around, findings=findings)
+
+    def _refused(self) -> Iterator[Refused]:
+        """The claims that do not count of the pods that wait or run."""
+        for job in (*self._world.pending.values(), *self._world.running.values()):
+            for pod in job.demands:
+                if pod.refused:
+                    yield Refused(pod.namespace, pod.created_at, pod.full_name, pod.shape.team, pod.refused)
 
     def cordon(self, node: str) -> None:
         with self._world.call("cordon"):

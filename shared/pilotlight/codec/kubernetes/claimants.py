@@ -1,14 +1,12 @@
 """Claimants: the pods of one read with their claims settled, each once, and what was refused of them."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.objects import Pod
-from pilotlight.facts.claims import Settled, settled
+from pilotlight.facts.claims import Refused, Settled, refusals, settled
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import CLAIM_REFUSED, Classifier, Finding, PodTraits
+from pilotlight.facts.workload import Classifier, Finding, PodTraits
 
 _NO_SPACES: Mapping[str, Namespace] = {}
 
@@ -32,11 +30,9 @@ class Claimants:
         return out
 
     def findings(self) -> Iterator[Finding]:
-        """One for each claim that is refused to a namespace, on the oldest of the pods that make it."""
-        same: defaultdict[tuple[str, str], list[tuple[datetime, str, str]]] = defaultdict(list)
-        for pod, out in self._found.values():
-            for why in out.refused:
-                same[pod.metadata.namespace, why].append((pod.metadata.created_at, pod.name, out.team))
-        for (_, why), pods in sorted(same.items()):
-            _, oldest, team = min(pods)
-            yield Finding(subject=oldest, code=CLAIM_REFUSED, message=why, team=team)
+        """One for each claim that is refused to a namespace."""
+        found = self._found.values()
+        yield from refusals(
+            Refused(pod.metadata.namespace, pod.metadata.created_at, pod.name, out.team, out.refused)
+            for pod, out in found
+        )

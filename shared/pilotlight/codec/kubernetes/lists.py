@@ -193,4 +193,20 @@ def _decode(raw: msgspec.Raw, model: type[T], where: str, path: str) -> T:
 
 def _plain(reason: str) -> str:
     reason = re.sub(r"Object missing required field `(\w+)`", r"\1 is missing", reason)
-    return re.sub(r"Expected `([^`]+)`, got `([^`]+)`", r"is \2, not \1", reason)
+    found = re.fullmatch(r"Expected `([^`]+)`, got `([^`]+)`", reason)
+    if not found:
+        return reason
+    wanted, got = (" or ".join(_TYPES.get(one, one) for one in text.split(" | ")) for text in found.groups())
+    return f"is {got}, not {wanted}"
+
+
+_TYPES = {
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a table",
+    "array": "a list",
+    "null": "null",
+}
+"""Types of JSON, as a person names them."""

@@ -179,6 +179,7 @@ def _demand(
         name=meta.name,
         created_at=meta.created_at,
         said=_said(pod),
+        refused=said.refused,
         owner=whole_name(f"{owner.kind}/{owner.name}") if owner else "",
         shape=shape(
             gpu=gpu or NO_GPU,

@@ -1,14 +1,15 @@
 """The articles' admission rules as ValidatingAdmissionPolicies: they warn or deny where a namespace opted in.
 
 Of pods, and of what makes them, that ask for GPUs: requests equal limits, a toleration of a pool's taint, a node
-selector or affinity that leads to a pool, and labels that say whose they are. A rule that fails changes nothing. The
-first is the API server's own for GPUs by their resource name; it stands here for parts of GPUs too.
+selector or affinity that leads to a pool, and a label of their class. None of their team: the policy and the namespace
+say whose they are. A rule that fails changes nothing. The first is the API server's own for GPUs by their resource
+name; it stands here for parts of GPUs too.
 """
 
 from collections.abc import Sequence
 
 from pilotlight.codec.manifests.sold import LABELS, Object, Sold
-from pilotlight.facts.labels import NAMES_A_GPU, TEAM, WORKLOAD_CLASS
+from pilotlight.facts.labels import NAMES_A_GPU, WORKLOAD_CLASS
 
 NAME = "pilotlight-gpu-rules"
 OPT_IN = "pilotlight.dev/gpu-rules"
@@ -88,10 +89,9 @@ def _validations(pools: Sequence[Sold]) -> list[Object]:
             f" && n.matchExpressions.exists(e, e.key in {_list(keys)})))"
         )
         found.append(_rule(selects, f"a GPU pod needs a node selector or affinity to a pool, as {', '.join(own)}"))
-    for what, names in (("team", TEAM), ("class of work", WORKLOAD_CLASS)):
-        has = " || ".join(f"'{name}' in variables.pod.metadata.labels" for name in names)
-        labelled = f"has(variables.pod.metadata) && has(variables.pod.metadata.labels) && ({has})"
-        found.append(_rule(labelled, f"a GPU pod needs a label that says its {what}: {' or '.join(names)}"))
+    has = " || ".join(f"'{name}' in variables.pod.metadata.labels" for name in WORKLOAD_CLASS)
+    labelled = f"has(variables.pod.metadata) && has(variables.pod.metadata.labels) && ({has})"
+    found.append(_rule(labelled, f"a GPU pod needs a label that says its class of work: {' or '.join(WORKLOAD_CLASS)}"))
     return found
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight.decide.money.budget import most, terms
 from pilotlight.facts.budget import Terms
+from pilotlight.facts.claims import same_claim
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step, Verdict
 from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.messages import Alert
@@ -133,8 +134,8 @@ def _finding(one: Finding) -> Alert:
         node = one.subject.removeprefix("node ")
         named = mark(kind, (one.subject, one.message))
         return msgspec.structs.replace(alert, fingerprint=named, subject=one.subject, how=f"pilotlight why {node}")
-    if one.code == CLAIM_REFUSED:  # One of each claim, whichever pod makes it.
-        alert = msgspec.structs.replace(alert, fingerprint=mark(kind, (one.message,)))
+    if one.code == CLAIM_REFUSED:  # One of each claim, whichever pods make it.
+        alert = msgspec.structs.replace(alert, fingerprint=mark(kind, (same_claim(one.message),)))
     how = "pilotlight budget status" if one.code.startswith("budget-") else "pilotlight doctor"
     return msgspec.structs.replace(alert, how=how)
 

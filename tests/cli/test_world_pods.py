@@ -1,0 +1,78 @@
+"""Pods that enter the world by the command line: their refused claims stay known, and a refused pod is named once."""
+
+import json
+
+import pytest
+
+from pilotlight.cli import world_pods
+from pilotlight.errors import BadInput
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.settings import Settings
+from pilotlight.wiring import App
+
+
+@pytest.fixture
+def app() -> App:
+    """One deployment on the built-in world."""
+    return App(Settings(mode="act", outbox="memory:", state="memory:"))
+
+
+def event(name: str, **spec: object) -> bytes:
+    """A pod that waits and names another's team, as an event brings it."""
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    meta: dict[str, object] = {"name": name, "namespace": "lab", "uid": f"uid-{name}", "labels": {"team": "rich"}}
+    meta["creationTimestamp"] = "2026-11-21T00:00:00Z"
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    pod = {
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [{"name": "c", "resources": limits}], **spec},
+        "status": {"phase": "Pending", "conditions": [waits]},
+    }
+    return json.dumps(pod).encode()
+
+
+def told(app: App) -> list[tuple[str, str]]:
+    """The refused claims that a look sees."""
+    found: tuple[Finding, ...] = app.deps.cluster.observe().findings
+    return [(one.subject, one.message.split(",")[0]) for one in found if one.code == "claim-refused"]
+
+
+def test_the_world_keeps_what_a_pod_may_not_claim(app: App) -> None:
+    """Every look at the world finds the refused claim of a pod that was sent, as in a cluster."""
+    world_pods.create(app, event("a"), {})
+    world_pods.create(app, event("b"), {})
+    assert told(app) == [("lab/a", "claims team rich")]
+    assert app.deps.cluster.observe().findings[0].message.endswith("(and 1 more)")
+
+
+def test_the_decision_names_it(app: App) -> None:
+    """The record of the purchase, which `why` and alerts read, has the refused claim."""
+    world_pods.create(app, event("a"), {})
+    assert app.receive("pod_pending", event("a"), {}).status < 300
+    [record] = filed_records(app.state, app.deps.name)
+    assert [one.subject for one in record.plan.findings if one.code == "claim-refused"] == ["lab/a"]
+
+
+def test_a_dry_run_tells_it_too(app: App) -> None:
+    """A pod that is only supposed brings its refused claims, and leaves none behind."""
+    assert told(world_pods.supposed(app, event("a"), {})) == [("lab/a", "claims team rich")]
+    assert told(app) == []
+
+
+def test_a_refused_pod_is_named_once(app: App) -> None:
+    """The error of a pod whose field is beyond its bound begins with its name, once."""
+    body = json.dumps(
+        {
+            "specversion": "1.0",
+            "id": "1",
+            "source": "x",
+            "type": "dev.knative.apiserver.resource.add",
+            "data": json.loads(event("grace", terminationGracePeriodSeconds=1e12)),
+        }
+    ).encode()
+    with pytest.raises(BadInput) as refused:
+        world_pods.create(app, body, {})
+    assert str(refused.value).count("lab/grace") == 1
+    assert "terminationGracePeriodSeconds" in str(refused.value)
