@@ -83,6 +83,23 @@ def test_a_grace_raised_at_the_last_moment_moves_no_end() -> None:
     assert Decimal("5.7") < max(days(on)) <= CAP
 
 
+@pytest.mark.parametrize("lingers", [False, True], ids=["stops at once", "takes all that it is given"])
+@pytest.mark.parametrize(("grace_s", "binds_s"), [(2 * HOUR, 5 * HOUR), (2 * HOUR, 5.5 * HOUR), (4 * HOUR, 5.5 * HOUR)])
+def test_a_long_grace_that_binds_late_has_what_is_left(grace_s: float, binds_s: float, lingers: bool) -> None:
+    """The node was bought for such a grace, and another pod of it binds by itself near the end of what is held."""
+    on = capped()
+    on.world.evictions.lingers = lingers
+    on.event(pod(on, "a", 1200.0, grace_s=grace_s))
+    on.minutes(23)
+    pod(on, "b", binds_s - 23 * 60)
+    on.minutes(binds_s / 60 - 23)
+    pod(on, "c", 90 * HOUR, grace_s=grace_s)
+    assert "uid-c" in on.world.running
+    on.minutes(12 * 60 - 1 - binds_s / 60)
+    (day,) = days(on)
+    assert Decimal("5.5") < day <= CAP
+
+
 def test_a_long_grace_stops_nobody_else_on_the_node_sooner() -> None:
     """Of two pods of one node one asks for a day: the other is not made to leave before its own time has come."""
     on = capped(Decimal(180))

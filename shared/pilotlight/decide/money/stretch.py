@@ -26,8 +26,8 @@ class Ending(NamedTuple):
     """When a node has to be gone, whether it may be stopped for that, and by which name.
 
     ``stop_s`` is how long before that its stop begins, ``least_s`` what a stop that begins late takes all the same:
-    never more than was counted when the node was bought. ``early_s`` is how much sooner it may begin for its turn: a
-    pod that may not be stopped runs to its whole end.
+    never more than a plain stop, for which every stretch leaves room. ``early_s`` is how much sooner it may begin for
+    its turn: a pod that may not be stopped runs to its whole end.
     """
 
     at: datetime
@@ -59,7 +59,7 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
         if promised + timedelta(seconds=stop_s()) > hold.until:
             at, kind = max(at, promised + after), "max-runtime"
     early_s = max(0.0, (at - last - after).total_seconds()) if last else MOST_CALLS_S
-    return Ending(at, may, kind, stops_s, min(stops_s, counted_s), early_s)  # type: ignore[arg-type]
+    return Ending(at, may, kind, stops_s, min(stops_s, counted_s, stop_s()), early_s)  # type: ignore[arg-type]
 
 
 def emptied(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:

@@ -19,10 +19,9 @@ from pilotlight.units import Seconds, UsdPerHour
 def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime, calls_s: Seconds) -> bool:
     """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
 
-    A stop is orderly even where it begins late: everybody has the time to leave that was counted for it when the node
-    was bought. What a cloud is said to
-    do later, or may not do at all, gives way to it. ``price`` is what the node is held for, ``calls_s``
-    what the calls take that come after its own.
+    A stop that begins late is orderly still, in the time of a plain one; a longer grace has what is left of what is
+    held. What a cloud is said to do later, or may not do at all, gives way to it. ``price`` is what the node is held
+    for, ``calls_s`` what the calls take that come after its own.
     """
     earliest = now + timedelta(seconds=max(0.0, end.least_s - LATE_S))
     deadline = max(end.at - timedelta(seconds=LATE_S + calls_s), earliest)
