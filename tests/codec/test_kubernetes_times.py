@@ -21,6 +21,7 @@ def test_a_pod_with_a_time_that_cannot_be_is_served_at_the_look(moment: str) -> 
     assert {demand.name: demand.created_at for demand in seen.pending} == {"odd": LOOK, "plain": LOOK}
     [finding] = seen.findings
     assert (finding.code, finding.subject.rpartition("/")[2]) == ("implausible-time", "odd")
+    assert finding.message.startswith("metadata.creationTimestamp is ")
 
 
 @pytest.mark.parametrize("moment", STRANGE)

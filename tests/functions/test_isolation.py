@@ -197,6 +197,7 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
     assert met
     assert "uid-two" not in on.world.running
     assert [r["node"] for r in on.events("terminate")][:1] == ["n2"]
+    assert "pilotlight why " in on.told[0].how
     assert max(begun(on).values()) == 1
 
 

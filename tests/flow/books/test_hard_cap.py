@@ -66,6 +66,8 @@ def test_work_that_goes_on_is_stopped_before_the_cap() -> None:
     told = [a for a in on.alerts if a.kind == "interruption"]
     assert [a.resolved for a in told] == [False, True]
     assert told[0].what.startswith("hard-cap of n1")
+    assert told[0].next == "saved, drained and released before that; nothing new is bought for it"
+    assert told[1].why == "it was released before what its budget holds for it ended"
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])

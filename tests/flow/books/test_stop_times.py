@@ -1,5 +1,6 @@
 """What a pod says it takes to stop never passes a hard cap: it is held for at the purchase, refused, or cut short."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -30,7 +31,12 @@ def test_what_cannot_stop_within_what_may_be_held_is_refused(rules: ClassPolicy,
     assert not on.events("launch")
     assert "terminationGracePeriodSeconds" in answer.why
     (told,) = [a for a in on.alerts if a.kind == "refused"]
-    assert "to stop: less of terminationGracePeriodSeconds, or of pilotlight.dev/checkpoint-takes-seconds" in told.why
+    assert "to stop: shorten terminationGracePeriodSeconds or pilotlight.dev/checkpoint-takes-seconds" in told.why
+    if rules is STOP:
+        assert re.search(
+            r"would be held in the day from 11-2\d 00:00 UTC \(the node is held for [0-9.]+ h at \$1.00 an hour",
+            told.why,
+        )
 
 
 def test_one_pod_of_a_long_grace_costs_only_itself() -> None:
@@ -141,4 +147,7 @@ def test_who_is_given_less_than_its_grace_is_told() -> None:
     cluster = on.deps.cluster
     assert isinstance(cluster, WorldCluster)
     told, *_ = [message for _, _, reason, message in cluster.told if reason == MOVED]
-    assert "of its grace of 8.0 h" in told
+    assert "instead of its grace of 8.0 h" in told
+    assert "what its budget holds for its node ends" in told
+    assert "taken by" not in told
+    assert "room" not in told

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.objects import Pod
-from pilotlight.codec.kubernetes.times import in_range
+from pilotlight.codec.kubernetes.times import FIRST_YEAR, LAST_YEAR, in_range
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.facts.labels import DEADLINE, WORK
 from pilotlight.facts.workload import Due
@@ -49,8 +49,10 @@ def _moment(notes: Mapping[str, str]) -> datetime:
         at = datetime.fromisoformat(text.strip())
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None or not in_range(at):
+    if at is None or at.tzinfo is None:
         raise Unreadable(CODE, f"{DEADLINE} is {text!r:.60}: give a time with its zone, as 2026-11-24T08:00:00Z")
+    if not in_range(at):
+        raise Unreadable(CODE, f"{DEADLINE} is {text!r:.60}: give a time of the years {FIRST_YEAR} to {LAST_YEAR}")
     return at.astimezone(UTC)
 
 

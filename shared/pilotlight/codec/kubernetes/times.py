@@ -52,7 +52,7 @@ def settled(pods: Sequence[Pod], nodes: Sequence[KubeNode], now: datetime) -> Se
 def newest(pods: Iterable[Pod], nodes: Iterable[KubeNode]) -> datetime | None:
     """The newest moment that objects speak of, of those that can be."""
     objects: list[Pod | KubeNode] = [*pods, *nodes]
-    told = [moment for each in objects for moment in _of_object(each)]
+    told = [moment for each in objects for _, moment in _of_object(each)]
     return max((moment for moment in told if moment is not None and in_range(moment)), default=None)
 
 
@@ -66,27 +66,33 @@ def in_range(moment: datetime) -> bool:
     return moment.tzinfo is not None and (moment == EPOCH or FIRST_YEAR <= moment.year <= LAST_YEAR)
 
 
-def _wrong(moments: Iterable[datetime | None], now: datetime) -> str:
-    return next((moment.isoformat() for moment in moments if moment is not None and not plausible(moment, now)), "")
+Told = Iterator[tuple[str, datetime | None]]
+"""Fields of an object, each with the moment that it says."""
 
 
-def _of_object(each: Pod | KubeNode) -> Iterator[datetime | None]:
-    yield each.metadata.creation_timestamp
+def _wrong(fields: Told, now: datetime) -> str:
+    """The first field that cannot be, with what it says; "" where all can."""
+    told = ((field, moment) for field, moment in fields if moment is not None and not plausible(moment, now))
+    return next((f"{field} is {moment.isoformat()}" for field, moment in told), "")
+
+
+def _of_object(each: Pod | KubeNode) -> Told:
+    yield "metadata.creationTimestamp", each.metadata.creation_timestamp
     for condition in each.status.conditions:
-        yield condition.last_transition_time
+        yield "lastTransitionTime of a condition in status", condition.last_transition_time
 
 
-def _of_node(node: KubeNode) -> Iterator[datetime | None]:
-    yield node.metadata.deletion_timestamp
+def _of_node(node: KubeNode) -> Told:
+    yield "metadata.deletionTimestamp", node.metadata.deletion_timestamp
     yield from _of_object(node)
 
 
-def _of_pod(pod: Pod) -> Iterator[datetime | None]:
-    yield pod.metadata.deletion_timestamp
-    yield pod.status.start_time
+def _of_pod(pod: Pod) -> Told:
+    yield "metadata.deletionTimestamp", pod.metadata.deletion_timestamp
+    yield "status.startTime", pod.status.start_time
     for status in pod.status.container_statuses:
         if status.state.terminated:
-            yield status.state.terminated.finished_at
+            yield "finishedAt of a container in status", status.state.terminated.finished_at
     yield from _of_object(pod)
 
 
@@ -130,5 +136,5 @@ def _mended_node(node: KubeNode, now: datetime) -> KubeNode:
 
 
 def _finding(subject: str, wrong: str, uid: str) -> Finding:
-    message = f"says {wrong}, which no clock says: the moment of the look is taken; look at who wrote the object"
+    message = f"{wrong}, which no clock says: the moment of the look is taken; look at who wrote the object"
     return Finding(subject=subject, code="implausible-time", message=message, uid=uid)

@@ -286,16 +286,18 @@ def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
         return figures
     if not meter.budget.hard:
         return f"{figures} (a run may take {terms_.typical_s / HOUR:.3g} h: the typical run)"
-    slow = f", and its pods {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > stop_s() else ""
+    slow = f"; its pods need {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > stop_s() else ""
     if terms_.stretch_s and terms_.stretch_s <= least_s(terms_):
-        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h: a boot takes {human(terms_.boot_s)}{slow})"
+        rate = f"{terms_.stretch_s / HOUR:.3g} h at {cents(terms_.usd_per_hour)} an hour"
+        when = f"in the {meter.budget.period} from {meter.start:%m-%d %H:%M} UTC"
+        return f"{figures} {when} (the node is held for {rate}, a boot of {human(terms_.boot_s)} and its stop{slow})"
     if terms_.stretch_s:
         source = f"in stretches: classes.{terms_.workload_class}.hold"
         return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h, {source}{slow})"
     return f"{figures} (a run may take {terms_.run_s / HOUR:.3g} h: {terms_.run_source}{slow})"
 
 
-LESS = "less of terminationGracePeriodSeconds, or of pilotlight.dev/checkpoint-takes-seconds, would fit sooner"
+LESS = "shorten terminationGracePeriodSeconds or pilotlight.dev/checkpoint-takes-seconds"
 
 
 def who(meter: Meter) -> str:

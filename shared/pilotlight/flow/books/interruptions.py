@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.errors import Retry
-from pilotlight.facts.interruption import Interruption, RescueOutcome, Truth, bounded
+from pilotlight.facts.interruption import OUR_OWN, STOP_KINDS, Interruption, RescueOutcome, StopKind, Truth, bounded
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
@@ -125,7 +125,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         fingerprint=_fingerprint(found),
         what=f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it",
         why=found.why + risk,
-        next=_ENDED[found.outcome] if found.over or not found.ours else _COMES[found.truth],
+        next=_ENDED[found.outcome] if found.over or not found.ours else _next(found),
         how=f"pilotlight why {found.instance}",
         subject=found.node or found.instance,
         usd_per_hour=str(price) if found.priced else "",
@@ -151,7 +151,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         severity="info",
         fingerprint=_fingerprint(found),
         what=f"{found.kind} of {_named(found)} is over: {found.loss} lost",
-        why=f"{found.proof}: {_ENDED['disproved']}" if found.outcome == "disproved" else _ENDED[found.outcome],
+        why=f"{found.proof}: {_ENDED['disproved']}" if found.outcome == "disproved" else _how_over(found),
         next="nothing to do",
         how=f"pilotlight why {found.decision or found.instance}",
         subject=found.node or found.instance,
@@ -198,6 +198,18 @@ _WHEN = {
     "sick-gpu": "when its pods have moved",
 }
 
+_NEXT: dict[StopKind, str] = {
+    "hard-cap": "saved, drained and released before that; nothing new is bought for it",
+    "max-runtime": "saved, drained and released before that; nothing new is bought for it",
+}
+"""What is done next at a stop of our own: no cloud takes anything, and nothing takes its place."""
+
+_STOPPED: dict[StopKind, str] = {
+    "hard-cap": "it was released before what its budget holds for it ended",
+    "max-runtime": "it was released at the end of its class's max_runtime",
+}
+"""How a stop of our own ended."""
+
 _COMES: dict[Truth, str] = {
     "verified": "replaced, saved, drained and given back before that",
     "unverified": "nobody confirms it: pods leave only when their grace begins, and nothing is bought or given back "
@@ -220,6 +232,22 @@ _ENDED: dict[RescueOutcome | Literal[""], str] = {
     "after the fact": "the cloud had taken it before it said so: nothing could be drained",
 }
 """How an interruption ended, in words."""
+
+
+def _stop(found: Interruption) -> StopKind | None:
+    return next((kind for kind in STOP_KINDS if found.kind == kind), None)
+
+
+def _next(found: Interruption) -> str:
+    stop = _stop(found)
+    return _COMES[found.truth] if stop is None else _NEXT[stop]
+
+
+def _how_over(found: Interruption) -> str:
+    stop = _stop(found)
+    if found.outcome != "released" or found.kind not in OUR_OWN:
+        return _ENDED[found.outcome]
+    return "its pods moved, and it was released" if stop is None else _STOPPED[stop]
 
 
 def _named(found: Interruption) -> str:

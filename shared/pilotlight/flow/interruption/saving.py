@@ -89,7 +89,9 @@ class Saving:
         elif self._may_evict(pod, move) and self._evict(pod, move):
             self._note(evicted={**self.found.evicted, pod.uid: self.now})
             cut_s = self._grace_s(pod)
-            within = f", within {human(cut_s)} of its grace of {human(pod.grace_s)}" if cut_s is not None else ""
+            within = (
+                f", within {human(cut_s)} instead of its grace of {human(pod.grace_s)}" if cut_s is not None else ""
+            )
             self.deps.tell(pod.namespace, pod.name, MOVED, self._moved() + within, self.found.instance)
             self.did.append(f"evicted {name}{within}")
 
@@ -184,6 +186,10 @@ class Saving:
         return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
 
     def _moved(self) -> str:
+        if self.found.kind in STOP_KINDS:
+            capped = self.found.kind == "hard-cap"
+            ends = "what its budget holds for its node ends" if capped else "its class's max_runtime ends"
+            return f"evicted by Pilotlight: {ends} ({self.found.why})"
         room = "room was asked for before" if self.found.replaced else "room comes after it"
         where = self.found.node or self.found.instance
         return f"evicted by Pilotlight: {where} is taken by {self.found.kind} ({self.found.why}); {room}"
