@@ -187,6 +187,19 @@ CLAIMS = {
     "no namespace": ("claims: {Ml!: {}}\n", "claims.Ml!: 'Ml!' is no namespace"),
     "no class": ("claims: {ml: {classes: []}}\n", "claims.ml.classes: is empty"),
     "an empty team": ("claims: {ml: {teams: ['']}}\n", "claims.ml.teams[0]: is empty"),
+    "a pattern that pays": ("claims: {ml: {team: '*'}}\n", "claims.ml.team: '*' is no name of one team"),
+    "no pattern": ("claims: {ml: {teams: ['nlp*x[']}}\n", "claims.ml.teams[0]: 'nlp*x[' is no team and no pattern"),
+    "a priority below none": ("claims: {ml: {priority: -5}}\n", "claims.ml.priority: -5 is negative"),
+    "a team that is not said": ("claims: {ml: {team: ''}}\n", "claims.ml.team: '' is empty"),
+    "a default that is not said": ("default_team: ''\n", "default_team: '' is empty"),
+    "an id that is not said": ("budgets: [{name: a, usd: 1, id: ''}]\n", "budgets[0].id: '' is empty"),
+    "an unknown class": ("claims: {ml: {classes: [tea]}}\n", "claims.ml.classes[0]: 'tea' is not one of"),
+    "no amount": ("budgets: [{name: a, usd: .inf}]\n", "budgets[0].usd: '.inf' is not a number"),
+    "a long id": (
+        f"budgets: [{{name: a, usd: 1, id: {'x' * 3000}}}]\n",
+        f"budgets[0].id: '{'x' * 80}'... (3,000 characters) is no id: write letters, digits, dots, dashes or "
+        "underscores, at most 63",
+    ),
     "a default without a budget": (f"default_team: web\n{TEAM}", "default_team: 'web' has no budget"),
 }
 
@@ -199,6 +212,21 @@ def test_claims_that_say_nothing_are_problems(tmp_path: Path, text: str, problem
     result = run("check", str(policy))
     assert result.exit_code == 2
     assert f"error: {policy}: {problem}" in result.stderr
+    assert result.stderr.count("error: ") == 1
+
+
+def test_teams_of_claims_without_a_budget_are_noted(tmp_path: Path) -> None:
+    """A team that claims name and no budget limits is a note with its path and who pays; one with a budget is none."""
+    policy = tmp_path / "policy.yaml"
+    claims = "claims: {ml: {team: ghost, teams: [research, '5', 'x-*']}}\n"
+    policy.write_text(f"version: 1\ndefault_team: research\n{TEAM}{claims}")
+    result = run("check", str(policy))
+    assert result.exit_code == 0
+    notes = [line.split(": ", 2)[2] for line in result.stdout.splitlines() if "claims.ml" in line]
+    assert notes == [
+        "claims.ml.team: ghost has no budget: research pays (default_team)",
+        "claims.ml.teams[1]: 5 has no budget: research pays (default_team)",
+    ]
 
 
 @pytest.mark.parametrize(

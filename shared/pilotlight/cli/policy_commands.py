@@ -35,7 +35,7 @@ def check(
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy import read_policy
-    from pilotlight.codec.policy_claims import unpaid_work
+    from pilotlight.codec.policy_claims import claim_notes
     from pilotlight.codec.policy_rules import never_ending
     from pilotlight.decide.money.budget import runs_held
 
@@ -49,7 +49,7 @@ def check(
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
         problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        notes = [*_of_many_clusters(found, policy, deployed()), *filter(None, [unpaid_work(found)])]
+        notes = [*_of_many_clusters(found, policy, deployed()), *claim_notes(found)]
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed())]]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *map(_rule, found.rules)])

@@ -53,10 +53,16 @@ def read_policy(text: str | bytes, where: str) -> Policy:
             if not problems:
                 problems.append(("", str(error)))
     if policy is not None:
-        problems += contradictions(policy)
+        wrong = [path for path, _ in problems]
+        problems += [(at, why) for at, why in contradictions(policy) if not _holds(at, wrong)]
     if problems or policy is None:
         raise BadPolicy([f"{where}: {path}: {reason}" if path else f"{where}: {reason}" for path, reason in problems])
     return policy
+
+
+def _holds(path: str, wrong: list[str]) -> bool:
+    """Whether a value below a path could not be read: without it nothing true can be said of the whole."""
+    return any(at.startswith((f"{path}.", f"{path}[")) for at in wrong)
 
 
 def policy_schema() -> dict[str, Any]:

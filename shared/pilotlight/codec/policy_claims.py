@@ -3,11 +3,15 @@
 import re
 from collections.abc import Iterator
 
+from pilotlight.codec.policy_values import shown
 from pilotlight.facts.policy import BudgetScope, Claims, Policy
 
 Problem = tuple[str, str]
 
 _NAMESPACES = re.compile(r"[a-z0-9*?](?:[-a-z0-9*?]{0,61}[a-z0-9*?])?")
+_TEAM = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_TEAMS = re.compile(r"[A-Za-z0-9*?](?:[-A-Za-z0-9_.*?]{0,61}[A-Za-z0-9*?])?")
+_LETTERS = "write letters, digits, dashes, dots or underscores, at most 63, as a label's value"
 
 
 def claim_problems(policy: Policy) -> Iterator[Problem]:
@@ -16,23 +20,44 @@ def claim_problems(policy: Policy) -> Iterator[Problem]:
         yield from _claims(f"claims.{namespace}", namespace, claims)
     if policy.default_team and policy.default_team not in _teams(policy):
         team = policy.default_team
-        yield "default_team", f"{team!r} has no budget: write one with scope: {{team: {team}}}"
+        yield "default_team", f"{shown(team)} has no budget: write one with scope: {{team: {team}}}"
 
 
 def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
     if not _NAMESPACES.fullmatch(namespace):
-        yield path, f"{namespace!r} is no namespace: write its name, or a pattern of names with * and ?"
+        yield path, f"{shown(namespace)} is no namespace: write its name, or a pattern of names with * and ?"
     if claims.classes == ():
         yield f"{path}.classes", "is empty: name at least one; the first is what a pod is that may not be another"
+    if claims.team and not _TEAM.fullmatch(claims.team):
+        yield f"{path}.team", f"{shown(claims.team)} is no name of one team: {_LETTERS}"
+    if claims.priority < 0:
+        yield f"{path}.priority", f"{claims.priority} is negative: 0 permits no priority"
     for i, team in enumerate(claims.teams):
         if not team:
             yield f"{path}.teams[{i}]", "is empty"
+        elif not _TEAMS.fullmatch(team):
+            yield f"{path}.teams[{i}]", f"{shown(team)} is no team and no pattern with * and ?: {_LETTERS}"
 
 
 def _teams(policy: Policy) -> set[str]:
     """The teams that have a budget of their own."""
     scopes = (budget.scope for budget in policy.budgets if isinstance(budget.scope, BudgetScope))
     return {scope.team for scope in scopes if scope.team is not None}
+
+
+def claim_notes(policy: Policy) -> Iterator[str]:
+    """What of claims and payers is permitted, and seldom meant."""
+    if unpaid := unpaid_work(policy):
+        yield unpaid
+    paying = _teams(policy)
+    for namespace, claims in policy.claims.items() if paying else ():
+        named = [("team", claims.team), *((f"teams[{i}]", team) for i, team in enumerate(claims.teams))]
+        for key, team in named:
+            if team and _TEAM.fullmatch(team) and team not in paying:
+                pays = (
+                    f"{policy.default_team} pays (default_team)" if policy.default_team else "no budget of a team pays"
+                )
+                yield f"claims.{namespace}.{key}: {team} has no budget: {pays}"
 
 
 def unpaid_work(policy: Policy) -> str:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_claims import claim_problems
-from pilotlight.codec.policy_values import amount_problem, suggestion
+from pilotlight.codec.policy_values import amount_problem, shown, suggestion
 from pilotlight.facts.policy import (
     DEFAULT_CLASSES,
     Budget,
@@ -32,6 +32,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LETTERS = "write letters, digits, dots, dashes or underscores, at most 63"
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
@@ -197,11 +198,11 @@ def _rule(path: str, rule: Rule, policy: Policy, taken: Collection[str]) -> Iter
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
     if not _BUDGET_NAME.fullmatch(budget.name):
-        yield f"{path}.name", f"{budget.name!r} is no name: write letters, digits, dots, dashes or underscores"
+        yield f"{path}.name", f"{shown(budget.name)} is no name: {_LETTERS}"
     if budget.name in taken:
         yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
     if budget.id and not _BUDGET_NAME.fullmatch(budget.id):
-        yield f"{path}.id", f"{budget.id!r} is no id: write letters, digits, dots, dashes or underscores"
+        yield f"{path}.id", f"{shown(budget.id)} is no id: {_LETTERS}"
     if budget.id and budget.id in taken:
         yield f"{path}.id", f"{budget.id} is what another budget is kept under: what they hold would be mixed up"
     limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}

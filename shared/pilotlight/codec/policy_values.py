@@ -62,6 +62,11 @@ def parse_duration(text: str) -> float:
     return float(seconds)
 
 
+def shown(text: str, most: int = 80) -> str:
+    """Text as an error quotes it: whole, or its beginning and its length."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text):,} characters)"
+
+
 def suggestion(word: str, known: Sequence[str]) -> str:
     """ "; did you mean x?", or what may stand there."""
     from difflib import get_close_matches
@@ -130,7 +135,7 @@ def _scalar(value: Any, read: Callable[[str, Any], Any], kind: inspect.Type, pat
     try:
         return read(value, kind) if isinstance(value, str) else value
     except ValueError as error:
-        return _wrong(path, f"{value!r} {error}", problems)
+        return _wrong(path, f"{shown(str(value))} {error}", problems)
 
 
 def _wrong(path: str, reason: str, problems: Problems) -> Any:
@@ -190,6 +195,12 @@ def _gib(text: str, _: object) -> int:
     return int(text) if text.isdigit() else -(-whole(text) // 2**30)
 
 
+def _name(text: str, _: object) -> str:
+    if not text:
+        raise ValueError("is empty: write a name, or leave the key out")
+    return text
+
+
 def _bool(text: str, _: object) -> bool:
     raise ValueError("is not true or false")
 
@@ -207,6 +218,7 @@ _UNITS: dict[str, Callable[[str, Any], Any]] = {
     "dollars": _dollars,
     "GiB": _gib,
     "amount": _amount,
+    "name": _name,
 }
 
 

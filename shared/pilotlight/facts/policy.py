@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.facts.capacity import CapacityType, Mode, PoolMode, Taint
 from pilotlight.facts.handover import OnSilence
 from pilotlight.facts.queues import QueueRules
-from pilotlight.facts.terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount
+from pilotlight.facts.terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount, WrittenName
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
@@ -171,7 +171,7 @@ class Claims(_Keys, frozen=True, kw_only=True):
     bought for.
     """
 
-    team: str = ""
+    team: WrittenName = ""
     teams: tuple[str, ...] = ()
     classes: tuple[WorkloadClass, ...] | None = None
     priority: int = 0
@@ -236,7 +236,7 @@ class Budget(_Keys, frozen=True, kw_only=True):
     """
 
     name: str
-    id: str = ""
+    id: WrittenName = ""
     scope: BudgetScope | Literal["all"] = "all"
     usd: Dollars | None = None
     gpu_hours: ExactNumber | None = None
@@ -453,7 +453,7 @@ class Policy(_Keys, frozen=True, kw_only=True):
     classes: dict[WorkloadClass, ClassPolicy] = {}
     teams: dict[str, TeamPolicy] = {}
     claims: dict[str, Claims] = {}
-    default_team: str = ""
+    default_team: WrittenName = ""
     caps: Caps = Caps()
     budgets: tuple[Budget, ...] = ()
     schedules: tuple[Schedule, ...] = ()

@@ -41,3 +41,6 @@ ExactNumber = Annotated[
     Decimal, msgspec.Meta(extra_json_schema={**_TEXT_OR_NUMBER, "format": "decimal", "examples": [500]})
 ]
 """An exact number, written as a number or as text."""
+
+WrittenName = Annotated[str, msgspec.Meta(extra={"unit": "name"})]
+"""A name that is left out, or written: an empty one is refused."""
