@@ -134,6 +134,18 @@ def test_what_nobody_saw_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("end", [delete, finish], ids=["a deleted pod", "a finished pod"])
+def test_a_dry_look_knows_what_the_last_tick_saw(end: Callable[[Stage], None]) -> None:
+    """A node whose pod a tick of 20 s ago saw is idle since then for who only looks, as for the next tick."""
+    stage = worked()
+    end(stage)
+    stage.wait(11)
+    (node,) = (stage.tick(dry_run=True).plan or pytest.fail("no plan")).nodes
+    assert node.verdict == "keep"
+    assert 0 < node.idle_s <= LOOK_S
+    assert node.why.startswith("idle for ")
+
+
+@pytest.mark.parametrize("end", [delete, finish], ids=["a deleted pod", "a finished pod"])
 def test_a_lost_state_says_ready_and_counts_anew(end: Callable[[Stage], None]) -> None:
     """With the state gone nothing is known: ready for so long, and a whole timeout from the first look on."""
     stage = worked()
@@ -141,7 +153,7 @@ def test_a_lost_state_says_ready_and_counts_anew(end: Callable[[Stage], None]) -
     stage.deps = replace(stage.deps, state=MemoryState(stage.world.clock))
     (node,) = (stage.tick(dry_run=True).plan or pytest.fail("no plan")).nodes
     assert (node.verdict, node.idle_s) == ("keep", 0)
-    assert node.why.startswith("ready for 4.0 h; since when it is idle no look has seen")
+    assert node.why.startswith("ready for 4.0 h; idle time is not known and counts from now: 0 s of ")
     stage.tick()
     first_s = stage.world.now_s
     assert TIMEOUT_S <= released_after(stage, first_s) <= TIMEOUT_S + 2 * LOOK_S

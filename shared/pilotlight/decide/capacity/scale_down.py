@@ -182,7 +182,7 @@ class _Judge:
         ready_s = (self.now - node.ready_since).total_seconds() if node.ready_since is not None else 0.0
         if idle_s > 0 or ready_s <= 0:
             return f"idle for {human(idle_s)}"
-        return f"ready for {human(ready_s)}; since when it is idle no look has seen: it counts from now on, 0 s"
+        return f"ready for {human(ready_s)}; idle time is not known and counts from now: 0 s"
 
     def _paid_until(self, node: Node) -> datetime | None:
         """When a node that is billed in long steps should go, or None where steps are short."""

@@ -30,7 +30,7 @@ from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, reopened,
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.look import instance_lifetimes
 from pilotlight.flow.look.beliefs import doubt
-from pilotlight.flow.look.settle import settle
+from pilotlight.flow.look.settle import foreseen, settle
 from pilotlight.flow.look.snapshot import Snapshot, basis, look, taken, with_flights
 from pilotlight.flow.memory import brakes, lease, ledger, steps
 from pilotlight.flow.memory.lease import Lease
@@ -77,6 +77,7 @@ def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsho
     snapshot = look(deps)
     snapshot = _with_told(deps, snapshot) if releases else snapshot
     snapshot = _with_due(with_flights(deps, snapshot))
+    snapshot = foreseen(deps, snapshot) if releases else snapshot
     money = budget_holds.balances(deps, snapshot.now)
     aim = Aim(releases=releases)
     if releases and deps.queues is not None:

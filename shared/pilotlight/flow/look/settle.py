@@ -19,7 +19,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances
 from pilotlight.flow.look.late_refusals import heard, owed, waited_in_vain
 from pilotlight.flow.look.snapshot import GRAIN, Snapshot, ready_for_s
-from pilotlight.flow.memory import ledger, marks, memory_updates
+from pilotlight.flow.memory import lease, ledger, marks, memory_updates
 from pilotlight.units import clock_seconds
 
 BIND_GRACE_S = 120.0
@@ -81,6 +81,12 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     instances.learn(deps, snapshot)
     memory = replace(memory, came=tuple(came))
     return replace(snapshot, memory=memory, was=was, findings=findings)
+
+
+def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look with the idle times that a cycle would settle now; nothing is written."""
+    last = lease.settled(deps.state, deps.name)
+    return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

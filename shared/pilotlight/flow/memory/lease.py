@@ -109,6 +109,12 @@ def acquire(state: State, cluster: str, holder: str, *, settles: bool = False) -
     return None
 
 
+def settled(state: State, cluster: str) -> datetime | None:
+    """When the last look began that was settled."""
+    fence = FENCE.get(state, cluster)
+    return fence.value.settled if fence else None
+
+
 def spoken_for(state: State, cluster: str) -> bool:
     """Whether another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
     return LEASE.get(state, cluster) is not None and LOOK_AGAIN.get(state, cluster) is not None
