@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from cap_stage import CAP, KEEP, STOP, capped, days
+from cap_stage import CAP, KEEP, STOP, capped, days, pod
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
@@ -114,6 +114,22 @@ def test_a_working_node_is_stopped_with_the_others_on_it() -> None:
     on.minutes(20 * 60)
     assert max(days(on)) <= CAP
     assert max(days(on)) > Decimal("5.7")
+
+
+@pytest.mark.parametrize("who", BLOCKERS.values(), ids=BLOCKERS.keys())
+@pytest.mark.parametrize("says", [{"grace_s": 2 * HOUR}, {"takes_s": 2 * HOUR}], ids=["grace", "checkpoint"])
+def test_a_node_that_is_stopped_early_is_held_for_until_it_is_gone(says: dict[str, float], who: Who) -> None:
+    """A stop begins hours ahead and its GPU pod leaves at once: what a CPU pod may keep the node for buys no other."""
+    on = capped()
+    on.event(pod(on, "a", 90 * HOUR, **says))
+    on.minutes(5)
+    on.world.residents.put("n1", who())
+    on.minutes(60)
+    on.event(pod(on, "b", 90 * HOUR))
+    on.minutes(12 * 60 - 66)
+    assert len(on.events("launch")) >= 2
+    (day,) = days(on)
+    assert Decimal("5.5") < day <= CAP
 
 
 class LateBind(WorldCluster):

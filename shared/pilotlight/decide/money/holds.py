@@ -272,11 +272,12 @@ MOST_PRICES = 100
 
 def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s: Seconds = 0) -> Hold:
     """What a node still takes that no GPU pod runs on or can bind to: its time until it is put out, or until the
-    ``others`` on it were made to leave, and the calls before its own."""
+    ``others`` on it were made to leave, and the calls before its own. One that is stopped keeps all that is held: a
+    disruption budget, or a pod that comes back, may keep it to the end of its stop."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
     leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
     idle_s = max(hold.terms.idle_s, leave_s)
-    until = now + TICK + timedelta(seconds=idle_s + calls_s)
+    until = hold.until if hold.stopping else now + TICK + timedelta(seconds=idle_s + calls_s)
     return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 
 
