@@ -132,6 +132,18 @@ def test_a_node_that_is_stopped_early_is_held_for_until_it_is_gone(says: dict[st
     assert Decimal("5.5") < day <= CAP
 
 
+@pytest.mark.parametrize("name", ["an exhausted PDB", "a pod stuck in Terminating", "a pod that comes back at once"])
+def test_a_stop_of_a_long_grace_ends_with_its_gpu_work(name: str) -> None:
+    """Its GPU pod leaves at once: what is left on the node has minutes, not the two hours that were the other's."""
+    on = capped()
+    on.event(pod(on, "a", 90 * HOUR, grace_s=2 * HOUR))
+    on.minutes(5)
+    on.world.residents.put("n1", BLOCKERS[name]())
+    on.minutes(11 * 60)
+    left_s, gone_s = on.events("stop")[0]["t"], on.events("terminate")[0]["t"]
+    assert gone_s - left_s <= 600
+
+
 class LateBind(WorldCluster):
     """A cluster in which a pod binds to the node between the look that found it empty and the call that ends it."""
 

@@ -7,13 +7,13 @@ for as long as the deadline allows.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
 
 from pilotlight.decide.deadline import groups, unsaved
-from pilotlight.decide.money.economics import billed
+from pilotlight.decide.money.economics import LATE_S, billed, stop_s
 from pilotlight.decide.rivals import rivals
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
@@ -102,7 +102,14 @@ class Rescue(Saving):
             self._end("disproved")
         return None
 
+    def _sooner(self, node: Node) -> None:
+        """Once its GPU work has left a node that is stopped, the others on it have their own grace, and no more."""
+        if self.found.kind in STOP_KINDS and self.found.deadline is not None and not node.gpu_pods:
+            alone = self.now + timedelta(seconds=stop_s(node.others) - LATE_S)
+            self._note(deadline=min(self.found.deadline, alone))
+
     def _steps(self, node: Node) -> None:
+        self._sooner(node)
         self._count(node)
         due = [move for move in self.steps(node) if move.at <= self.now]
         pods = {p.uid: p for n in self.view.nodes for p in n.pods}
