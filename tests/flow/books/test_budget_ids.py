@@ -1,6 +1,7 @@
 """A budget that is renamed, or counts by another period, keeps what it counted: by the world's own sum of dollars."""
 
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 from msgspec.structs import replace as with_
-from stage import Stage
+from stage import START, Stage
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
@@ -98,6 +99,39 @@ def test_a_month_that_becomes_a_day_counts_what_may_have_gone_today(timezone: st
     before = on.world.launches
     on.minutes(3 * 60)  # The next day has all of its own.
     assert on.world.launches > before
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
+def test_a_day_of_another_timezone_counts_each_day_that_overlaps_it(zone: str) -> None:
+    """Work of yesterday evening (UTC) is in the new zone's day too: by the log, that day costs its cap at most."""
+    on = Counted(usd=Decimal(6), period="day")
+    on.minutes(4 * 60)
+    on.busy(60)
+    on.minutes(13 * 60)
+    assert on.world.cost() > 3
+    new = Budget(name="all", usd=Decimal(6), period="day", timezone=zone)
+    start, end = window(new, on.world.clock.now())
+    on.becomes(new)
+    on.busy(int((end - on.world.clock.now()).total_seconds() // 60), jobs=1)
+    assert _between(on, start, end) <= 6 + CENT
+
+
+def _between(on: Counted, start: datetime, end: datetime) -> Decimal:
+    """Dollars of an hour's dollar from one moment to another, by the world's log."""
+    ends = {record["node"]: record["t"] for record in on.events("terminate")}
+    low, high = (start - START).total_seconds(), (end - START).total_seconds()
+    lives = [(record["t"], ends.get(record["node"], on.world.now_s)) for record in on.events("launch")]
+    return sum((Decimal(max(0.0, min(e, high) - max(s, low))) / 3600 for s, e in lives), Decimal(0))
+
+
+@pytest.mark.parametrize(("was", "then"), [("week", "month"), ("month", "week")])
+def test_weeks_and_months_that_overlap_count(was: Any, then: Any) -> None:
+    """Between weeks and months what was settled counts too: no more than one cap in all."""
+    on = Counted(usd=Decimal(6), period=was)
+    on.busy(60)
+    on.becomes(Budget(name="all", usd=Decimal(6), period=then))
+    on.busy(8 * 60)
+    assert on.world.cost() <= 6 + CENT
 
 
 def test_a_budget_that_vanishes_with_something_spent_is_told_once() -> None:

@@ -30,7 +30,7 @@ def carried(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: Budge
         if was is None or was == f"{meter.budget.period}@{meter.budget.timezone}" or meter.end is None:
             continue
         old = _around(was, snapshot.now)
-        known, unknown = _settled(deps, meter, old)
+        known, unknown = _settled(deps, meter, was)
         guessed = min(unknown, most(deps, snapshot, meter, meter.start))
         name = room.known[meter.key.rpartition("/")[0]]
         cost = known + guessed
@@ -59,12 +59,17 @@ def vanished(books: HasBooks, was: Mapping[str, str], now: datetime) -> tuple[li
 
 def _around(label: str, now: datetime) -> datetime:
     """When the period around a moment began, of a budget of such a label: "day@UTC"."""
+    return _window(label, now)[0]
+
+
+def _window(label: str, at: datetime) -> tuple[datetime, datetime]:
+    """The period around a moment of a budget of such a label."""
     period, _, zone = label.partition("@")
-    return window(Budget(name="was", period=period, timezone=zone or "UTC"), now)[0]  # type: ignore[arg-type]
+    return window(Budget(name="was", period=period, timezone=zone or "UTC"), at)  # type: ignore[arg-type]
 
 
-def _settled(deps: Deps, meter: Meter, old: datetime) -> tuple[Decimal, Decimal]:
-    """What was settled in periods that began within the new one, and in the one that was running when it began."""
+def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
+    """What was settled in periods that began within the new one, and in those that ran when it began."""
     known = unknown = Decimal(0)
     limit_, _, _ = meter.key.rpartition("/")
     for entry in CAP.scan(deps.state, f"{deps.name}/{limit_}/"):
@@ -74,7 +79,7 @@ def _settled(deps: Deps, meter: Meter, old: datetime) -> tuple[Decimal, Decimal]
             continue
         if began > meter.start:
             known += entry.value.settled
-        elif began == old:
+        elif _window(was, began)[1] > meter.start:
             unknown += entry.value.settled
     return known, unknown
 
