@@ -8,9 +8,11 @@ import pytest
 from isolated_stage import DoorStage, OddError, planted
 
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.figures import of_cluster
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
+from pilotlight.world.residents import Resident
 
 CAP = 6
 
@@ -151,6 +153,27 @@ def test_a_hold_that_cannot_be_moved_on_stays_held(place: str) -> None:
     assert max(begun(on).values()) == 1
     on.play(65)
     assert begun(on) == over(on)
+
+
+@pytest.mark.parametrize(
+    "at_hard_cap", ["stop", "keep"], ids=["a class that a cap stops", "a class with a max_runtime"]
+)
+@pytest.mark.parametrize("blocked", [True, False], ids=["idle, with a pod that blocks", "with a pod that runs on"])
+def test_the_node_of_a_hold_that_cannot_be_judged_ends_with_it(at_hard_cap: Any, blocked: bool) -> None:
+    """At the end of what is held the node is stopped in order, also where nothing but a pod without a GPU is on it."""
+    hours = 24 if at_hard_cap == "stop" else 1
+    rules = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=hours * HOUR, at_hard_cap=at_hard_cap)
+    on = DoorStage("3", classes={"batch": rules})
+    on.pod("odd", run_s=900 if blocked else 90 * HOUR)
+    on.play(5)
+    (held,) = [entry.value for entry in HOLD.scan(on.deps.state, "c/")]
+    if blocked:
+        on.world.residents.put("n1", Resident("cache", "local storage"))
+    with planted(held.id, "pilotlight.decide.money.holds:moved_on") as met:
+        on.play(8 * 60)
+    assert met
+    assert not on.world.nodes
+    assert on.cost() <= 3
 
 
 OF_A_NODE_NOBODY_BOUGHT = {

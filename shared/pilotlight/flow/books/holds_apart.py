@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.decide.money.budget import OLDEST, applies, stops, terms
+from pilotlight.decide.money.budget import OLDEST, applies, longest_run, stops, terms
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
-from pilotlight.decide.money.stretch import Ending, class_of
+from pilotlight.decide.money.stretch import Ending, class_of, emptied
 from pilotlight.decide.rivals import rivals
 from pilotlight.facts.budget import Hold, Meter, Terms
-from pilotlight.facts.capacity import Offering
+from pilotlight.facts.capacity import BoundPod, Offering
+from pilotlight.facts.workload import WorkloadClass
 from pilotlight.flow.books import hard_stop, hold_records
 from pilotlight.flow.books.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
@@ -45,9 +46,10 @@ def keep(
         stop_s = counted_stop_s(held.terms)
         if held.until - timedelta(seconds=stop_s + queue_s) - 2 * TICK > snapshot.now:
             continue
-        cold[node.name] = not one.pods
-        if one.pods and _may_stop(deps, held, one):
-            end = Ending(held.until, True, "hard-cap", stop_s, stop_s)
+        stopped = bool(one.pods or node.others) and _may_stop(deps, held, one)
+        cold[node.name] = not (one.pods or stopped)
+        end = _ending(deps, held, one, snapshot.now)
+        if stopped and end.at - timedelta(seconds=stop_s + queue_s) - 2 * TICK <= snapshot.now:
             hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
     return [one for one in lit if one.instance not in apart], cold
 
@@ -72,7 +74,7 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
     kind, team = class_of(pod.workload_class if pod else ""), pod.team if pod else ""
     own = terms(offering, deps.policy, workload_class=kind, team=team)
     counts, room = [meter for meter in limits if applies(meter, own)], BudgetRoom(deps, limits, now)
-    ends = [end for meter in counts if (end := _ends(meter, own, one, meter.limit - room.total(meter)))]
+    ends = [end for meter in counts if (end := _room_ends(meter, own, one, meter.limit - room.total(meter)))]
     until = max(now, min(ends, default=now))
     made = Hold(
         id=f"seen.{one.instance}",
@@ -93,7 +95,7 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
     return entry
 
 
-def _ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | None:
+def _room_ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | None:
     """When a limit has no room left for a node; None where it is a rate, or stops nothing."""
     if meter.end is None or not meter.budget.hard:
         return meter.end
@@ -128,8 +130,30 @@ def _by_instance(names: frozenset[str], holds: Sequence[Hold], lit: Sequence[Lit
     return found
 
 
+def _ending(deps: Deps, hold: Hold, one: Lit, now: datetime) -> Ending:
+    """The end of what is held; later where a run that may not be stopped is promised more."""
+    stop_s = counted_stop_s(hold.terms)
+    if one.node is not None and not one.pods:
+        return emptied(hold, one.node.others, hold.until)
+    promised = [
+        (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, kind, deps.policy)[0] + stop_s)
+        for pod in one.pods
+        if not stops(kind := _class(hold, pod), deps.policy)
+    ]
+    at = max([hold.until, *promised])
+    return Ending(at, True, "max-runtime" if at > hold.until else "hard-cap", stop_s, stop_s)
+
+
 def _may_stop(deps: Deps, hold: Hold, one: Lit) -> bool:
-    """Whether a hard budget is there, and all that runs is of classes that it may stop."""
-    kinds = [class_of(pod.workload_class) or class_of(hold.terms.workload_class) for pod in one.pods]
+    """Whether a hard budget is there, and all that runs may be stopped: at a cap, or once its run is over."""
     hard = any(budget.hard for budget in deps.policy.budgets)
-    return hard and deps.mode_of(one.pool) == "act" and all(stops(kind, deps.policy) for kind in kinds)
+    return hard and deps.mode_of(one.pool) == "act" and all(_ends(deps, hold, pod) for pod in one.pods)
+
+
+def _ends(deps: Deps, hold: Hold, pod: BoundPod) -> bool:
+    kind = _class(hold, pod)
+    return stops(kind, deps.policy) or pod.max_run_s > 0 or (kind is not None and deps.policy.ends(kind))
+
+
+def _class(hold: Hold, pod: BoundPod) -> WorkloadClass | None:
+    return class_of(pod.workload_class) or class_of(hold.terms.workload_class)
