@@ -334,7 +334,7 @@ def _fields(policy: Any) -> dict[str, Any]:
 
 def test_a_longer_pod_raises_the_hold_of_the_node_it_bound_to() -> None:
     """A longer pod on a node raises its hold; where there is no room, people are told how much may go beyond."""
-    on = stage(day("3"))
+    on = Stage(budgets=(day("3"),), classes={"batch": ClassPolicy(gpu_models="any", idle_timeout=300)})
     on.event(on.submit("brief", max_run_s=600.0, run_s=600))
     on.minutes(5)
     on.submit("long", max_run_s=4 * HOUR, run_s=HOUR)

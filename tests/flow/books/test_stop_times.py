@@ -151,3 +151,16 @@ def test_who_is_given_less_than_its_grace_is_told() -> None:
     assert "what its budget holds for its node ends" in told
     assert "taken by" not in told
     assert "room" not in told
+
+
+@pytest.mark.parametrize("says_s", [2 * HOUR - 60, 80 * HOUR], ids=["as its class has it", "of 80 hours"])
+def test_a_run_limit_of_its_own_passes_no_written_one(says_s: float) -> None:
+    """A pod that binds by itself and says that it runs longer than its class may is stopped when its class's time is
+    over and the cap has no more."""
+    on = capped(rules=KEEP)
+    on.event(pod(on, "a", 1200.0, max_run_s=HOUR))
+    on.minutes(23)
+    pod(on, "b", 90 * HOUR, max_run_s=says_s)
+    on.minutes(23 * 60)
+    assert not on.world.nodes
+    assert max(days(on)) <= CAP + Decimal("0.005")

@@ -120,9 +120,12 @@ def unpaid(budgets: Iterable[Budget], terms: Terms) -> str:
 def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy: Policy) -> tuple[Seconds, str]:
     """How long a pod may run at most, and where the figure comes from: its own deadline, else its class's.
 
-    Of a pod nobody knows yet (``workload_class`` None) it is the longest of all classes.
+    A ``max_runtime`` that the policy writes bounds what a pod says of itself. Of a pod nobody knows yet
+    (``workload_class`` None) it is the longest of all classes.
     """
-    if max_run_s:
+    rules = policy.classes.get(workload_class) if workload_class else None
+    bound_s = rules.max_runtime if rules is not None else None
+    if max_run_s and (bound_s is None or max_run_s <= bound_s):
         return max_run_s, OWN_DEADLINE
     names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
     return max((policy.of_class(name).longest_run_s, f"classes.{name}.max_runtime") for name in names)
