@@ -19,7 +19,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test mutants docs-test picture serve format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test docs-test picture serve mutants interleavings format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
