@@ -31,6 +31,7 @@ pytestmark = needs_prometheus
 TOKEN = "a-token-that-only-reads"
 PHASES = ("detect", "decide", "boot", "bind")
 TELLS = {"PilotlightPaused", "PilotlightBudgetSpent", "PilotlightBudgetRunsOut"}
+UNJUDGED = "Objects that cannot be judged: errors an hour, by object and stage"
 
 
 def deployment() -> App:
@@ -65,7 +66,7 @@ def test_dashboards_find_data_and_alerts_fire(prometheus: Prometheus) -> None:
     assert prometheus.firing == TELLS
     waits = prometheus.answers("pilotlight_wait_seconds_count")
     assert {each["metric"]["phase"]: each["value"][1] for each in waits} == dict.fromkeys(PHASES, "1")
-    empty = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
+    empty = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters", UNJUDGED}
     for title, query in panels("pilotlight-money", "pilotlight-health").items():
         if title in empty:
             assert not prometheus.answers(query), title

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 CENT = Decimal("0.01")
+UNJUDGED = "Objects that cannot be judged: errors an hour, by object and stage"
 
 TOLD = {
     "capacity-grow": 5,
@@ -305,7 +306,7 @@ def test_a_prometheus_sees_the_story(played: Played) -> None:
     """While it plays, the alerts on a pause and on the spent budget fire, and dashboards have data."""
     assert {"PilotlightPaused", "PilotlightBudgetSpent"} <= played.shown["alerts"]
     assert not {"PilotlightClusterSilent", "PilotlightAlertsGivenUp"} & played.shown["alerts"]
-    without = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters"}
+    without = {"Alerts that wait, and that were given up", "Until the token ends", "Dead letters", UNJUDGED}
     assert panels("pilotlight-money", "pilotlight-health").keys() - without <= played.shown["panels"]
 
 

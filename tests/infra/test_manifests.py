@@ -206,7 +206,10 @@ def _pods(sample: str) -> bytes:
         for count, template in _templates(each):
             for _ in range(count):
                 name = f"{sample}-{len(items)}"
-                meta = {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": "2026-11-20T09:00:00Z"}
+                team = (
+                    template["metadata"].get("labels", {}).get("team", "ml")
+                )  # Its own namespace: no claim is refused.
+                meta = {"name": name, "namespace": team, "uid": name, "creationTimestamp": "2026-11-20T09:00:00Z"}
                 reason = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
                 spec = {k: v for k, v in template["spec"].items() if k != "volumes"}
                 status = {"phase": "Pending", "conditions": [reason]}

@@ -6,7 +6,6 @@ permit counts for nothing, and is told.
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -66,10 +65,10 @@ class Refused(NamedTuple):
 
 def refusals(pods: Iterable[Refused]) -> Iterator[Finding]:
     """One for each claim that is refused to a namespace, on the oldest of the pods that make it, with their number."""
-    same: defaultdict[tuple[str, str], set[tuple[datetime, str, str]]] = defaultdict(set)
+    same: dict[tuple[str, str], set[tuple[datetime, str, str]]] = {}
     for each in pods:
         for why in each.refused:
-            same[each.namespace, why].add((each.created_at, each.pod, each.team))
+            same.setdefault((each.namespace, why), set()).add((each.created_at, each.pod, each.team))
     for (_, why), alike in sorted(same.items()):
         _, oldest, team = min(alike)
         others = f" (and {len(alike) - 1:,} more)" if len(alike) > 1 else ""
