@@ -13,7 +13,12 @@ from pilotlight.cli.main import build
 from pilotlight.errors import Failed
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
-POLICY = "version: 1\nvalue_of_wait: 4\npools: {t4: {instance_type: g4dn.xlarge, max: 1}}\nclaims: {ml-research: {priority: 100}}\n"
+POLICY = """
+version: 1
+value_of_wait: 4
+pools: {t4: {instance_type: g4dn.xlarge, max: 1}}
+claims: {ml-research: {priority: 100}}
+"""
 AT = "2026-11-21T01:00:00Z"
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 
