@@ -411,7 +411,7 @@ NAMED = (
     ),
     Named(
         "flow/books/changed_periods.py",
-        "_around",
+        "_window",
         'zone or "UTC"',
         'zone and "UTC"',
         "tests/flow/books/test_budget_ids.py::test_a_month_that_becomes_a_day_counts_what_may_have_gone_today",
