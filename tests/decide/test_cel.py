@@ -1,6 +1,7 @@
 """Selectors of devices: the part of CEL that is read, against its rules and against another implementation."""
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import celpy
@@ -150,6 +151,16 @@ FAR = {
 }
 
 
+@pytest.fixture
+def plain_python() -> Iterator[None]:
+    """Python's own limit of frames: hypothesis leaves a higher one to the tests after it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("plain_python")
 @pytest.mark.parametrize("text", FAR.values(), ids=FAR)
 def test_an_expression_of_any_length_and_depth_is_read_or_refused(text: str) -> None:
     """Whatever a tenant writes in a selector ends in ``Unread`` with few words, and so does the next look at it."""
