@@ -90,8 +90,17 @@ def test_a_cluster_that_does_not_answer_is_said_beside_what_is_known() -> None:
     assert seen.todo[0].command == "pilotlight doctor"
 
 
-def test_a_store_that_does_not_answer_is_said_and_the_stream_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is shown is old from then on; when the store is back, what is new since comes."""
+FAULTS = {
+    "a store that does not answer": (Unavailable("the store does not answer"), "the store does not answer"),
+    "an error that nobody thought of": (KeyError("noticed"), "an unexpected KeyError, which the log explains"),
+}
+
+
+@pytest.mark.parametrize(("fault", "why"), FAULTS.values(), ids=FAULTS)
+def test_a_look_that_fails_is_said_and_the_stream_goes_on(
+    fault: Exception, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page is old from then on; with the next look that succeeds comes what is new since."""
     from threading import Event
 
     seen, faults = looks(Stage()), [False, True, False]
@@ -99,7 +108,7 @@ def test_a_store_that_does_not_answer_is_said_and_the_stream_goes_on(monkeypatch
 
     def newest() -> Any:
         if faults.pop(0):
-            raise Unavailable("the store does not answer")
+            raise fault
         return honest()
 
     monkeypatch.setattr(seen, "newest", newest)
@@ -107,7 +116,7 @@ def test_a_store_that_does_not_answer_is_said_and_the_stream_goes_on(monkeypatch
     stream._left = 3
     events = [event.decode() for event in stream]
     assert [event.split("\n")[0] for event in events[1:]] == ["event: all", "event: blind", ": nothing new"]
-    assert json.loads(events[2].split("data: ")[1]) == {"why": "the store does not answer"}
+    assert json.loads(events[2].split("data: ")[1]) == {"why": why}
 
 
 def test_a_record_that_cannot_be_told_hides_no_other() -> None:
@@ -123,23 +132,3 @@ def test_a_record_that_cannot_be_told_hides_no_other() -> None:
         (ids[0], "unreadable"),
     ]
     assert f"decision/c/{ids[0]}" in shown[2].why
-
-
-def test_the_stream_goes_on_after_an_error_that_nobody_thought_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever watches is told that a look failed, and sees the next one."""
-    from threading import Event
-
-    seen, faults = looks(Stage()), [False, True, False]
-    honest = seen.newest
-
-    def newest() -> Any:
-        if faults.pop(0):
-            raise KeyError("noticed")
-        return honest()
-
-    monkeypatch.setattr(seen, "newest", newest)
-    stream = _Stream(seen, Event(), None)
-    stream._left = 3
-    events = [event.decode() for event in stream]
-    assert [event.split("\n")[0] for event in events[1:]] == ["event: all", "event: blind", ": nothing new"]
-    assert "KeyError" in json.loads(events[2].split("data: ")[1])["why"]

@@ -31,7 +31,7 @@ THREADS = 8
 """Requests that one process answers at once."""
 
 APART = ("/healthz", "/readyz")
-"""Paths with threads of their own: whoever asks whether the process is well is answered while all others work."""
+"""Health has threads of its own: it is answered while all others work."""
 
 HEAD_S: Seconds = 10.0
 """How long a request's head may take, from the connection or the answer before it."""
