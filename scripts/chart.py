@@ -28,7 +28,7 @@ class Part(NamedTuple):
 EVERYWHERE = (
     ("\n  namespace: pilotlight\n", "\n  namespace: {{ .Release.Namespace }}\n"),
     ("\n  labels: {app.kubernetes.io/name: pilotlight}\n", '\n  labels: {{ include "pilotlight.labels" . }}\n'),
-    ("image: registry.example.com/pilotlight:0.1.0", 'image: {{ include "pilotlight.image" . | quote }}'),
+    ("image: registry.example.com/pilotlight:0.13.0", 'image: {{ include "pilotlight.image" . | quote }}'),
     ("imagePullPolicy: Always", "imagePullPolicy: {{ .Values.image.pullPolicy }}"),
     (
         "\n          restartPolicy: Never\n",

@@ -8,7 +8,7 @@ locals {
   )
   said = {
     for name in local.files : name => replace(
-      replace(file("${local.kubernetes}/${name}/watchman.yaml"), "registry.example.com/pilotlight:0.1.0", var.image),
+      replace(file("${local.kubernetes}/${name}/watchman.yaml"), "registry.example.com/pilotlight:0.13.0", var.image),
       "arn:aws:iam::123456789012:role/pilotlight-handback", var.handback_role_arn,
     )
   }

@@ -1,0 +1,71 @@
+"""The house's own pages: the changelog by releases, and links between pages."""
+
+import re
+import tomllib
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES = 60
+"""A release of the changelog has no more."""
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "infra").rglob("*.md")])
+
+_FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_RELEASE = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.M)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _releases() -> list[tuple[str, str, list[str]]]:
+    """The changelog's releases as they stand: name, day, lines with the heading."""
+    _, *parts = _RELEASE.split((ROOT / "CHANGELOG.md").read_text("utf-8"))
+    found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return [(name, day or "", ["", *text.strip().splitlines()]) for name, day, text in found]
+
+
+def _anchors(page: Path) -> set[str]:
+    """The names by which a page's headings can be linked, as GitHub makes them, and those that it gives itself."""
+    text = _FENCE.sub("", page.read_text("utf-8"))
+    heads = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.+)$", text, re.M)}
+    return heads | {name.replace("\\", "") for name in re.findall(r'<a name="([^"]+)"', text)}
+
+
+def test_a_release_of_the_changelog_is_a_page() -> None:
+    """Each has at most 60 lines, its heading and blank lines counted."""
+    assert {name: len(lines) for name, _, lines in _releases() if len(lines) > LINES} == {}
+
+
+def test_the_changelog_goes_from_what_is_unreleased_to_the_first_release() -> None:
+    """Unreleased changes stand first, then releases without a gap down to 0.1.0, with days and kinds of change."""
+    (first, no_day, _), *released = _releases()
+    assert (first, no_day) == ("Unreleased", "")
+    assert [name for name, _, _ in released] == [f"0.{minor}.0" for minor in range(len(released), 0, -1)]
+    days = [day for _, day, _ in released]
+    assert days == sorted(days, reverse=True)
+    kinds = {line for _, _, lines in released for line in lines if line.startswith("#")}
+    assert kinds <= {"### Added", "### Changed", "### Deprecated", "### Removed", "### Fixed", "### Security"}
+
+
+def test_the_newest_release_is_the_version_of_the_package() -> None:
+    """pyproject.toml says the version that stands below what is unreleased."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert _releases()[1][0] == project["version"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_link_leads_somewhere(page: Path) -> None:
+    """A page's links into this repository name a file or folder that is there, and a heading that it has."""
+    lost = []
+    for link in _LINK.findall(_FENCE.sub("", page.read_text("utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = unquote(link).replace("\\", "").partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            lost.append(link)
+    assert lost == []
