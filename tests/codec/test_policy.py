@@ -46,14 +46,6 @@ def test_postures_differ_as_told() -> None:
     assert longest == sorted(set(longest))
 
 
-def test_four_prices_of_waiting_are_read_as_one_that_classes_scale() -> None:
-    """An earlier file's prices by class keep their worth; a class that had none keeps none."""
-    earlier = "{batch: {wait_usd_per_hour: 6}, serving: {wait_usd_per_hour: 30}, training: {}}"
-    policy = read_policy(f"version: 1\nclasses: {earlier}", "p")
-    assert policy.value_of_wait == 6
-    assert [policy.wait(name) for name in ("batch", "serving", "training")] == [6, 30, 0]
-
-
 VALUES = {
     "seconds": ("cooldown: 90", 90.0),
     "seconds with unit": ("cooldown: 90s", 90.0),
@@ -95,14 +87,6 @@ POOL = "instance_type: g4dn.xlarge"
 WINDOW = "name: w, start: '09:00', end: '18:00'"
 
 WRONG = {
-    "one price of waiting beside an earlier one": (
-        "value_of_wait: 3\nclasses: {batch: {wait_usd_per_hour: 6}}",
-        "classes.batch.wait_usd_per_hour: is in the file beside value_of_wait: take it out",
-    ),
-    "an earlier price of waiting that is none": (
-        "classes: {batch: {wait_usd_per_hour: much}}",
-        "classes.batch.wait_usd_per_hour: 'much' must be a number of 0 or more",
-    ),
     "an unknown key with its likely meaning": (
         "pools: {a100: {instnce_type: p4d.24xlarge, " + POOL + "}}",
         "pools.a100.instnce_type: unknown key; did you mean instance_type?",

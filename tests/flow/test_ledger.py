@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Record, Step
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.memory import ledger
 from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.world.clock import VirtualClock
@@ -155,15 +155,3 @@ def test_a_corrupt_record_is_named_and_left_alone(state: State, key: str, bad: b
     stored = state.get(key)
     assert stored is not None
     assert stored.value == bad
-
-
-def test_the_fence_of_an_older_pilotlight_goes_on_counting(state: State, clock: VirtualClock) -> None:
-    """It was written as a bare number once; the next holder's is greater, and is a record that says when it began."""
-    state.put("fence/c", b"41")
-    held = lease.acquire(state, "c", "a tick")
-    assert held is not None
-    assert held.fence == 42
-    stored = state.get("fence/c")
-    assert stored is not None
-    began = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert stored.value == f'{{"schema":2,"fence":42,"at":"{began}","settled":null,"lost_since":null}}'.encode()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from stage import MINUTE, Stage
+from stage import Stage
 
 from pilotlight.errors import BadRequest, Busy, Unsure
 from pilotlight.facts.decisions import Plan, Record, Step
@@ -316,26 +316,6 @@ def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:
     assert lease.acquire(stage.deps.state, "c", "b") is not None
     with pytest.raises(Busy, match="lost to another"):
         held.keep(for_s=20)
-
-
-def test_a_decision_of_an_earlier_version_is_read_with_its_steps() -> None:
-    """Records with effects are migrated: what was planned then may have been sent, what a brake held is held."""
-    stage = Stage()
-    old = (
-        b'{"schema":1,"id":"1","cluster":"c","flow":"f","trigger":"t","at":"2026-11-20T12:00:00Z","status":"open",'
-        b'"plan":{"buys":[{"pool":"one","offering":"one/one/on-demand","zone":"","count":2,"usd_per_hour":"1",'
-        b'"boot_s":180,"demands":[],"shapes":[],"why":"w"},{"pool":"eight","offering":"e","zone":"","count":1,'
-        b'"usd_per_hour":"32","boot_s":180,"demands":[],"shapes":[],"why":"w"}]},"effects":[{"call":"grow","pool":"one",'
-        b'"target":"one/one/on-demand","count":2,"to":2},{"call":"grow","pool":"eight","target":"e","count":1,"to":1,'
-        b'"outcome":"stopped","note":"9 nodes would be lit, over 8: it waits for approval"}],"messages":[]}'
-    )
-    stage.deps.state.put("open/c/1", old)
-    ((record, _),) = ledger.open_records(stage.deps.state, "c")
-    assert [(s.n, s.state, s.count) for s in record.steps] == [(0, "sent", 2), (1, "revoked", 1)]
-    assert [held.code for held in record.plan.held] == ["approval"]
-    stage.wait(3 * MINUTE)
-    stage.tick()
-    assert ledger.open_records(stage.deps.state, "c") == []
 
 
 def test_each_purchase_is_named_to_its_cloud_for_good() -> None:

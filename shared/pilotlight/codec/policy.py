@@ -6,7 +6,6 @@ import msgspec
 import yaml
 
 from pilotlight.codec import bounded_yaml
-from pilotlight.codec.policy_earlier import as_written_now
 from pilotlight.codec.policy_rules import contradictions
 from pilotlight.codec.policy_values import DROPPED, Problems, read_value
 from pilotlight.errors import BadPolicy
@@ -43,8 +42,7 @@ _Loader.yaml_implicit_resolvers = {
 def read_policy(text: str | bytes, where: str) -> Policy:
     """The policy in ``text``; ``where`` is what its errors call it. Raises ``BadPolicy`` with all problems found."""
     problems: Problems = []
-    document = as_written_now(_document(text, where), problems)
-    clean = read_value(document, msgspec.inspect.type_info(Policy), "", problems)
+    clean = read_value(_document(text, where), msgspec.inspect.type_info(Policy), "", problems)
     policy = None
     if clean is not DROPPED:
         try:

@@ -2,23 +2,19 @@
 
 ::
 
-    {"schema": 2, "fence": 7}
+    {"schema": 1, "fence": 7}
 
 A field that is added with a default needs no new schema: older code refuses the record for its unknown field, rather
-than dropping the field when it writes. A field that is renamed, removed or means something else needs a migration.
+than dropping the field when it writes. A field that is renamed, removed or means something else needs a new one.
 """
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from pilotlight.errors import Corrupt
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-Migration = Callable[[Any], dict[str, Any]]
-"""Makes the fields of schema n + 1 from the JSON value of schema n, without ``schema``. Pure."""
 
 MOST_KEPT = 1024
 """Of so many records of a kind what they hold is kept, in a process that lives on."""
@@ -33,17 +29,13 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Format(Generic[T]):
-    """The way one kind of record is written. The n-th migration leads from schema n to n + 1.
+    """The way one kind of record is written. A record of another schema is refused, and left as it is."""
 
-    What was written before there were schemas carries none, and is schema 1.
-    """
-
-    def __init__(self, kind: type[T], *migrations: Migration) -> None:
+    def __init__(self, kind: type[T], schema: int = 1) -> None:
         self.kind = kind
-        self.migrations = migrations
-        self.schema = len(migrations) + 1
+        self.schema = schema
         self._decoder = msgspec.json.Decoder(kind)
-        self._head = b'{"schema":%d' % self.schema
+        self._head = b'{"schema":%d' % schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
         self._last: dict[str, tuple[bytes, T]] = {}
         self._written: tuple[T, bytes] | None = None
@@ -59,7 +51,7 @@ class Format(Generic[T]):
         return record
 
     def read(self, key: str, record: bytes) -> T:
-        """The value of a record, brought to this schema. Raises ``Corrupt``, which names the key.
+        """The value of a record. Raises ``Corrupt``, which names the key.
 
         A record that reads as it did the last time is not decoded again: values are frozen, most records of a look old.
         """
@@ -78,44 +70,19 @@ class Format(Generic[T]):
             self._last[key] = record, value
 
     def _decoded(self, key: str, record: bytes) -> T:
-        schema, fields = _header(key, record)
-        if schema > self.schema:
-            raise Corrupt(
-                f"state {key}: written under schema {schema}, and this Pilotlight reads up to {self.schema}; "
-                "update it; the record is left as it is"
-            )
-        if schema < self.schema or fields is None:
-            record = self._migrated(key, record, schema)
-        elif unknown := sorted(fields.keys() - self._known):
-            raise _unreadable(key, f"has the field {unknown[0]!r}, which no {self.kind.__name__.strip('_')} has")
         try:
+            fields = _fields.decode(record)
+            schema = bytes(fields.get("schema", b"")).decode()
+            if schema != str(self.schema):
+                raise Corrupt(
+                    f"state {key}: written under {f'schema {schema}' if schema else 'no schema'}, and this Pilotlight "
+                    f"reads schema {self.schema}: use the version that wrote it; the record is left as it is"
+                )
+            if unknown := sorted(fields.keys() - self._known):
+                raise _unreadable(key, f"has the field {unknown[0]!r}, which no {self.kind.__name__.strip('_')} has")
             return self._decoder.decode(record)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _unreadable(key, str(error)) from None
-
-    def _migrated(self, key: str, record: bytes, schema: int) -> bytes:
-        value = msgspec.json.decode(record)
-        try:
-            for migrate in self.migrations[schema - 1 :]:
-                value = migrate({k: v for k, v in value.items() if k != "schema"} if isinstance(value, dict) else value)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, msgspec.MsgspecError) as error:
-            raise _unreadable(key, f"is no record of schema {schema} ({error})") from None
-        return msgspec.json.encode(value)
-
-
-def _header(key: str, record: bytes) -> tuple[int, dict[str, msgspec.Raw] | None]:
-    """The schema of a record, and its fields where it is an object."""
-    try:
-        if record[:1] != b"{":
-            msgspec.json.decode(record)
-            return 1, None
-        fields = _fields.decode(record)
-        schema = msgspec.json.decode(fields.get("schema", b"1"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(key, str(error)) from None
-    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-        raise _unreadable(key, f"names no schema: {schema!r}")
-    return schema, fields
 
 
 def _unreadable(key: str, why: str) -> Corrupt:
@@ -125,5 +92,4 @@ def _unreadable(key: str, why: str) -> Corrupt:
     )
 
 
-# Schema 1 was the bare digit 1.
-MARK = Format(Mark, lambda _: {})
+MARK = Format(Mark, 2)

@@ -55,8 +55,7 @@ METER = Rows(Table("meter", Format(MeterDay), 800 * DAY_S), "lines")
 METERED = Table("metered", Format(CountFrom))
 """``<cluster>``: the day from which on counting goes on."""
 
-# Schema 1 was one life, under ``<cluster>/<instance>``.
-LIVES = Parted(Table("life", Format(LifePart, lambda life: {"items": {life["instance"]: life}}), 48 * HOUR_S), LifePart)
+LIVES = Parted(Table("life", Format(LifePart, 2), 48 * HOUR_S), LifePart)
 """``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
 for longer than a node object outlives its instance, and than the meter may stand still."""
 

@@ -13,8 +13,6 @@ from pilotlight.facts.queues import QueueHistory
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 
-EPOCH = "1970-01-01T00:00:00Z"
-
 MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]
 """``release``: it is being given back. ``budget``: nothing more may be spent on it. ``rescue``: its cloud takes it.
 ``sick``: its GPUs are not well.
@@ -46,21 +44,13 @@ LEASE_S = 60.0
 LEASE = Table("lease", Format(LeaseHolder), LEASE_S)
 """``<cluster>``: who works on it."""
 
-# Schema 1 was the bare number.
-FENCE = Table("fence", Format(Fence, lambda number: {"fence": int(number)}))
+FENCE = Table("fence", Format(Fence, 2))
 """``<cluster>``."""
 
 PAUSE = Table("pause", Format(Pause))
 """``<cluster>/<pool or *>``."""
 
-# Schema 1 was kept for an hour, by pool: what is left of it allows nothing any more.
-APPROVED = Table(
-    "approved",
-    Format(
-        Approval, lambda old: {"decision": old["decision"], "nodes": {}, "granted_at": EPOCH, "spent_by": "expired"}
-    ),
-    30 * 24 * HOUR,
-)
+APPROVED = Table("approved", Format(Approval, 2), 30 * 24 * HOUR)
 """``<cluster>/<decision>``: kept as long as the decision, for it cannot be granted twice."""
 
 

@@ -10,8 +10,7 @@ class InstancePart(Part[Instance], frozen=True, kw_only=True):
     """Which pool and node instances were, by their names."""
 
 
-# Schema 1 was all of a cluster in one record, under ``<cluster>``.
-INSTANCES = Parted(Table("instances", Format(InstancePart, lambda old: {"items": old["known"]})), InstancePart)
+INSTANCES = Parted(Table("instances", Format(InstancePart, 2)), InstancePart)
 """``<cluster>/<part>``: instances that the last look showed."""
 
 GONE = Parted(Table("instances-gone", Format(InstancePart), 48 * HOUR), InstancePart)

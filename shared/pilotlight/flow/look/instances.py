@@ -31,7 +31,7 @@ REFRESH = timedelta(hours=1)
 def learn(deps: Deps, snapshot: "Snapshot") -> None:
     """Remember what this look shows. Where another look is at it, that one's will do."""
     was = INSTANCES.read(deps.state, deps.name)
-    known = was.values if was.parts else _of_one_record(deps)
+    known = was.values
     seen = {b.instance: (p.name, _node_of(known, b.instance)) for p in snapshot.pools for b in p.booting}
     seen |= {n.instance: n.place for n in snapshot.view.nodes if n.instance}
     now, old = snapshot.now, snapshot.now - REFRESH
@@ -41,15 +41,11 @@ def learn(deps: Deps, snapshot: "Snapshot") -> None:
         if (one := known.get(name)) is None or one.seen_at <= old or one.node != node or one.pool != pool
     }
     gone = {name: one for name, one in known.items() if name not in seen} if known.keys() - seen.keys() else {}
-    if not new and not gone and was.parts:
+    if not new and not gone:
         return
     with suppress(Conflict):
         GONE.add(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H}", gone)
-        if was.parts:
-            INSTANCES.change(deps.state, deps.name, was, new, gone)
-        else:
-            INSTANCES.write(deps.state, deps.name, was, {name: new.get(name) or known[name] for name in seen})
-            INSTANCES.table.delete(deps.state, deps.name)
+        INSTANCES.change(deps.state, deps.name, was, new, gone)
 
 
 def with_doubts(deps: Deps, pools: Sequence[PoolState], nodes: Sequence[Node]) -> tuple[PoolState, ...]:
@@ -57,8 +53,7 @@ def with_doubts(deps: Deps, pools: Sequence[PoolState], nodes: Sequence[Node]) -
 
     It was a node at an earlier look, or a node of its pool does not say which instance it is.
     """
-    was = INSTANCES.read(deps.state, deps.name)
-    known = was.values if was.parts else _of_one_record(deps)
+    known = INSTANCES.read(deps.state, deps.name).values
     nameless = {node.pool: node.name for node in reversed(nodes) if not node.instance}
     return tuple(_doubted(pool, known, nameless.get(pool.name, "")) for pool in pools)
 
@@ -95,15 +90,8 @@ def kept_in_doubt(pools: Sequence[PoolState], late: datetime) -> tuple[Finding, 
 
 def where(deps: Deps, instance: str) -> Instance | None:
     """Where an instance was last seen; its node's name will do too."""
-    was = INSTANCES.read(deps.state, deps.name)
     known: dict[str, Instance] = {}
     for entry in GONE.table.scan(deps.state, f"{deps.name}/"):
         known |= entry.value.items
-    known |= was.values if was.parts else _of_one_record(deps)
+    known |= INSTANCES.read(deps.state, deps.name).values
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
-
-
-def _of_one_record(deps: Deps) -> Mapping[str, Instance]:
-    """As it was kept before there were parts."""
-    found = INSTANCES.table.get(deps.state, deps.name)
-    return found.value.items if found else {}
