@@ -1,4 +1,4 @@
-"""The house's own pages: the changelog by releases, and links between pages."""
+"""The pages of the house: the changelog by releases, decisions by their sections, and links between pages."""
 
 import re
 import tomllib
@@ -69,3 +69,13 @@ def test_a_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in _anchors(target)):
             lost.append(link)
     assert lost == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=_name)
+def test_a_decision_has_its_four_sections(page: Path) -> None:
+    """Its title has its file's number; status, context, decision and consequences follow, and none is empty."""
+    title, *parts = re.split(r"^## ", _FENCE.sub("", page.read_text("utf-8")), flags=re.M)
+    assert title.startswith(f"# {int(page.name[:4])}. ")
+    assert [part.partition("\n")[0] for part in parts] == ["Status", "Context", "Decision", "Consequences"]
+    assert all(part.partition("\n")[2].strip() for part in parts)
+    assert re.match(r"Status\n\n(?:Accepted|Superseded), \d{4}-\d\d-\d\d", parts[0])
