@@ -1,6 +1,7 @@
 """A local HTTP server that answers as it is told to, for what an emulator never says."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +13,13 @@ Answer = tuple[int, Any]
 
 
 @contextmanager
-def answering(answer: Callable[[str, bytes, dict[str, str]], Answer | None]) -> Iterator[str]:
-    """Host and port of a server that answers path, body and headers; None hangs up without a word."""
+def answering(
+    answer: Callable[[str, bytes, dict[str, str]], Answer | None],
+    tls: ssl.SSLContext | None = None,
+    location: str = "",
+) -> Iterator[str]:
+    """Host and port of a server that answers path, body and headers, each with the ``location``; None hangs up without
+    a word."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -29,6 +35,8 @@ def answering(answer: Callable[[str, bytes, dict[str, str]], Answer | None]) -> 
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if location:
+                self.send_header("Location", location)
             self.end_headers()
             self.wfile.write(data)
 
@@ -39,6 +47,8 @@ def answering(answer: Callable[[str, bytes, dict[str, str]], Answer | None]) -> 
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"

@@ -13,9 +13,9 @@ from pilotlight.adapters import prometheus_api
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+from pilotlight.cli import trace_commands
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.facts.queues import QueueRules
-from pilotlight.replay import history
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 AWS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET}
@@ -219,7 +219,7 @@ def test_a_password_in_an_address_is_in_no_error(url: str) -> None:
     with pytest.raises((BadInput, Unavailable)) as refused:
         PrometheusTelemetry(PrometheusApi(url, {})).read(0, 60, 60)
     with pytest.raises((BadInput, Unavailable)) as of_history:
-        history.prometheus(url)("up", 0.0)
+        trace_commands.prometheus(url)("up", 0.0)
     assert all(word not in f"{refused.value} {of_history.value}" for word in ("s3", "cret", "user"))
     assert "[redacted]@" in str(refused.value)
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from fleet import free_port
 from pilotlight.cli.main import build
+from pilotlight.cli.trace_commands import prometheus
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.replay.history import prometheus
 from pilotlight.replay.trace import read_trace
 
 HOUR = 3600

@@ -14,7 +14,7 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, DiskPrice, InstanceType, Price
-from pilotlight.ports import DiskShop
+from pilotlight.ports import CloudAccount, DiskShop
 from pilotlight.settings import deployed
 
 CLOUDS = {"eks": "asg"}
@@ -116,8 +116,10 @@ def _read(file: Path) -> Catalog:
 def _told(
     catalog: Catalog, region: str, file: Path
 ) -> tuple[Mapping[str, Mapping[CapacityType, Price]], Mapping[str, DiskPrice]]:
+    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.pools.asg import open_shop
+    from pilotlight.cli.proxied_http import ProxiedSite
     from pilotlight.cli.sizes_command import CLOUDS as BILLS
-    from pilotlight.connections import shop_at
 
     if catalog.region not in ("", region):
         raise BadInput(f"{file} has the prices of {catalog.region}: name that region, or another region's file")
@@ -125,9 +127,9 @@ def _told(
     if len(clouds) != 1 or not clouds <= CLOUDS.keys():
         named = ", ".join(sorted(clouds)) or "no cloud"
         raise BadInput(f"{file} has types of {named}: only a file of types of {', '.join(CLOUDS)} can be refreshed")
-    kind = CLOUDS[clouds.pop()]
-    shop = shop_at(msgspec.structs.replace(deployed(), pools=f"{kind}:{region}"))
-    assert shop is not None
+    settings, kind = deployed(), CLOUDS[clouds.pop()]
+    clock, environ, role = SystemClock(), settings.environ, settings.role_arn
+    shop = open_shop(region, CloudAccount({}, clock, lambda: "", environ, role=role), ProxiedSite)
     disks = shop.disk_prices(list(catalog.disks) or BILLS[kind].disks) if isinstance(shop, DiskShop) else {}
     return shop.prices(list(catalog.instance_types)), disks
 

@@ -1,16 +1,16 @@
 """``pilotlight send``: hand one event to the function that takes it, served or in process."""
 
-import http.client
 import json
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import typer
 
+from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed, read
@@ -54,7 +54,7 @@ def send(
         return
     served = _served(url or DEFAULT_URL, function, body, headers, dry_run) if url or not dry_run else None
     if served is None and url:
-        raise Failed(f"nothing listens at {url}; start it, or leave --url out to run in this process")
+        raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
     answer = served or _in_process(function, body, headers, dry_run)
     if as_json:
         typer.echo(json.dumps(answer.body, indent=2))
@@ -117,29 +117,33 @@ def _settled(ask: Callable[[], Asked]) -> Asked:
 
 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
-    where, connection = _connection(url)
+    from pilotlight.adapters.deadline import Deadline
+    from pilotlight.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
+
+    target, token = _path(url) + path, deployed().token
+    shown = {"Authorization": f"Bearer {token}"} if token else {}
+    sent = {"Content-Type": "application/json", **headers, **shown}
     try:
-        token = deployed().token
-        shown = {"Authorization": f"Bearer {token}"} if token else {}
-        sent = {"Content-Type": "application/json", **headers, **shown}
-        connection.request("POST", where.path.rstrip("/") + path, body, sent)
-        answer = connection.getresponse()
-        return Response(status=answer.status, body=_object(answer.read()))
-    except ConnectionRefusedError:
-        return None
-    except (OSError, http.client.HTTPException) as error:
-        raise Failed(f"{url}: {error}; is `pilotlight serve` there?") from None
-    finally:
-        connection.close()
+        with Deadline(ANSWER_S) as deadline:
+            answer = ProxiedSite(url).ask(deadline, "POST", target, body, sent)
+    except Unanswered as error:
+        if error.refused:
+            return None
+        raise Failed(f"{without_login(url)}: {error}; is `pilotlight serve` there?") from None
+    if 300 <= answer.status < 400:
+        raise Failed(f"{without_login(url)} leads elsewhere ({answer.status}), and is not followed: name that address")
+    return Response(status=answer.status, body=_object(answer.body))
 
 
-def _connection(url: str) -> tuple[SplitResult, http.client.HTTPConnection]:
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+def _path(url: str) -> str:
+    """A URL's path. Raises ``BadInput`` for what is no URL."""
     try:
         where = urlsplit(url)
-        return where, kinds[where.scheme](where.netloc, timeout=60)
-    except (KeyError, ValueError, http.client.InvalidURL):
-        raise BadInput(f"--url is {url!r}: write it as {DEFAULT_URL}") from None
+        if where.scheme in ("http", "https") and where.hostname and where.port != 0:
+            return where.path.rstrip("/")
+    except ValueError:
+        pass
+    raise BadInput(f"--url is {without_login(url)!r}: write it as {DEFAULT_URL}")
 
 
 def _object(text: bytes) -> dict[str, Any]:

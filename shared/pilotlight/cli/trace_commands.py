@@ -1,17 +1,21 @@
 """`pilotlight synth`, `pilotlight stats`, `pilotlight trace`: drawing, measuring and converting traces."""
 
+import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlencode, urlsplit
 
 import typer
 
 from pilotlight.cli.printing import console
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.errors import BadInput
+from pilotlight.codec.redact import without_login
+from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.trace import Job
 from pilotlight.replay.convert import convert_openb, convert_philly
+from pilotlight.replay.history import Labels, Query, history
 from pilotlight.replay.stats import Stats, measure, read_stats, write_stats
 from pilotlight.replay.synth import synthesise
 from pilotlight.replay.trace import DAY, read_text, read_trace, window, write_trace
@@ -121,7 +125,6 @@ def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
     """The jobs of a cluster's own past."""
     import time
 
-    from pilotlight.replay.history import history, prometheus
     from pilotlight.settings import deployed
 
     token = deployed().environ.get(token_env, "") if token_env else ""
@@ -138,6 +141,54 @@ def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
     if not found.jobs:
         raise BadInput(f"no GPU pod ran in the last {since}: there is nothing to replay")
     return found.jobs
+
+
+def prometheus(url: str, token: str = "") -> Query:
+    """Queries to a Prometheus by its HTTP interface. They raise ``BadInput`` for what it refuses, and ``Unavailable``
+    where nobody answers."""
+    from pilotlight.adapters.deadline import Deadline
+    from pilotlight.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
+
+    shown = without_login(url)
+    try:
+        where = urlsplit(url)
+        site = ProxiedSite(url) if where.scheme in ("http", "https") and where.hostname else None
+    except ValueError:
+        site = None
+    if site is None:
+        raise BadInput(f"--prometheus is {shown!r}: write its address, as http://prometheus:9090")
+    target = f"{where.path.rstrip('/')}/api/v1/query"
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+
+    def ask(query: str, at: float) -> list[tuple[Labels, float]]:
+        form = urlencode({"query": query, "time": f"{at:.3f}"}).encode()
+        try:
+            with Deadline(ANSWER_S) as deadline:
+                answer = site.ask(deadline, "POST", target, form, headers)
+        except Unanswered as error:
+            raise Unavailable(f"{shown} does not answer: {error}") from None
+        if 300 <= answer.status < 400:
+            raise BadInput(f"{shown} leads elsewhere ({answer.status}), and is not followed: name that address")
+        if answer.status != 200:
+            raise BadInput(f"{shown}: {answer.status} {_said(answer.body) or 'without a reason'}")
+        try:
+            told = json.loads(answer.body)
+            return [(each["metric"], float(each["value"][1])) for each in told["data"]["result"]]
+        except (ValueError, KeyError, TypeError):
+            raise BadInput(
+                f"{shown} does not answer as Prometheus does: name the address of its HTTP interface"
+            ) from None
+
+    return ask
+
+
+def _said(body: bytes) -> str:
+    """Why Prometheus refuses."""
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _days(text: str) -> tuple[float, float]:

@@ -5,23 +5,16 @@ the last sample of it where it was deleted while it ran. Pods that one MPIJob, P
 What a pod may run on nobody tells: a job names no model. Metrics: kube-state-metrics 2.x, pod-metrics.md of its docs.
 """
 
-import json
 import math
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pilotlight.codec.redact import without_login
-from pilotlight.errors import BadInput, Unavailable
+from pilotlight.errors import BadInput
 from pilotlight.facts.trace import Job
 from pilotlight.replay.trace import DAY
 from pilotlight.units import Seconds
 
-ANSWER_S: Seconds = 60
 STEP_S: Seconds = 60
 """How exactly the end of a deleted pod is known."""
 GANGS = ("MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "TrainJob", "JobSet", "LeaderWorkerSet")
@@ -120,41 +113,3 @@ def _numbered(jobs: Iterable[Job]) -> Iterable[Job]:
     from msgspec.structs import replace
 
     return (replace(job, job_id=f"j{n}") for n, job in enumerate(jobs))
-
-
-def prometheus(url: str, token: str = "") -> Query:
-    """Queries to a Prometheus by its HTTP interface. They raise ``BadInput`` for what it refuses, and ``Unavailable``
-    where nobody answers."""
-    shown = without_login(url)
-    if not url.startswith(("http://", "https://")):
-        raise BadInput(f"--prometheus is {shown!r}: write its address, as http://prometheus:9090")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def ask(query: str, at: float) -> list[tuple[Labels, float]]:
-        fields = urllib.parse.urlencode({"query": query, "time": f"{at:.3f}"}).encode()
-        request = urllib.request.Request(f"{url.rstrip('/')}/api/v1/query", fields, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-                told = json.loads(answer.read())
-            return [_sample(each) for each in told["data"]["result"]]
-        except urllib.error.HTTPError as error:
-            raise BadInput(f"{shown}: {error.code} {_why(error)}") from None
-        except OSError as error:
-            raise Unavailable(f"{shown} does not answer: {getattr(error, 'reason', error)}") from None
-        except (ValueError, KeyError, TypeError, HTTPException):
-            raise BadInput(
-                f"{shown} does not answer as Prometheus does: name the address of its HTTP interface"
-            ) from None
-
-    return ask
-
-
-def _sample(each: Mapping[str, Any]) -> tuple[Labels, float]:
-    return each["metric"], float(each["value"][1])
-
-
-def _why(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.loads(error.read()).get("error", error.reason))
-    except (ValueError, AttributeError):
-        return str(error.reason)

@@ -6,7 +6,7 @@ Identity). Whatever else there is, a profile or an instance's role, boto3 finds;
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -51,10 +51,13 @@ class _Assumed(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """This process's credential for AWS, or that of a ``role`` which it takes. Nothing is asked before it is used."""
+    """This process's credential for AWS, or that of a ``role`` which it takes, by ``site``. Nothing is asked before it
+    is used."""
 
-    def __init__(self, region: str, environ: Mapping[str, str], role: str = "") -> None:
-        self._region, self._environ, self._role = region, environ, role
+    def __init__(
+        self, region: str, environ: Mapping[str, str], role: str = "", site: Callable[[str], Site] = Site
+    ) -> None:
+        self._region, self._environ, self._role, self._site = region, environ, role, site
         self._keys, self._ends = Keys("", ""), 0.0
         self._session: Session | None = None
         self._lock = Lock()
@@ -90,7 +93,7 @@ class Credentials:
         body = form(action, "sts", {"RoleArn": role, "RoleSessionName": SESSION})
         headers = signed(url, body, keys, "sts", self._region, datetime.now(UTC))
         with Deadline(WAIT_S) as deadline:
-            return _assumed(deadline, url, action, body, headers, keys).Credentials
+            return _assumed(deadline, self._site(url), action, body, headers, keys).Credentials
 
     def _of_identity(self, role: str) -> _Given:
         """AssumeRoleWithWebIdentity. The audience at Google is the role itself: no token for another use does."""
@@ -100,7 +103,7 @@ class Credentials:
         url, action = address("sts", self._region, self._environ), "AssumeRoleWithWebIdentity"
         body, hidden = form(action, "sts", params), Keys("", "", token)
         with Deadline(WAIT_S) as deadline:  # Asked without a credential, because it gives one.
-            return _assumed(deadline, url, action, body, {"content-type": FORM}, hidden).Credentials
+            return _assumed(deadline, self._site(url), action, body, {"content-type": FORM}, hidden).Credentials
 
     def _of_container(self) -> _Given:
         own = self._environ
@@ -143,11 +146,11 @@ class Credentials:
 
 
 def _assumed(
-    deadline: Deadline, url: str, action: str, body: bytes, headers: Mapping[str, str], hidden: Keys
+    deadline: Deadline, site: Site, action: str, body: bytes, headers: Mapping[str, str], hidden: Keys
 ) -> _Assumed:
     """A role's credential. No error holds what is ``hidden``."""
     try:
-        answer = Site(url).ask(deadline, "POST", "/", body, headers)
+        answer = site.ask(deadline, "POST", "/", body, headers)
     except Broken as error:
         raise Unavailable(f"AWS does not answer {action} ({error})") from None
     if answer.status != 200:

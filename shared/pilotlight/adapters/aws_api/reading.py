@@ -34,7 +34,8 @@ class AwsService:
         environ: Mapping[str, str],
         *,
         sleep: Callable[[Seconds], None] = time.sleep,
+        site: Callable[[str], Site] = Site,
     ) -> None:
         self._service, self.region, self._credentials, self.sleep = service, region, credentials, sleep
         self._url = address(service, region, environ)
-        self._site = Site(self._url)
+        self._site = site(self._url)

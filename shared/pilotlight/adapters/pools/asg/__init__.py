@@ -1,11 +1,13 @@
 """Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.http import Site
 from pilotlight.adapters.pools.asg.pools import AsgPools
 from pilotlight.ports import CloudAccount, Pools, Shop
 
@@ -52,15 +54,15 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks, plans)
 
 
-def open_shop(where: str, account: CloudAccount) -> Shop:
-    """What a region rents, which ``where`` begins with."""
+def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] = Site) -> Shop:
+    """What a region rents, which ``where`` begins with. AWS is asked by ``site``."""
     from pilotlight.adapters.aws_api.json_calls import JsonApi
     from pilotlight.adapters.pools.asg.price_list import REGION
     from pilotlight.adapters.pools.asg.shop import AsgShop
 
     region = where.partition("/")[0]
-    credentials = Credentials(region, account.environ, account.role)
-    ec2 = QueryApi("ec2", region, credentials, account.environ)
-    pricing = JsonApi("pricing", REGION, credentials, account.environ)
-    quotas = JsonApi("servicequotas", region, credentials, account.environ)
+    credentials = Credentials(region, account.environ, account.role, site)
+    ec2 = QueryApi("ec2", region, credentials, account.environ, site=site)
+    pricing = JsonApi("pricing", REGION, credentials, account.environ, site=site)
+    quotas = JsonApi("servicequotas", region, credentials, account.environ, site=site)
     return AsgShop(ec2, pricing, quotas, region, account.clock)
