@@ -19,7 +19,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test picture serve mutants interleavings format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test docs-test picture serve mutants interleavings chaos interruptions format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -60,6 +60,12 @@ mutants: $(STAMP) ## One-line mutants of what guards money and work, drawn by a 
 
 interleavings: $(STAMP) ## Every order of two workers' calls, three switches, a stall and a death (ARGS="--help")
 	cd tests/chaos && ../../$(BIN)/python interleavings.py --jobs $(JOBS) $(ARGS)
+
+chaos: $(STAMP) ## Deaths, doubles, drops, faults and forgeries by seed (ARGS="--seeds 0..199 --deliveries 40")
+	$(BIN)/python tests/chaos/run_chaos.py $(ARGS)
+
+interruptions: $(STAMP) ## Nodes taken from under their work, by seed (ARGS="--seeds 0..499")
+	$(BIN)/python tests/chaos/run_interruptions.py $(ARGS)
 
 docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
 	$(BIN)/pytest tests/docs --all-blocks $(ARGS)

@@ -16,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("adapters", "world", "chaos")]
 
 from asg_hazard import broken, on_asg  # noqa: E402
-
-from pilotlight.chaos.serial_run import run  # noqa: E402
+from harness.serial_run import run  # noqa: E402
 
 
 def main() -> None:

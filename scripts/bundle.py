@@ -27,7 +27,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
-LEFT_OUT = ("cli", "chaos", "replay", "report", "__pycache__")
+LEFT_OUT = ("cli", "replay", "report", "__pycache__")
 OF_COMMANDS = (
     "adapters/cluster/files.py",
     "adapters/cluster/kubernetes/accounts.py",

@@ -5,6 +5,9 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.scene import CATALOG
+from harness.setting import HEADERS
+
 from pilotlight.adapters.clock import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.outbox.local import LocalOutbox
@@ -13,8 +16,6 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.chaos.scene import CATALOG
-from pilotlight.chaos.setting import HEADERS
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import Clock, Page, State
 from pilotlight.settings import Settings

@@ -9,14 +9,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from harness.faults.baton import Worker
+from harness.setting import HEADERS
 from order_moments import LANDS, Whole, Worlds, ask
 from order_ports import app_of
 from order_scenes import Request, Scene, Script
 from order_store import Raised, mark
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.chaos.baton import Worker
-from pilotlight.chaos.setting import HEADERS
 from pilotlight.codec.records import Format
 from pilotlight.flow.interruption import question
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from harness.scene import ALERTS, START
+from harness.scene import CATALOG as WRITTEN
 
-from pilotlight.chaos.scene import ALERTS, START
-from pilotlight.chaos.scene import CATALOG as WRITTEN
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
 from pilotlight.facts.catalog import Catalog

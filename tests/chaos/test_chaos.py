@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from harness import parallel_run
+from harness.chaos_sweep import sweep, total
+from harness.faults.luck import LEASE_S, Luck
+from harness.serial_run import run
 
-from pilotlight.chaos import parallel_run
-from pilotlight.chaos.luck import LEASE_S, Luck
-from pilotlight.chaos.serial_run import run
-from pilotlight.chaos.sweep import sweep, total
 from pilotlight.decide.capacity import gangs, scale_down
 from pilotlight.decide.money import budget_balance
 from pilotlight.decide.money.meter import counted

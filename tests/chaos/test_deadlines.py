@@ -2,9 +2,10 @@
 
 from random import Random
 
-from pilotlight.chaos.deadlines import SPARE_S, late, with_deadlines
-from pilotlight.chaos.scene import CATALOG, Scene
-from pilotlight.chaos.setting import drawn
+from harness.judges.deadlines import SPARE_S, late, with_deadlines
+from harness.scene import CATALOG, Scene
+from harness.setting import drawn
+
 from pilotlight.world.world import World
 
 

@@ -3,10 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from harness.faults.luck import Outage
+from harness.judges.hard_caps import passed, unseen
+from harness.judges.strangers_books import StrangersBooks
 
-from pilotlight.chaos.books import StrangersBooks
-from pilotlight.chaos.hard_caps import passed, unseen
-from pilotlight.chaos.luck import Outage
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.policy import Budget, Policy
 from pilotlight.units import HOUR

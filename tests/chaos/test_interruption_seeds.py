@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from harness.interruptions.interruption_run import COUNTED
+from harness.interruptions.interruption_sweep import run, sweep
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.chaos.interruption_run import COUNTED
-from pilotlight.chaos.interruptions import run, sweep
 from pilotlight.flow.interruption.rescue import Rescue
 
 

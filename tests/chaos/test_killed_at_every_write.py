@@ -11,12 +11,12 @@ from threading import Thread
 
 import msgspec
 import pytest
+from harness.scene import CATALOG, START
+from harness.setting import HEADERS
 from mortal_worker import Where, work
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
-from pilotlight.chaos.scene import CATALOG, START
-from pilotlight.chaos.setting import HEADERS
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy

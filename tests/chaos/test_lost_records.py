@@ -4,9 +4,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-
-from pilotlight.chaos.serial_run import SerialRun
-from pilotlight.chaos.settle_down import settle_down
+from harness.serial_run import SerialRun
+from harness.settle_down import settle_down
 
 FAMILIES = ("lease", "fence", "inflight", "step", "memory", "mark", "told", "rescue", "idle", "look-again", "hold")
 """Not what a report is made of, nor open decisions: their messages are in no other place."""

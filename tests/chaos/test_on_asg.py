@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from asg_hazard import broken, on_asg
+from harness.serial_run import run
 
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.deadline import Deadline
-from pilotlight.chaos.serial_run import run
 from pilotlight.errors import Unsure
 from pilotlight.ports import OPEN, Gate
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.deliveries import Delivery
+from harness.faults.baton import Worker
+from harness.faults.hazard_ports import ANSWERED, ON_ITS_WAY
+from harness.faults.luck import Fault
+from harness.one_stall import Play, every_late_call, every_stall
+from harness.scene import ALERTS, START, Job, Scene, Skew
 
-from pilotlight.chaos.baton import Worker
-from pilotlight.chaos.luck import Fault
-from pilotlight.chaos.one_stall import Play, every_late_call, every_stall
-from pilotlight.chaos.ports import ANSWERED, ON_ITS_WAY
-from pilotlight.chaos.post import Delivery
-from pilotlight.chaos.scene import ALERTS, START, Job, Scene, Skew
 from pilotlight.errors import Unavailable
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape

@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness.serial_run import run
 from planted import BUGS, plant
-
-from pilotlight.chaos.serial_run import run
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_SEEDS = [name for name, bug in BUGS.items() if bug.kinds]

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from harness.judges.spend_invariants import SpendInvariants
+from harness.judges.strangers_books import StrangersBooks
+from harness.scene import START
 
-from pilotlight.chaos.books import StrangersBooks
-from pilotlight.chaos.scene import START
-from pilotlight.chaos.spend_invariants import SpendInvariants
 from pilotlight.facts.policy import Policy
 from pilotlight.units import HOUR
 

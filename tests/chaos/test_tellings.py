@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
+from harness.judges.tellings import Tellings
 
-from pilotlight.chaos.tellings import Tellings
 from pilotlight.facts.messages import Alert
 
 ALERT = Alert(cluster="local", kind="k", severity="info", fingerprint="k/1", what="w", why="y", next="n", how="h")

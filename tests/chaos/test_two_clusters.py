@@ -3,13 +3,14 @@
 from pathlib import Path
 from random import Random
 
-from pilotlight.chaos.deployment import Deployment, Site
-from pilotlight.chaos.luck import Luck, Outage, Port
-from pilotlight.chaos.post import Delivery, Post
-from pilotlight.chaos.scene import ALERTS, START, Job, Scene, Skew
-from pilotlight.chaos.serial_run import Process, run
-from pilotlight.chaos.setting import Setting
-from pilotlight.chaos.settle_down import settle_down
+from harness.deliveries import Delivery, Post
+from harness.deployment import Deployment, Site
+from harness.faults.luck import Luck, Outage, Port
+from harness.scene import ALERTS, START, Job, Scene, Skew
+from harness.serial_run import Process, run
+from harness.setting import Setting
+from harness.settle_down import settle_down
+
 from pilotlight.doorway import Function
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape

@@ -103,8 +103,6 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "synth": ("--seed 1 -o week.csv.gz", Said()),
     "stats": ("trace.csv", Said()),
     "trace": ("--from openb original.csv -o openb.csv", Said()),
-    "chaos": ("--seeds 0..0 --deliveries 3", Said()),
-    "interruptions": ("--seeds 0..0", Said()),
     "drill": ("", Said(2, "PILOTLIGHT_WORLD")),
     "budget status": ("", Said()),
     "alerts test": ("--channel mail", lacks("alerts")),

@@ -38,8 +38,6 @@ def run(words: str, tmp_path: Path, **environ: str) -> str:
         "cost-of-self --events-per-day 2003 --json",
         "replay {tmp}/trace.csv --against keda --json",
         "stats {tmp}/trace.csv --json",
-        "chaos --seeds 0..0 --deliveries 3 --json",
-        "interruptions --seeds 0..0 --json",
         "check {cluster}/../policy.yaml --json",
     ],
 )

@@ -6,38 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from shell import free_port
 
+from child_processes import HANGS_S, children, until
+
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 JOBS = 2000
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
-HANGS_S = 300.0
 PROGRESS = re.compile(r"\d+/\d+ .*:\d\d")
-
-
-def _children(pid: int) -> list[int]:
-    """The processes that a process began."""
-    try:
-        return [
-            int(each)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for each in (task / "children").read_text().split()
-        ]
-    except OSError:
-        return []
-
-
-def _until(happens: Callable[[], object]) -> None:
-    until = time.monotonic() + HANGS_S
-    while not happens():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("peers", [pytest.param(False, id="a run alone"), pytest.param(True, id="peers in processes")])
@@ -62,42 +42,32 @@ def test_a_replay_ends_with_its_peers(tmp_path: Path, peers: bool) -> None:
     )
     began: list[int] = []
     if peers:
-        _until(lambda: len(_children(process.pid)) >= 3)
-        began = _children(process.pid)
+        until(lambda: len(children(process.pid)) >= 3)
+        began = children(process.pid)
     else:
-        _until(lambda: log.exists() and log.stat().st_size)
+        until(lambda: log.exists() and log.stat().st_size)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 130
     assert "Traceback" not in said
     assert [line for line in said.splitlines() if "stopped" in line] == ["stopped"]
-    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(
-    ("words", "processes"),
-    [
-        pytest.param(["week"], 3, id="week and its peers"),
-        pytest.param(["chaos", "--seeds", "0..9999", "--jobs", "2"], 2, id="chaos"),
-        pytest.param(
-            ["interruptions", "--seeds", "0..9999", "--jobs", "2", "--state", "memory:"], 2, id="interruptions"
-        ),
-    ],
-)
-def test_worker_processes_end_and_say_nothing(words: list[str], processes: int, number: signal.Signals) -> None:
+def test_worker_processes_end_and_say_nothing(number: signal.Signals) -> None:
     """Ctrl-C goes to the whole group, SIGTERM to the command alone: either way all end, with one line."""
     process = subprocess.Popen(
-        [PILOTLIGHT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [PILOTLIGHT, "week"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    _until(lambda: len(_children(process.pid)) >= processes)
-    began = _children(process.pid)
+    until(lambda: len(children(process.pid)) >= 3)
+    began = children(process.pid)
     (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
     _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 128 + number
     told = [line for line in said.splitlines() if line.strip() and not PROGRESS.search(line)]
     assert told == ["stopped"]
-    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in began))
 
 
 MET_AT_BIRTH = """
@@ -121,18 +91,10 @@ run()
 """
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param(["week"], id="week and its peers"),
-        pytest.param(["chaos", "--seeds", "0..99", "--jobs", "2"], id="chaos"),
-        pytest.param(["interruptions", "--seeds", "0..99", "--jobs", "2", "--state", "memory:"], id="interruptions"),
-    ],
-)
-def test_a_worker_process_that_is_just_begun_ends_too(words: list[str]) -> None:
+def test_a_worker_process_that_is_just_begun_ends_too() -> None:
     """Ctrl-C comes between the birth of a process and its parent's note of it: it holds nothing open."""
     process = subprocess.Popen(
-        [sys.executable, "-c", MET_AT_BIRTH, *words],
+        [sys.executable, "-c", MET_AT_BIRTH, "week"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -157,7 +119,7 @@ def _half_a_request(port: int) -> socket.socket:
 
 
 def _all_below(pid: int) -> list[int]:
-    found = _children(pid)
+    found = children(pid)
     return [*found, *(below for child in found for below in _all_below(child))]
 
 
@@ -186,7 +148,7 @@ def test_what_serves_ends_with_all_it_began(tmp_path: Path, words: list[str], be
     if begun:
         assert process.stdout.readline().startswith(begun)
     else:
-        _until(lambda: _children(process.pid))
+        until(lambda: children(process.pid))
     held = _half_a_request(port) if "PORT" in words else None
     below = _all_below(process.pid)
     os.killpg(process.pid, signal.SIGINT)
@@ -194,7 +156,7 @@ def test_what_serves_ends_with_all_it_began(tmp_path: Path, words: list[str], be
     assert process.returncode == 130
     told = [line for line in said.splitlines() if not line.startswith(("state: ", '{"severity": "INFO"'))]
     assert told == ["stopped"]
-    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("pilotlight-demo")]
     if held is not None:
         held.close()

@@ -51,8 +51,6 @@ TABLES = {
     "runs trace.csv": "runs",
     "synth -o week.csv.gz": "synth",
     "trace --from openb openb.csv -o out.csv.gz": "trace",
-    "chaos --seeds 0..0 --deliveries 3 --jobs 1": "chaos",
-    "interruptions --seeds 0..0 --jobs 1": "interruptions",
 }
 """The words that print one, and their command. ``week`` prints replay's, ``demo`` those of report and budget."""
 

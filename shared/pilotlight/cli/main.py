@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,9 +71,8 @@ COMMANDS = {
     "replay_command": ("replay", "week"),
     "tune_command": ("tune",),
     "trace_commands": ("synth", "stats", "trace"),
-    "chaos_command": ("chaos",),
     "conformance_command": ("conformance",),
-    "interruption_commands": ("interruptions", "drill"),
+    "drill_command": ("drill",),
 }
 """Which module of this package registers which commands."""
 
@@ -83,7 +83,7 @@ PANELS = {
     "Whose pools": "takeover handback kueue uninstall",
     "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
     "Reckoning": "targets commitments waste runs preempt queues whatif cost-of-self sizes prices deadline spot",
-    "Proof": "replay week tune synth stats trace chaos conformance interruptions drill",
+    "Proof": "replay week tune synth stats trace conformance drill",
 }
 """How the help groups them."""
 
@@ -100,7 +100,6 @@ OPEN_STATE = {
         "resume",
         "approve",
         "reclaim",
-        "interruptions",
     ),
 }
 """Those that open the state: they take ``--state``."""
@@ -151,8 +150,8 @@ def _name(info: CommandInfo | TyperInfo) -> str:
     return str(name).replace("_", "-")
 
 
-def run() -> None:
-    """Run a command, and end the process."""
+def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotlight") -> None:
+    """Run a command of the line that ``made`` gives for its words, and end the process."""
     signal.signal(signal.SIGINT, stop_at_once)
     os.umask(PRIVATE)
     sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
@@ -163,10 +162,10 @@ def run() -> None:
         logs.begin()
     stop = Stop(os.getpid())
     try:
-        command = build(words)
+        command = made(words)
         for number in ENDS:
             signal.signal(number, stop)
-        ended = command(args=words, prog_name="pilotlight", standalone_mode=False)
+        ended = command(args=words, prog_name=name, standalone_mode=False)
         sys.exit(ended if isinstance(ended, int) else 0)
     except Stopped:
         sys.exit(stop.code)

@@ -1,0 +1,1 @@
+"""Interruptions by seed: nodes are taken from under their work, with notice, without, or perhaps."""

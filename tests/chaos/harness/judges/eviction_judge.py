@@ -1,0 +1,73 @@
+"""Evictions on trial: a pod is made to leave only where its node goes, may go, or ends by its budgets.
+
+A notice that is not true may take no work; a stop of our own takes none before the whole run of a pod that may not be
+stopped is over, and no other pod's while its budgets have room.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from harness.faults.forgeries import CLOCKS_S, Forgeries
+from harness.judges.strangers_books import StrangersBooks
+from pilotlight.facts.policy import Policy
+from pilotlight.world.nodes import WorldJob
+from pilotlight.world.world import World
+
+_STOPS = ("hard-cap", "max-runtime")
+
+
+class _Rescue(msgspec.Struct):
+    kind: str
+    instance: str
+
+
+class EvictionJudge:
+    """Told of rescues as they are written, of nodes that may go, and before each eviction; ``broke`` of false ones."""
+
+    def __init__(
+        self,
+        world: World,
+        policy: Policy,
+        books: StrangersBooks,
+        forgeries: Forgeries,
+        broke: Callable[[Literal["false_evictions"], str], None],
+    ) -> None:
+        self._world, self._policy, self._books, self._forgeries = world, policy, books, forgeries
+        self._broke = broke
+        self._stops: dict[str, str] = {}
+        self._may_go: set[str] = set()
+
+    def may_go(self, instance: str) -> None:
+        """The cloud says that it may take a node."""
+        self._may_go.add(instance)
+
+    def rescue(self, value: bytes) -> None:
+        """A rescue was written: a stop of our own begins where there was none."""
+        found = msgspec.json.decode(value, type=_Rescue)
+        if found.kind not in _STOPS:
+            self._stops.pop(found.instance, None)
+        elif found.instance not in self._stops:
+            self._stops[found.instance] = self._books.spare(found.instance, self._world.now_s)
+
+    def evicting(self, uid: str) -> None:
+        """A pod is made to leave, and with it its gang."""
+        job = next((j for j in self._world.running.values() if any(d.uid == uid for d in j.demands)), None)
+        if job is None:
+            return
+        nodes = sorted({p.node.id for p in job.placement})
+        goes = any(p.node.doomed_s is not None or p.node.id in self._may_go for p in job.placement)
+        if goes or self._forgeries.due(nodes):
+            return
+        stopped = [id for id in nodes if id in self._stops]
+        why = self._unfair(job, stopped) if stopped else "by a notice that is not true"
+        if why:
+            self._broke("false_evictions", f"{job.id} was evicted from {', '.join(nodes)} {why}")
+
+    def _unfair(self, job: WorldJob, stopped: list[str]) -> str:
+        """What is wrong with a stop, if anything."""
+        left_s = job.start_s + max(d.shape.max_run_s for d in job.demands) - self._world.now_s
+        if any(self._policy.classes[d.shape.workload_class].at_hard_cap == "stop" for d in job.demands):
+            return next((self._stops[id] for id in stopped if self._stops[id]), "")
+        return f"{left_s:.0f} s before the end of its whole run" if left_s > CLOCKS_S else ""
