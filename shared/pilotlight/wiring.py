@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from threading import RLock
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from pilotlight import doorway
 from pilotlight.adapters import logs
@@ -135,11 +135,12 @@ class App:
             self._deps = replace(self._deps, offerings=self._offered())
 
     @property
-    def late(self) -> LateDeps:
+    def late(self) -> Deps:
         """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
         with self._lock:
             name, clock = self.settings.cluster_name, self.clock
-            return LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
+            late = LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
+            return cast(Deps, late)
 
     @cached_property
     def _deps(self) -> Deps:

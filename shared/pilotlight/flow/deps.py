@@ -145,33 +145,30 @@ class Deps:
         return (rules.acts_as if rules is not None else None) or self.mode
 
 
-AT_ONCE = ("name", "state", "outbox", "clock")
-
-
-class LateDeps(Deps):
-    """Deps of which only these four are there at once; with the first other one that is used, all are opened.
+class LateDeps:
+    """In the place of ``Deps``, with only these four at once; with the first other thing that is used, all are opened.
 
     An event that is known needs no more: it costs neither policy, catalogue, cluster nor cloud. A deployment that is
     set up wrongly raises ``Failed``: that is no fault of the event.
     """
 
     def __init__(self, open: Callable[[], Deps], *, name: str, state: State, outbox: Outbox, clock: Clock) -> None:
-        known = {"name": name, "state": state, "outbox": outbox, "clock": clock}
-        for field_name, value in {**known, "_open": open}.items():
-            object.__setattr__(self, field_name, value)
+        self.name, self.state, self.outbox, self.clock = name, state, outbox, clock
+        self._open = open
+        self._opened: Deps | None = None
+
+    def now(self) -> datetime:
+        """As ``Deps.now``."""
+        return self.state.now()
 
     def __getattr__(self, name: str) -> Any:
-        """A field that is not there yet."""
-        if name not in Deps.__slots__:
-            raise AttributeError(name)
-        try:
-            opened = object.__getattribute__(self, "_open")()
-        except Reject as error:
-            raise Failed(f"not set up: {error}") from error
-        for late in Deps.__slots__:
-            if late not in AT_ONCE:
-                object.__setattr__(self, late, getattr(opened, late))
-        return getattr(opened, name)
+        """Whatever else ``Deps`` has."""
+        if self._opened is None:
+            try:
+                self._opened = self._open()
+            except Reject as error:
+                raise Failed(f"not set up: {error}") from error
+        return getattr(self._opened, name)
 
 
 Outcome = Literal["done", "seen", "stopped", "nothing", "at-work", "known", "dry-run"]
