@@ -79,3 +79,20 @@ def test_a_decision_has_its_four_sections(page: Path) -> None:
     assert [part.partition("\n")[0] for part in parts] == ["Status", "Context", "Decision", "Consequences"]
     assert all(part.partition("\n")[2].strip() for part in parts)
     assert re.match(r"Status\n\n(?:Accepted|Superseded), \d{4}-\d\d-\d\d", parts[0])
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=_name)
+def test_a_decision_names_only_code_that_there_is(page: Path) -> None:
+    """A path between backticks whose first folder is ours leads to a file or a folder, with or without its suffix."""
+    homes = (ROOT, ROOT / "shared" / "pilotlight")
+    lost = []
+    for path in re.findall(r"`([a-z_]+(?:/[\w.-]+)+)`", page.read_text("utf-8")):
+        ours = [home for home in homes if (home / path.partition("/")[0]).is_dir()]
+        if ours and not any(there.exists() for home in ours for there in _spelled(home / path)):
+            lost.append(path)
+    assert lost == []
+
+
+def _spelled(path: Path) -> list[Path]:
+    """A path as it stands, as a module, and as a name in a module."""
+    return [path, path.with_name(f"{path.name}.py"), path.with_suffix(".py")]
