@@ -21,20 +21,20 @@ from typing import Any
 from unittest.mock import patch
 
 from by_hour import spares_by
-from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import load_catalog, load_policy
-from pilotlight.cli.sweeping import counted
 from pilotlight.decide.capacity import before_closing, demand_rates, plan, warm
 from pilotlight.decide.capacity.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job, Result
 from pilotlight.flow.look import settle
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.compare import apart
-from pilotlight.replay.run import Scenario, run
-from pilotlight.replay.trace import read_trace, window
-from pilotlight.report.replay_table import multiple, wait
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.replay.compare import apart
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job, Result
+from pilotlight.tools.report.tables.replay_table import multiple, wait
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import HOUR
 
 ALL_ON = "all on"

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, Api, Missing
-from pilotlight.cli.main import build
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.capacity.offerings import offerings, predicted_allocatable
@@ -21,6 +20,7 @@ from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME
 from pilotlight.facts.policy import Policy
+from pilotlight.tools.cli.main import build
 
 Object = dict[str, Any]
 ANY: msgspec.json.Decoder[Object] = msgspec.json.Decoder(dict)

@@ -55,13 +55,13 @@ def main() -> None:
 
 def purchase() -> Record:
     """The record of a purchase of one node for one pod, as it is filed."""
-    from pilotlight.cli import world_pods
     from pilotlight.settings import Settings
+    from pilotlight.tools.serve import pods_to_world
     from pilotlight.wiring import App
 
     sample = (ROOT / "events" / "samples" / "kubernetes" / "pod_unschedulable.json").read_bytes()
     app = App(Settings(mode="act", outbox="memory:", state="memory:"))
-    world_pods.create(app, sample, {})
+    pods_to_world.create(app, sample, {})
     app.receive("pod_pending", sample, {})
     return ledger.filed_records(app.state, app.settings.cluster_name)[-1]
 

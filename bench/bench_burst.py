@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleet import Fleet, children, fleet, free_port, post, until
-from pilotlight.cli.http_server import THREADS
 from pilotlight.facts.workload import PodDemand
+from pilotlight.tools.serve.http_server import THREADS
 
 DELIVERIES, AT_ONCE, WORKERS, WARM_UP, ROUNDS = 1000, 32, 2, 100, 5
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy_stream import bounded, numpy_stream
-from pilotlight.cli.printing import console
-from pilotlight.cli.sweeping import counted
-from pilotlight.codec.availability import read_availability
 from pilotlight.decide.deadline_capacity import Chances, DeadlinePlan, learnt
 from pilotlight.errors import BadInput
-from pilotlight.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
+from pilotlight.tools.replay.traces.spot_availability import read_availability
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 WORK_H, TICK_S, PRICE, HISTORY_H = 48.0, 600.0, 0.3, 168.0
 TIMES, RESTARTS_H = (1.15, 1.3, 1.6, 2.0), (0.1, 0.4)

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pilotlight.cli.replay_command import compare, load_catalog, load_policy
-from pilotlight.facts.trace import Job, Result
-from pilotlight.replay.run import Scenario
-from pilotlight.replay.stats import read_stats
-from pilotlight.replay.synth import synthesise
-from pilotlight.replay.trace import read_trace, window
+from pilotlight.tools.cli.lab.replay_command import compare, load_catalog, load_policy
+from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.traces.drawn_trace import synthesise
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job, Result
+from pilotlight.tools.replay.traces.trace_stats import read_stats
 
 STATS = Path(__file__).parents[1] / "data" / "philly_week.stats.json"
 PEERS = ("always-on", "cluster-autoscaler", "karpenter", "karpenter-pinned:900", "keda", "s0-loop")

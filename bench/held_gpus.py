@@ -20,13 +20,13 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from pilotlight.cli.printing import console
 from pilotlight.decide.use.idle_pods import AHEAD_S, UNDER, idle_pods
 from pilotlight.decide.use.replicas import replicas
 from pilotlight.decide.use.sharing import shared
 from pilotlight.decide.use.waste import WHOLE
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 EVERY_S, FIRST_S = 1800.0, 4 * 3600.0
 FULL = 0.95

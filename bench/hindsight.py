@@ -22,20 +22,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import load_catalog, load_policy
-from pilotlight.cli.sweeping import counted
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Job
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.compare import apart
-from pilotlight.replay.measure import Outcome
-from pilotlight.replay.peers.run import run_peer
-from pilotlight.replay.placement import Affinity
-from pilotlight.replay.run import Scenario, run
-from pilotlight.replay.trace import read_trace
-from pilotlight.report.replay_table import multiple, usd, wait
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.replay.compare import apart
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.measure import Outcome
+from pilotlight.tools.replay.peers.peer_run import run_peer
+from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.report.tables.replay_table import multiple, usd, wait
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 P95 = 0.95
 

@@ -21,16 +21,11 @@ import msgspec
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.cli import live_stream
-from pilotlight.cli.http_server import HttpServer
-from pilotlight.cli.live_look import Looks
 from pilotlight.decide.capacity.offerings import offerings
-from pilotlight.doorway import gate
 from pilotlight.facts.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.decisions import Record
-from pilotlight.facts.live import Live
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
@@ -39,7 +34,11 @@ from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import ledger, steps
-from pilotlight.report.live_page import all_of, news_of, page
+from pilotlight.tools.serve import live_stream, request_gate
+from pilotlight.tools.serve.http_server import HttpServer
+from pilotlight.tools.serve.live_look import Looks
+from pilotlight.tools.serve.live_page import all_of, news_of, page
+from pilotlight.tools.serve.live_view import Live
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.clock import VirtualClock
 
@@ -206,7 +205,7 @@ def in_browser(of: Site, now: Live) -> tuple[float, float]:
 
     pages = live_stream.pages(App(of))  # type: ignore[arg-type]
     listener, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
-    server = HttpServer(gate.guarded(pages, {}), listener)
+    server = HttpServer(request_gate.guarded(pages, {}), listener)
     threading.Thread(target=server.serve, args=(lambda: not stop.is_set(),), daemon=True).start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -21,19 +21,19 @@ import msgspec
 from rich.console import Console
 
 from judge import judge, read_jobs, read_types
-from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import load_catalog, load_policy
-from pilotlight.cli.sweeping import counted
-from pilotlight.decide.frontier import TOLERANCE, Run, ahead, undominated
-from pilotlight.facts.trace import Result
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.peers.names import ALWAYS_ON
-from pilotlight.replay.run import Scenario
-from pilotlight.replay.sweep import PEERS, VALUES, Sweep, log_name, ours_name, sweep
-from pilotlight.replay.trace import read_trace
-from pilotlight.report.replay_table import multiple, usd, wait
-from pilotlight.report.sheet import Column, Sheet
 from pilotlight.settings import default_file
+from pilotlight.tools.advice.frontier import TOLERANCE, Run, ahead, undominated
+from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.peers.names import ALWAYS_ON
+from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_job import Result
+from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Sweep, log_name, ours_name, sweep
+from pilotlight.tools.report.tables.replay_table import multiple, usd, wait
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 RIVALS = tuple(name for name in PEERS if name != ALWAYS_ON)
 CATALOG = "data/catalogs/replay.yaml"

@@ -58,9 +58,9 @@ def entered() -> list[str]:
 
 
 def _create(app: object, sample: bytes) -> None:
-    from pilotlight.cli import world_pods
+    from pilotlight.tools.serve import pods_to_world
 
-    world_pods.create(app, sample, {})  # type: ignore[arg-type]
+    pods_to_world.create(app, sample, {})  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

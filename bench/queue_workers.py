@@ -24,10 +24,10 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
-from pilotlight.cli.printing import console
 from pilotlight.decide.queue_demand import REACTION_S, remembered, workers_in
 from pilotlight.facts.queues import QueueHistory, QueueReading, QueueRules
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 GAP_S = 600.0
 KEDA_S, WINDOW_S = 30.0, 300.0

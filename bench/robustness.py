@@ -20,19 +20,19 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.cli.printing import console
-from pilotlight.cli.replay_command import load_catalog, load_policy
-from pilotlight.cli.sweeping import counted
-from pilotlight.decide.frontier import Run, undominated, usd_at
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job, Result
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.compare import apart
-from pilotlight.replay.peers.run import run_peer
-from pilotlight.replay.run import Scenario, run
-from pilotlight.replay.trace import DAY, read_trace, window
-from pilotlight.report.replay_table import multiple, wait
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.advice.frontier import Run, undominated, usd_at
+from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.replay.compare import apart
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.peers.peer_run import run_peer
+from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.traces.trace_file import DAY, read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job, Result
+from pilotlight.tools.report.tables.replay_table import multiple, wait
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 MOST = 1.1
 """Ours may cost so many times the best fixed timeout at equal wait."""

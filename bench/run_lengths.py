@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import held_gpus
-from pilotlight.cli.printing import console
-from pilotlight.decide.run_groups import RunGroups, run_lengths, use
-from pilotlight.replay.trace import read_trace
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.advice.run_groups import RunGroups, run_lengths, use
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 
 def jobs_rows(path: Path) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "bench" / "same.json"
 TRACES = ROOT.parent / "shared" / "traces"
 SAMPLES = {"ours": ROOT / "events" / "samples", "shelf": ROOT.parent / "shared" / "contracts" / "events"}
-COMMAND = "from pilotlight.cli.entry import run; run()"
+COMMAND = "from pilotlight.tools.cli.entry import run; run()"
 NOW = datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC)
 
 

@@ -20,14 +20,14 @@ from rich.console import Console
 
 from judge import judge, read_types
 from judge_zones import Zone, judge_zones
-from pilotlight.cli.replay_command import load_catalog, load_policy
-from pilotlight.codec.availability import named_apart, read_zone
-from pilotlight.facts.trace import Job, Result
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.compare import log_to, one_peer
-from pilotlight.replay.run import Scenario, run
-from pilotlight.replay.trace import read_trace, window
 from pilotlight.settings import default_file
+from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
+from pilotlight.tools.replay.compare import log_to, one_peer
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job, Result
 
 MOST, NEAR = 0.97, 1e-3
 CATALOG = "data/catalogs/replay.yaml"

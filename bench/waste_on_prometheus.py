@@ -33,7 +33,7 @@ from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 T0 = 1_790_000_000 // 604_800 * 604_800 + 4 * 86_400
 """A Monday, 00:00 UTC."""
 WITHIN = 0.01
-RUN = "from pilotlight.cli.entry import run; run()"
+RUN = "from pilotlight.tools.cli.entry import run; run()"
 Samples = dict[str, dict[int, tuple[float, float]]]
 """By pod and second: percent of activity and MiB."""
 

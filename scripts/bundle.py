@@ -1,6 +1,6 @@
 """build/<function>.zip for every function: what a cloud needs to run it, byte for byte the same each time.
 
-Side by side lie the function's ``main.py``, the package without its command line and replay, the default policy and
+Side by side lie the function's ``main.py``, the package without the tools that people run, the default policy and
 catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs, with the hashes of their
 files. Beside them lies their bytecode, compiled by the Python that functions run on, whichever runs this: a cold start
 compiles nothing, and reads that of the package from one file (``scripts/bundled.py``). It has no docstrings and no
@@ -27,74 +27,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
-LEFT_OUT = ("cli", "replay", "report", "__pycache__")
-OF_COMMANDS = (
-    "adapters/cluster/files.py",
-    "adapters/cluster/kubernetes/accounts.py",
-    "adapters/cluster/kubernetes/admission.py",
-    "adapters/cluster/kubernetes/connecting.py",
-    "adapters/cluster/kubernetes/kueue_checks.py",
-    "adapters/cluster/kubernetes/proving.py",
-    "adapters/cluster/kubernetes/removing.py",
-    "adapters/cluster/kubernetes/survey.py",
-    "adapters/cluster/kubernetes/takeovers.py",
-    "adapters/kubelet.py",
-    "adapters/metadata_notices.py",
-    "adapters/nvml.py",
-    "adapters/pools/asg/handing.py",
-    "adapters/telemetry/kube_state.py",
-    "codec/kubernetes/affinity_policy.py",
-    "codec/kubernetes/scalers.py",
-    "codec/lint",
-    "codec/manifests",
-    "codec/pod_resources.py",
-    "codec/whatif.py",
-    "codec/availability.py",
-    "decide/article_score.py",
-    "decide/checkup/cluster.py",
-    "decide/checkup/limits.py",
-    "decide/checkup/marks.py",
-    "decide/checkup/placement.py",
-    "decide/checkup/pool_rules.py",
-    "decide/checkup/pools.py",
-    "decide/checkup/readiness.py",
-    "decide/checkup/rivals.py",
-    "decide/checkup/shop.py",
-    "decide/first_policy.py",
-    "decide/frontier.py",
-    "decide/handover.py",
-    "decide/money/commitments.py",
-    "decide/money/month.py",
-    "decide/live.py",
-    "decide/needs.py",
-    "facts/glance.py",
-    "facts/gpu_readings.py",
-    "flow/billing/reclaim_by_hand.py",
-    "facts/live.py",
-    "decide/money/own_cost.py",
-    "decide/money/targets.py",
-    "decide/give_way.py",
-    "decide/pool_rows.py",
-    "decide/preemption.py",
-    "decide/run_groups.py",
-    "decide/run_lengths.py",
-    "decide/spot_rows.py",
-    "decide/use/fragmentation.py",
-    "decide/use/ways.py",
-    "decide/use/weeks.py",
-    "decide/whatif.py",
-    "doorway/gate.py",
-    "facts/lint.py",
-    "facts/pool_rows.py",
-    "facts/trace.py",
-    "processes.py",
-    "state_schema/registry.py",
-    "world/jobs.py",
-    "world/pods.py",
-    "world/server.py",
-    "world/watch.py",
-)
-"""What only commands import, and no function."""
+LEFT_OUT = ("tools", "__pycache__")
 DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
 CLOUD = ("gcp",)
 NEEDS = {
@@ -180,8 +113,7 @@ def contents(function: Path) -> dict[str, bytes]:
         return files | compiled(files)
     for path in PACKAGE.rglob("*"):
         inside = path.relative_to(PACKAGE)
-        ours = set(inside.parts) & set(LEFT_OUT) or inside.as_posix().startswith(OF_COMMANDS)
-        if path.is_file() and not ours:
+        if path.is_file() and not set(inside.parts) & set(LEFT_OUT):
             files[f"pilotlight/{inside.as_posix()}"] = path.read_bytes()
     files |= {f"pilotlight/_defaults/{name}": (ROOT / name).read_bytes() for name in DEFAULTS}
     return files | bundled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}

@@ -32,8 +32,8 @@ GUARDS = (
 """What guards money and work: it buys, holds, counts against a budget, closes, evicts, gives back, or remembers it."""
 
 TOLD = (
-    "flow/memory/advice.py", "flow/memory/audit_chain.py", "decide/money/commitments.py", "decide/money/hourly.py",
-    "decide/money/month.py", "decide/money/node_cost.py", "decide/money/own_cost.py", "decide/money/targets.py",
+    "flow/memory/advice.py", "flow/memory/audit_chain.py", "tools/advice/commitments.py", "decide/money/hourly.py",
+    "tools/advice/month.py", "decide/money/node_cost.py", "tools/advice/own_cost.py", "tools/advice/targets.py",
 )  # fmt: skip
 """In these rooms, but only read by people, in reports and alerts: nothing is bought, held or ended by their figures."""
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from pilotlight.cli.http_server import HttpServer
+from pilotlight.tools.serve.http_server import HttpServer
 
 
 @contextmanager

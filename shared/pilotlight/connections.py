@@ -23,8 +23,6 @@ from pilotlight.ports import (
     CloudAccount,
     Cluster,
     GpuTelemetry,
-    Handing,
-    Handover,
     Outbox,
     Pools,
     Shop,
@@ -216,23 +214,6 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
         known = ", ".join(cast(Cloud, import_module(where)).ADDRESS for where in CLOUDS.values())
         raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
     return cluster, pools
-
-
-def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str], role: str = "") -> Handover | None:
-    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address.
-
-    They are read and set as ``role`` where one is named.
-    """
-    from importlib.util import find_spec
-
-    from pilotlight.adapters.clock import SystemClock
-
-    kind, _, where = address.partition(":")
-    handing = f"{CLOUDS[kind]}.handing" if kind in CLOUDS else ""
-    if not handing or find_spec(handing) is None:
-        return None
-    account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ, role=role)
-    return cast(Handing, import_module(handing)).open_handover(where, account)
 
 
 def _account(settings: Settings, policy: Policy, clock: Clock) -> CloudAccount:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
 from pilotlight.facts.catalog import DiskPrice, Price
-from pilotlight.facts.handover import GroupState
 from pilotlight.facts.isolation import SetApart
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.quota import Quota
@@ -262,18 +261,6 @@ class QuotaPools(Pools, Protocol):
         ...
 
 
-class Handover(Protocol):
-    """How a cloud's groups keep themselves, by the names of ``facts/handover``. Raises ``Denied`` or ``Retry``."""
-
-    def read(self) -> Mapping[str, GroupState]:
-        """Every pool of the account's names that has a group."""
-        ...
-
-    def put(self, group: str, name: str, to: str) -> None:
-        """Set one setting; empty takes it out. Repeating it is harmless."""
-        ...
-
-
 class CloudAccount(NamedTuple):
     """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
     the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
@@ -300,14 +287,6 @@ class Cloud(Protocol):
 
     def open_shop(self, where: str, account: CloudAccount) -> "Shop":
         """What its account may rent in the region that ``where`` names."""
-        ...
-
-
-class Handing(Protocol):
-    """The file ``handing`` in the folder of a cloud whose pools can be another's, and are taken over and given back."""
-
-    def open_handover(self, where: str, account: CloudAccount) -> Handover | None:
-        """The groups of one cluster; None where ``where`` is no address of it. Nothing is called yet."""
         ...
 
 

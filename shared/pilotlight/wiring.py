@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.doorway.web import Answered
-    from pilotlight.facts.checkup import Token
+    from pilotlight.facts.limits.checks import Token
     from pilotlight.world.world import World
 
 ADVISOR = "advisor"

@@ -19,12 +19,14 @@ from test_standby_world import world
 
 from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.aws_api.signing import Keys, signed_rest
-from pilotlight.adapters.pools.asg import handing, node_groups
-from pilotlight.decide.handover import back, forth, take
+from pilotlight.adapters.pools.asg import node_groups
 from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.handover import KEPT
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports import CloudAccount, Handover
+from pilotlight.ports import CloudAccount
+from pilotlight.tools.install import asg_handover
+from pilotlight.tools.install.handover import Handover
+from pilotlight.tools.install.handover_steps import back, forth, take
 
 NOW = datetime(2026, 11, 22, 16, 0, tzinfo=UTC)
 RULES = PoolPolicy(instance_type="one", max=100, standby=2)
@@ -36,7 +38,7 @@ def account(*, eks: bool = True) -> Iterator[tuple[Aws, Handover]]:
     aws = Aws(world(), at_once=False, eks=eks)
     with serving(aws) as environ:
         where = f"{REGION}/{EKS}" if eks else REGION
-        found = handing.open_handover(where, CloudAccount(aws.names(), aws.world.clock, lambda: "", environ))
+        found = asg_handover.open_handover(where, CloudAccount(aws.names(), aws.world.clock, lambda: "", environ))
         assert found is not None
         yield aws, found
 

@@ -10,9 +10,9 @@ from small_cloud import world
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import Keys
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.pools.asg import handing
 from pilotlight.errors import Forbidden
 from pilotlight.ports import CloudAccount
+from pilotlight.tools.install import asg_handover
 
 
 def test_another_accounts_role_is_taken_by_ones_own_credential() -> None:
@@ -29,7 +29,7 @@ def test_groups_of_another_account_are_taken_over_as_its_role() -> None:
     aws = Aws(world())
     with serving(aws) as environ:
         account = CloudAccount(aws.names(), aws.world.clock, str, environ, role=ROLE)
-        groups = handing.open_handover(f"{REGION}/{EKS}", account)
+        groups = asg_handover.open_handover(f"{REGION}/{EKS}", account)
         assert groups is not None
         assert set(groups.read()) == {"one", "four", "eight"}
     assert [action for action, _ in aws.calls][:2] == ["AssumeRole", "DescribeAutoScalingGroups"]

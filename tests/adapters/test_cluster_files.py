@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
 from pilotlight.errors import Reject
 from pilotlight.facts.policy import Policy
+from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
 
 FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
 

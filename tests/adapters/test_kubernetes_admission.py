@@ -14,7 +14,7 @@ from api_server import ApiServer, api_server
 from api_store import Json
 from test_kubernetes_reads import node, workload
 
-from pilotlight.adapters.cluster.kubernetes import kueue, kueue_checks
+from pilotlight.adapters.cluster.kubernetes import kueue
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file, source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
@@ -24,6 +24,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Code, Plan, PodGroup, Verdict
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import CheckAnswer, Queued, QueuedSet
+from pilotlight.tools.install import queue_checks
 from pilotlight.world.clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -151,12 +152,12 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
     group = [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavor}]
     queue = {"namespaceSelector": {}, "resourceGroups": group}
     _eventually(api, f"{base}/clusterqueues", _of("ClusterQueue", {"name": name}, queue))
-    assert list(kueue_checks.take(api, [name], NOW, dry_run=False)) == [kueue_checks.Queue(name, True, True)]
+    assert list(queue_checks.take(api, [name], NOW, dry_run=False)) == [queue_checks.Queue(name, True, True)]
     strategy = api.get(f"{base}/clusterqueues/{name}", ANY)["spec"]["admissionChecksStrategy"]
     assert [rule["name"] for rule in strategy["admissionChecks"]] == ["pilotlight"]
     check = api.get(f"{base}/admissionchecks/pilotlight", ANY)
     assert (check["spec"]["controllerName"], check["status"]["conditions"][0]["status"]) == (
-        kueue_checks.CONTROLLER,
+        queue_checks.CONTROLLER,
         "True",
     )
     sets = [{"name": "main", "count": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]
@@ -179,10 +180,10 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
         assert (found["state"], found.get("requeueAfterSeconds", 0)) == (state, retry_s)
     with pytest.raises(Conflict):
         kueue.answer(api, base, said, NOW)
-    assert kueue_checks.Queue(name, False, True) in list(kueue_checks.hand_back(api, dry_run=False))
+    assert queue_checks.Queue(name, False, True) in list(queue_checks.hand_back(api, dry_run=False))
     assert "admissionChecksStrategy" not in api.get(f"{base}/clusterqueues/{name}", ANY)["spec"]
     with pytest.raises(BadInput, match="no ClusterQueue nobody"):
-        list(kueue_checks.take(api, ["nobody"], NOW, dry_run=False))
+        list(queue_checks.take(api, ["nobody"], NOW, dry_run=False))
 
 
 def _of(kind: str, meta: Json, spec: Json) -> dict[str, Any]:

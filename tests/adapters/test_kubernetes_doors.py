@@ -15,7 +15,7 @@ from pilotlight.adapters.cluster.kubernetes import doors
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
-from pilotlight.cli.main import build
+from pilotlight.tools.cli.main import build
 from pilotlight.world.clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

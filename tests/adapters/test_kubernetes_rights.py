@@ -10,13 +10,14 @@ from manifests import HERE, Json, allows, grants, objects, role
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
-from pilotlight.adapters.cluster.kubernetes.proving import limit_of
-from pilotlight.adapters.cluster.kubernetes.survey import survey
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_LEASE, AUTOSCALER_STATUS
 from pilotlight.errors import Busy, Forbidden
-from pilotlight.facts import checkup
-from pilotlight.facts.checkup import Right
 from pilotlight.settings import Settings
+from pilotlight.tools.checkup import rights
+from pilotlight.tools.checkup.rights import Right
+from pilotlight.tools.checkup.survey import survey
+from pilotlight.tools.install.prove_limits import limit_of
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 
@@ -60,9 +61,9 @@ class Guarded:
     def _allow(self, access: Access) -> bool:
         resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
         # The two ConfigMaps and the policy are granted by their names, which the stand-in does not pass on.
-        names = {"configmaps": checkup.AUTOSCALER_STATUS, "leases": checkup.AUTOSCALER_LEASE}
+        names = {"configmaps": AUTOSCALER_STATUS, "leases": AUTOSCALER_LEASE}
         name = names.get(access.resource, "")
-        name = checkup.LIMIT if access.resource.startswith("validatingadmission") else name
+        name = rights.LIMIT if access.resource.startswith("validatingadmission") else name
         self.used.add((access.verb, access.group, resource))
         return allows(self._roles, access.verb, access.group, resource, name)
 
@@ -153,9 +154,9 @@ def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rights"),
     [
-        pytest.param("observe", (*checkup.LOOK, *checkup.GANGS, *checkup.EVIDENCE, *checkup.SURVEY), id="observe"),
-        pytest.param("act", (*checkup.TELL, *checkup.TAKE), id="act"),
-        pytest.param("annotate", checkup.ANNOTATING, id="annotate"),
+        pytest.param("observe", (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.SURVEY), id="observe"),
+        pytest.param("act", (*rights.TELL, *rights.TAKE), id="act"),
+        pytest.param("annotate", rights.ANNOTATING, id="annotate"),
     ],
 )
 def test_the_doctor_asks_for_what_the_roles_grant(name: str, rights: tuple[Right, ...]) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pilotlight.adapters.metadata_notices import AzureMetadata, GcpMetadata
-from pilotlight.cli.notice_agent_command import poster, relay
 from pilotlight.codec.events import Refused, decode
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.tools.cli.install.notice_agent_command import poster, relay
+from pilotlight.tools.node_agent.metadata_notices import AzureMetadata, GcpMetadata
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SAMPLE = Path(__file__).parents[2] / "events" / "samples" / "azure" / "imds_scheduled_events.json"

@@ -13,9 +13,9 @@ from pilotlight.adapters import prometheus_api
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
-from pilotlight.cli import trace_commands
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.facts.queues import QueueRules
+from pilotlight.tools.cli.lab import trace_commands
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 AWS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET}

@@ -18,7 +18,7 @@ from order_search import Bounds, Choice, End, Search, read, written
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 EVERY = 2000
 """States between two words of how far a search is."""

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.cli.main import run as run_command
-from pilotlight.cli.printing import console
 from pilotlight.errors import BadInput
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.cli.main import run as run_command
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 SHOWN = 20
 """Violations that are printed; ``--json`` gives all."""

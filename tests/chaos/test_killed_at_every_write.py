@@ -22,10 +22,10 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
+from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.server import WorldServer
 from pilotlight.world.world import World
 
 POLICY = Policy(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
+from pilotlight.tools.cli.main import build
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = str(ROOT / "events" / "samples" / "pilotlight" / "alert.json")
@@ -29,7 +29,9 @@ def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPS_URL", f"http://127.0.0.1:9/{SECRET}")
-    monkeypatch.setattr("pilotlight.cli.send_command.DEFAULT_URL", "http://127.0.0.1:9")  # A serve may run here.
+    monkeypatch.setattr(
+        "pilotlight.tools.cli.start.send_command.DEFAULT_URL", "http://127.0.0.1:9"
+    )  # A serve may run here.
 
 
 def _run(*words: str) -> str:

@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Plan, Record
@@ -23,6 +22,7 @@ from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD
 from pilotlight.state_schema.billing import COST
 from pilotlight.state_schema.decisions import DECISION
+from pilotlight.tools.cli.main import build
 
 LATELY = datetime.now(UTC) - timedelta(hours=2)
 

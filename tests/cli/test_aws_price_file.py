@@ -9,9 +9,9 @@ from aws_server import Aws, serving
 from small_cloud import world
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
+from pilotlight.tools.cli.main import build
 
 REGION = "eu-west-1"
 

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.decide.money.meter import day_start
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.state_schema.billing import BILL, METER
+from pilotlight.tools.cli.main import build
 
 FIRST = date(2026, 9, 28)
 

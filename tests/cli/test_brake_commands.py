@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
+from pilotlight.tools.cli.main import build
 
 
 def test_a_pause_without_a_reason_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

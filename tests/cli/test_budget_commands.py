@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.facts.bill import CostLine, MeterDay
 from pilotlight.state_schema.billing import METER
+from pilotlight.tools.cli.main import build
 from pilotlight.units import EPOCH
 
 POLICY = """

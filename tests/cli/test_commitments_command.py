@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import HourCost, HourSums
 from pilotlight.state_schema.billing import HOUR
+from pilotlight.tools.cli.main import build
 
 POLICY = """
 version: 1

@@ -21,11 +21,11 @@ from small_cloud import pod, world
 from test_standby_world import STOPS
 from typer.testing import CliRunner
 
-from pilotlight.cli import conformance_run
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.flow.memory import brakes
 from pilotlight.settings import deployed as deployed_settings
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.conformance import conformance_run
 from pilotlight.wiring import app
 from pilotlight.world.world import World
 

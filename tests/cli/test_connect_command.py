@@ -14,10 +14,10 @@ from api_server import ApiServer, api_server
 from api_store import ADMISSION
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.cluster.kubernetes import removing
-from pilotlight.adapters.cluster.kubernetes.admission import names_of
-from pilotlight.cli import connect_command
 from pilotlight.errors import BadInput, Failed, Forbidden
+from pilotlight.tools.cli.install import connect_command
+from pilotlight.tools.install import remove_account
+from pilotlight.tools.install.admission_policy import names_of
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     for name in ("POLICY", "CLUSTER", "CLUSTERS", "MODE", "API", "POOLS"):
         monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
     with api_server(ApiServer(tokens={"admin-token"})) as server:
-        monkeypatch.setattr(removing, "SETTLE_S", 0.0)
+        monkeypatch.setattr(remove_account, "SETTLE_S", 0.0)
         (tmp_path / "admin").write_text(server.kubeconfig(token="admin-token"))
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "admin"))
         monkeypatch.chdir(tmp_path)

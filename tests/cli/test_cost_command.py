@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
+from pilotlight.tools.cli.main import build
 
 
 def _run(*words: str) -> str:

@@ -16,10 +16,10 @@ from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
+from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.server import WorldServer
 from pilotlight.world.world import World
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"

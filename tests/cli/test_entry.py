@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.cli.extras import advice
+from pilotlight.tools.cli.extras import advice
 
-RUN = "from pilotlight.cli.entry import run; run()"
+RUN = "from pilotlight.tools.cli.entry import run; run()"
 MISSING = """
 import sys
 class Missing:
@@ -92,14 +92,14 @@ def test_a_module_of_no_extra_gets_no_advice(module: str) -> None:
     ("package", "words"),
     [
         ("typer", ["plan"]),
-        ("pilotlight.cli.plan_command", ["plan"]),
-        ("pilotlight.cli.serve_command", ["serve"]),
+        ("pilotlight.tools.cli.start.plan_command", ["plan"]),
+        ("pilotlight.tools.cli.start.serve_command", ["serve"]),
         ("werkzeug.serving", ["serve"]),
         ("functions_framework", ["serve"]),
         ("gunicorn", ["serve", "--workers", "2"]),
-        ("pilotlight.world.server", ["world", "--port", "0"]),
-        ("pilotlight.cli.demo_stage", ["demo"]),
-        ("pilotlight.cli.demo_story", ["demo"]),
+        ("pilotlight.tools.serve.world_server", ["world", "--port", "0"]),
+        ("pilotlight.tools.demo.demo_stage", ["demo"]),
+        ("pilotlight.tools.demo.demo_story", ["demo"]),
     ],
 )
 def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words: list[str]) -> None:

@@ -15,13 +15,13 @@ from api_store import BUILT_IN, Json
 from manifests import HERE, objects
 from typer.testing import CliRunner
 
-from pilotlight import connections
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli import handover_commands
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.handover import Taken
 from pilotlight.state_schema.cluster import TAKEN
+from pilotlight.tools.cli.install import handover_commands
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.install import cloud_handovers
 
 REGION, ZONES = "us-east-1", ["us-east-1a", "us-east-1b"]
 KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION}
@@ -140,7 +140,7 @@ def test_a_pool_of_another_account_is_given_back_as_it_was_taken(site: Site) -> 
     taken = msgspec.json.decode(record, type=Taken)
     asked: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "handover_at", lambda *words: asked.append(words[-1]))
+        patch.setattr(cloud_handovers, "handover_at", lambda *words: asked.append(words[-1]))
         for named in (None, "own", "arn:other"):
             handover_commands.cloud_of(named, taken)
     assert asked == [ROLE, "", "arn:other"]
@@ -299,8 +299,8 @@ def test_what_was_cut_off_is_gone_on_with(site: Site, monkeypatch: pytest.Monkey
     """Its calls fail after the first two: the next run gives the rest back, and forgets nothing that was."""
     before = site.settings
     site.run("takeover")
-    from pilotlight.adapters.pools.asg.handing import AsgHandover
     from pilotlight.errors import Unsure
+    from pilotlight.tools.install.asg_handover import AsgHandover
 
     put, calls = AsgHandover.put, iter((True, True, False))
 

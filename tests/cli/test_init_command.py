@@ -9,8 +9,8 @@ import typer
 from api_server import api_server
 from typer.testing import CliRunner
 
-from pilotlight.cli import init_command, plan_command, policy_commands
 from pilotlight.errors import BadInput
+from pilotlight.tools.cli.start import init_command, plan_command, policy_commands
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json")]
@@ -103,7 +103,7 @@ def test_what_cannot_work_is_one_line(words: list[str], said: str) -> None:
 
 def test_the_version_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`pilotlight --version` is one line, without any command."""
-    from pilotlight.cli.main import build
+    from pilotlight.tools.cli.main import build
 
     assert CliRunner().invoke(build([]), ["--version"]).stdout.startswith("pilotlight ")
 
@@ -124,7 +124,7 @@ def test_shells_complete_what_is_typed(typed: str, offered: set[str], at_the_pro
 @pytest.fixture
 def at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
     """What bash would be told."""
-    from pilotlight.cli.main import build
+    from pilotlight.tools.cli.main import build
 
     def ask(typed: str) -> set[str]:
         monkeypatch.setenv("COMP_WORDS", typed)

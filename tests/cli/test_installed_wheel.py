@@ -13,7 +13,7 @@ import pytest
 import typer
 from shell import free_port
 
-from pilotlight.cli.main import build
+from pilotlight.tools.cli.main import build
 
 ROOT = Path(__file__).resolve().parents[2]
 HANGS_S = 300.0

@@ -9,11 +9,11 @@ import pytest
 from live_site import Site, busy
 from stage import Stage
 
-from pilotlight.cli.live_look import DECISIONS, Looks
-from pilotlight.cli.live_stream import _Stream
 from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.memory import ledger
+from pilotlight.tools.serve.live_look import DECISIONS, Looks
+from pilotlight.tools.serve.live_stream import _Stream
 
 HOUR = timedelta(hours=1)
 

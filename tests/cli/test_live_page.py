@@ -11,10 +11,9 @@ from werkzeug.test import Client
 
 from chromium import Chromium, Page
 from page_rules import ACCESSIBLE, LAYOUT, axe
-from pilotlight.cli import live_stream
-from pilotlight.doorway import gate
 from pilotlight.facts.doors import Caller
 from pilotlight.flow.memory import brakes
+from pilotlight.tools.serve import live_stream, request_gate
 from serving import serving
 
 READER, SENDER = "a-token-that-only-reads", "a-token-that-only-sends"
@@ -35,7 +34,7 @@ def served() -> Iterator[Served]:
     """Two doors to one busy cluster."""
     site, stop = busy(), threading.Event()
     pages = live_stream.pages(App(site), stop=stop)  # type: ignore[arg-type]
-    with serving(gate.guarded(pages, {})) as open_, serving(gate.guarded(pages, CALLERS)) as closed:
+    with serving(request_gate.guarded(pages, {})) as open_, serving(request_gate.guarded(pages, CALLERS)) as closed:
         yield Served(f"http://127.0.0.1:{open_}/", f"http://127.0.0.1:{closed}/", site)
         stop.set()
 
@@ -57,7 +56,7 @@ def site() -> Site:
 
 def client(site: Site, callers: dict[str, Caller] | None = None) -> Client:
     """Whoever asks, at a door of its own."""
-    return Client(gate.guarded(live_stream.pages(App(site)), callers or {}))  # type: ignore[arg-type]
+    return Client(request_gate.guarded(live_stream.pages(App(site)), callers or {}))  # type: ignore[arg-type]
 
 
 def first(asked: Client) -> dict[str, Any]:

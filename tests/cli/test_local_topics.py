@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from answering import answering
 
-from pilotlight.cli.local_topics import ATTEMPTS, wire
+from pilotlight.tools.serve.local_topics import ATTEMPTS, wire
 
 
 @pytest.mark.slow

@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 
 from fleet import free_port, until
 from pilotlight.adapters.http import fetch
-from pilotlight.adapters.kubelet import METHOD, holders
-from pilotlight.adapters.nvml import RecordedNvml, readings
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
-from pilotlight.cli.main import build
-from pilotlight.cli.monitor_command import Looks, server
-from pilotlight.codec.pod_resources import decode_holders
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.gpu_readings import DeviceHolder
+from pilotlight.tools.cli.gpus.monitor_command import Looks, server
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.node_agent.gpu_readings import DeviceHolder
+from pilotlight.tools.node_agent.kubelet import METHOD, holders
+from pilotlight.tools.node_agent.nvml import RecordedNvml, readings
+from pilotlight.tools.node_agent.pod_resources import decode_holders
 
 RECORDED = Path(__file__).resolve().parents[2] / "examples" / "cluster" / "gpu_looks.json"
 

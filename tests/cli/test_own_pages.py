@@ -12,12 +12,11 @@ from werkzeug.test import Client
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli import own_pages
-from pilotlight.doorway import gate
 from pilotlight.errors import Unavailable
 from pilotlight.facts.doors import Caller
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster import FENCE, Fence
+from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import VirtualClock
 
@@ -43,7 +42,7 @@ def house(clock: VirtualClock, **seams: Any) -> App:
 
 def client(wired: App) -> Client:
     """Whoever asks at its door, where callers are set up."""
-    return Client(gate.guarded(own_pages.pages(wired), CALLERS))
+    return Client(request_gate.guarded(own_pages.pages(wired), CALLERS))
 
 
 def bearer(name: str) -> dict[str, str]:

@@ -9,9 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pilotlight.cli.plan_command import register
 from pilotlight.errors import BadInput
-from pilotlight.report.offers import _safe
+from pilotlight.tools.cli.start.plan_command import register
+from pilotlight.tools.report.tables.offers_table import _safe
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json"), "--at", "2026-11-21T01:00:00Z"]
@@ -163,8 +163,8 @@ def test_objects_are_read(tmp_path: Path) -> None:
 
 def test_each_problem_of_a_policy_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A policy with two mistakes is refused with two lines, whichever command read it."""
-    from pilotlight.cli.main import _report
     from pilotlight.errors import BadPolicy
+    from pilotlight.tools.cli.main import _report
 
     assert _report(BadPolicy(["p.yaml: a: x", "p.yaml: b: y"]), debug=False) == 2
     assert capsys.readouterr().err == "error: p.yaml: a: x\nerror: p.yaml: b: y\n"

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli.policy_commands import register
+from pilotlight.tools.cli.start.policy_commands import register
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "policy.yaml"
 

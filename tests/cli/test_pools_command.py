@@ -11,7 +11,7 @@ from both_ways import served
 from small_cloud import world
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
+from pilotlight.tools.cli.main import build
 from pilotlight.world.fleet import STOPS_S
 
 POLICY = """

@@ -9,8 +9,8 @@ import pytest
 from api_server import api_server
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.errors import Failed
+from pilotlight.tools.cli.main import build
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 POLICY = """

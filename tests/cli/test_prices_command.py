@@ -9,8 +9,8 @@ from aws_server import Aws, serving
 from small_cloud import world
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli.main import build
 from pilotlight.codec.catalog import read_catalog
+from pilotlight.tools.cli.main import build
 
 FILE = """
 name: aws-eu-west-1

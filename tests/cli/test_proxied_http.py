@@ -14,8 +14,8 @@ from small_cloud import world
 from typer.testing import CliRunner
 
 from fleet import free_port
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed, PilotlightError, Unavailable
+from pilotlight.tools.cli.main import build
 
 ROOT = Path(__file__).resolve().parents[2]
 TICK = ROOT / "events/samples/google/scheduler_tick.json"

@@ -10,15 +10,14 @@ from typer.testing import CliRunner
 from werkzeug.test import Client
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.cli import own_pages
-from pilotlight.cli.main import build
 from pilotlight.codec.policy import read_policy
-from pilotlight.doorway import gate
 from pilotlight.errors import BadInput, BadPolicy, Unavailable
 from pilotlight.facts.doors import Caller
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.queues import QueueRules
 from pilotlight.settings import ClusterSettings, Settings
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
 from pilotlight.world.clock import VirtualClock
 
@@ -49,7 +48,7 @@ def house(clock: VirtualClock, line: Line, **rules: Any) -> App:
 
 def client(wired: App) -> Client:
     """Whoever asks at its door."""
-    return Client(gate.guarded(own_pages.pages(wired), READER))
+    return Client(request_gate.guarded(own_pages.pages(wired), READER))
 
 
 def test_keda_reads_a_number(clock: VirtualClock) -> None:

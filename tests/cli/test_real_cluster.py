@@ -14,11 +14,13 @@ from api_store import CUSTOM
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from typer.testing import CliRunner
 
-from pilotlight.cli import doctor_command, plan_command, reconcile_command, why_command
-from pilotlight.cli.real_cluster import settings_for
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Ownership
+from pilotlight.tools.cli.act import reconcile_command
+from pilotlight.tools.cli.real_cluster import settings_for
+from pilotlight.tools.cli.start import doctor_command, plan_command
+from pilotlight.tools.cli.watch import why_command
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool

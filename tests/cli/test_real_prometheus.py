@@ -14,14 +14,13 @@ from stage import START, Stage
 
 from fleet import until
 from pilotlight.adapters.state.counted import CountedState
-from pilotlight.cli import own_pages
-from pilotlight.doorway import gate
 from pilotlight.facts.doors import Caller
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.memory import brakes
 from pilotlight.settings import Settings
+from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.units import HOUR
 from pilotlight.wiring import App, app
 from serving import serving
@@ -56,7 +55,7 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     """A Prometheus that reads the figures of the deployment."""
     callers = {"prometheus": Caller(token=TOKEN, roles=("read",))}
     pages = own_pages.pages(deployment())
-    with serving(gate.guarded(pages, callers)) as port, reading(port, tmp_path, TOKEN) as found:
+    with serving(request_gate.guarded(pages, callers)) as port, reading(port, tmp_path, TOKEN) as found:
         yield found
 
 

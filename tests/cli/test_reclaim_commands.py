@@ -10,11 +10,11 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.reclaim import PodOwner, Reclaim, Stage
 from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.state_schema.reclaims import RECLAIM
+from pilotlight.tools.cli.main import build
 
 
 def run(*words: str) -> Result:

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
+from pilotlight.tools.cli.main import build
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 

@@ -10,10 +10,10 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
 from pilotlight.facts.shadow import Advised
 from pilotlight.state_schema.shadow import ADVICE
+from pilotlight.tools.cli.main import build
 
 
 def run(*words: str, columns: int = 120) -> Result:

@@ -8,14 +8,14 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.cluster import FENCE as FENCES
 from pilotlight.state_schema.decisions import MEMORY
-from pilotlight.state_schema.registry import read
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.cli.records.state_families import read
 
 FENCE = b'{"schema":2,"fence":7}'
 BROKEN = b'{"schema":1,"quaran'

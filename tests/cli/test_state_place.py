@@ -12,11 +12,11 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import OPEN_STATE, _name, build
 from pilotlight.codec.records import Mark
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
 from pilotlight.state_schema.marks import CHAT
+from pilotlight.tools.cli.main import OPEN_STATE, _name, build
 
 HOMES = {
     "the person's own": ({"HOME": "/home/ada"}, "sqlite:/home/ada/.local/state/pilotlight/state.db"),
@@ -155,7 +155,8 @@ def test_a_firestore_that_answers_is_ready(
 def test_a_world_takes_the_policy_of_the_environment(tmp_path: Path) -> None:
     """As serve does: the pools of both are those of one file."""
     environ = {**os.environ, "PILOTLIGHT_POLICY": str(tmp_path / "not-there.yaml")}
-    code = "import sys; from pilotlight.cli.main import run; sys.argv = ['pilotlight', 'world', '--port', '0']; run()"
+    begin = "from pilotlight.tools.cli.main import run"
+    code = f"import sys; {begin}; sys.argv = ['pilotlight', 'world', '--port', '0']; run()"
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "not-there.yaml" in done.stderr

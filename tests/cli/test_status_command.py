@@ -19,11 +19,7 @@ from rich.console import Console
 from stage import Stage
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli import status_command
-from pilotlight.cli.glance import glance
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.glance import Glance
 from pilotlight.facts.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
@@ -33,17 +29,21 @@ from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes, ledger
 from pilotlight.ports import State
-from pilotlight.report.glance_text import lines
 from pilotlight.settings import Settings
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.state_schema.decisions import MEMORY
 from pilotlight.state_schema.interruptions import INTERRUPTION
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.cli.watch import status_command
+from pilotlight.tools.glance.glance import Glance
+from pilotlight.tools.glance.look_at_cluster import glance
+from pilotlight.tools.report.texts.glance_text import lines
 from pilotlight.wiring import App
 
 QUICK = """
-from pilotlight.cli import status_command
+from pilotlight.tools.cli.watch import status_command
 status_command.EVERY_S = 0.1
-from pilotlight.cli.entry import run
+from pilotlight.tools.cli.entry import run
 run()
 """
 """The command line with less time between looks."""

@@ -86,7 +86,7 @@ def met(pid):
 
 os.fork = forked
 util.spawnv_passfds = lambda *given: met(spawn(*given))
-from pilotlight.cli.entry import run
+from pilotlight.tools.cli.entry import run
 run()
 """
 

@@ -13,7 +13,7 @@ import pytest
 import pilotlight
 from pilotlight.facts.decisions import NodeVerdict, Plan, PodGroup, Verdict
 from pilotlight.flow.alerts.words import summary
-from pilotlight.report.plan_text import lines
+from pilotlight.tools.report.texts.plan_text import lines
 
 PACKAGE = Path(pilotlight.__file__).parent
 
@@ -86,7 +86,7 @@ def test_every_table_has_a_row_for_each_value_of_its_type() -> None:
     """A value without a row raises where it is looked up: five verdicts without words ended every live page."""
     found = {table.name: table for table in tables()}
     assert "pilotlight.flow.alerts.words._WORDS" in found
-    assert "pilotlight.report.plan_text._STYLES" in found
+    assert "pilotlight.tools.report.texts.plan_text._STYLES" in found
     lacks = {
         name: sorted(map(str, one.values - one.rows.keys())) for name, one in found.items() if name not in ONLY_SOME
     }

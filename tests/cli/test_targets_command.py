@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.facts.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.memory import Memory, Tally
 from pilotlight.state_schema.billing import METER
 from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.tools.cli.main import build
 
 AT = datetime(2026, 10, 5, tzinfo=UTC)
 

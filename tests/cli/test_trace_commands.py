@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput
-from pilotlight.replay.trace import read_trace
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.replay.traces.trace_file import read_trace
 
 TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n" + "".join(
     f"j{i},{i * 86400},3600,1,1000,V100,team,,\n" for i in range(4)

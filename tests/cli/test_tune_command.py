@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
-from pilotlight.cli.tune_command import advise
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.trace import Bounds, Result, Spread
-from pilotlight.replay.sweep import Setting
-from pilotlight.report.tune_chart import Dot, chart, drawn
+from pilotlight.tools.cli.lab.tune_command import advise
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.replay.traces.trace_job import Bounds, Result, Spread
+from pilotlight.tools.replay.wait_price_sweep import Setting
+from pilotlight.tools.report.pages.tune_chart import Dot, chart, drawn
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 

@@ -18,8 +18,8 @@ from fleet import free_port, until
 from pilotlight.adapters.http import Broken, fetch
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed, Unavailable
+from pilotlight.tools.cli.main import build
 
 pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus (apt-get install prometheus)")
 

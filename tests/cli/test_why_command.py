@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
@@ -19,8 +18,9 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
-from pilotlight.report.would_change import would_change
 from pilotlight.state_schema.alerts import PROOF
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.report.texts.would_change import would_change
 
 BOUGHT = PodGroup(
     verdict="bought",

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from pilotlight.cli import world_pods
 from pilotlight.errors import BadInput
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.settings import Settings
+from pilotlight.tools.serve import pods_to_world
 from pilotlight.wiring import App
 
 
@@ -41,15 +41,15 @@ def told(app: App) -> list[tuple[str, str]]:
 
 def test_the_world_keeps_what_a_pod_may_not_claim(app: App) -> None:
     """Every look at the world finds the refused claim of a pod that was sent, as in a cluster."""
-    world_pods.create(app, event("a"), {})
-    world_pods.create(app, event("b"), {})
+    pods_to_world.create(app, event("a"), {})
+    pods_to_world.create(app, event("b"), {})
     assert told(app) == [("lab/a", "claims team rich")]
     assert app.deps.cluster.observe().findings[0].message.endswith("(and 1 more)")
 
 
 def test_the_decision_names_it(app: App) -> None:
     """The record of the purchase, which `why` and alerts read, has the refused claim."""
-    world_pods.create(app, event("a"), {})
+    pods_to_world.create(app, event("a"), {})
     assert app.receive("pod_pending", event("a"), {}).status < 300
     [record] = filed_records(app.state, app.deps.name)
     assert [one.subject for one in record.plan.findings if one.code == "claim-refused"] == ["lab/a"]
@@ -57,7 +57,7 @@ def test_the_decision_names_it(app: App) -> None:
 
 def test_a_dry_run_tells_it_too(app: App) -> None:
     """A pod that is only supposed brings its refused claims, and leaves none behind."""
-    assert told(world_pods.supposed(app, event("a"), {})) == [("lab/a", "claims team rich")]
+    assert told(pods_to_world.supposed(app, event("a"), {})) == [("lab/a", "claims team rich")]
     assert told(app) == []
 
 
@@ -73,6 +73,6 @@ def test_a_refused_pod_is_named_once(app: App) -> None:
         }
     ).encode()
     with pytest.raises(BadInput) as refused:
-        world_pods.create(app, body, {})
+        pods_to_world.create(app, body, {})
     assert str(refused.value).count("lab/grace") == 1
     assert "terminationGracePeriodSeconds" in str(refused.value)

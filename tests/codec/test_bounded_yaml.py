@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pilotlight.adapters.cluster.kubernetes.connecting import read_objects
 from pilotlight.codec.bills.rates import read_rates
 from pilotlight.codec.bounded_yaml import LARGEST, load
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.codec.whatif import read_cases
 from pilotlight.errors import Reject
+from pilotlight.tools.advice.whatif_cases import read_cases
+from pilotlight.tools.install.connect_account import read_objects
 
 PACKAGE = Path(__file__).resolve().parents[2] / "shared" / "pilotlight"
 

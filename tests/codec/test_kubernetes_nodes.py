@@ -9,8 +9,8 @@ from kubernetes_objects import NOW, node, only_node, pod, view
 
 from pilotlight.codec.kubernetes.models import gpu_model
 from pilotlight.codec.kubernetes.objects import KubeNode
-from pilotlight.codec.kubernetes.scalers import seen_node
 from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.scalers import seen_node
 
 READY_AT = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import build
-from pilotlight.codec.lint.documents import lint
-from pilotlight.facts.lint import Site
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.lint.documents import lint
+from pilotlight.tools.lint.fault import Site
 
 SITE = Site(gpus_of={"p4d.24xlarge": 8, "g4dn.xlarge": 1}, most_gpus=3)
 KEDA = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\nspec:\n  scaleTargetRef: {name: d}\n"

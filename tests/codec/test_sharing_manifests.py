@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pilotlight.codec.manifests.sharing import WHOLE, Target, back, device_plugin, forth, mig_manager
+from pilotlight.tools.manifests.sharing_objects import WHOLE, Target, back, device_plugin, forth, mig_manager
 
 CHAT = Target("deployment", "web", "chat", "vllm")
 

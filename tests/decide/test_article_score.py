@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.decide.article_score import Machine, Workload, article_choice, article_score
+from pilotlight.tools.advice.article_score import Machine, Workload, article_choice, article_score
 
 S3_TYPES = {
     "p3.2xlarge": Machine(1, 16, Decimal("3.06")),

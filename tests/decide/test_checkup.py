@@ -8,28 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.decide.checkup.cluster import checkup, strongest
-from pilotlight.decide.checkup.rivals import read_priorities
 from pilotlight.facts.capacity import Mode, Offering, PoolState, Taint
-from pilotlight.facts.checkup import (
-    EVIDENCE,
-    GANGS,
-    LOOK,
-    SURVEY,
-    TAKE,
-    TELL,
-    TOO_MUCH,
-    Check,
-    Right,
-    SeenNode,
-    SeenNodePool,
-    SeenScaledObject,
-    SeenSet,
-    Survey,
-    Token,
-)
+from pilotlight.facts.limits.checks import Check, Token
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
+from pilotlight.tools.checkup.autoscalers import read_priorities
+from pilotlight.tools.checkup.deployment import checkup, strongest
+from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, SeenScaledObject, SeenSet, Survey
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")

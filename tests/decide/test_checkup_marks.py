@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pilotlight.decide.checkup.marks import mark_checks
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.checkup import SeenMark, SeenNode, Survey
+from pilotlight.tools.checkup.node_taints import mark_checks
+from pilotlight.tools.checkup.survey_facts import SeenMark, SeenNode, Survey
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 OURS = Taint(key="pilotlight.dev/draining", value="marked", effect="NoSchedule")

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 from small_fleet import A100, FLEET, NOW, T4, offering, policy
 
-from pilotlight.decide.checkup.placement import placement_checks
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.checkup import Survey
 from pilotlight.facts.policy import Placement
+from pilotlight.tools.checkup.placement_worth import placement_checks
+from pilotlight.tools.checkup.survey_facts import Survey
 
 WORTH = "keeps a A100x8 lit at $32.00 an hour where a T4x1 is $1.00"
 SAID: dict[str, tuple[Placement, bool, str]] = {

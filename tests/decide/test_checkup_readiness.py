@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.decide.checkup.readiness import ITEMS, readiness
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.checkup import SeenSet, Survey
 from pilotlight.facts.policy import Budget, BudgetScope, Caps, Policy, PoolPolicy
+from pilotlight.tools.checkup.readiness import ITEMS, readiness
+from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
 
 BARE = Policy(version=1, pools={"p": PoolPolicy(instance_type="g4dn.xlarge", min=1)})
 EMPTY = Survey(server="s", version="1.36", at=datetime(2026, 11, 20, tzinfo=UTC))

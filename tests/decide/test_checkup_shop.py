@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.decide.checkup.shop import shop_checks
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.shop import Assortment, Size
+from pilotlight.tools.checkup.cloud_quota import shop_checks
 
 TAKES = {"cpu_core": 12, "ram_mb": 98304, "disk_gb": 100, "instance_count": 1}
 SIZE = Size(name="g4g.kube.small", gpus=1, gpu_model="A100", takes={"on-demand": TAKES})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.deadline_capacity import Chances, DeadlinePlan, learnt
-from pilotlight.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
+from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
 
 CHANCE = st.floats(0.01, 0.95)
 CHANCES = st.builds(Chances, lost=CHANCE, back=CHANCE, gone=CHANCE, elsewhere=st.floats(0, 1))

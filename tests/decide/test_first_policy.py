@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.first_policy import FirstPolicy, first_policy
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape
-from pilotlight.report.first_policy import policy_text
+from pilotlight.tools.install.first_policy import FirstPolicy, first_policy
+from pilotlight.tools.report.texts.first_policy_text import policy_text
 
 EPOCH = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")

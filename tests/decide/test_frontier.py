@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.frontier import (
+from pilotlight.tools.advice.frontier import (
     TOLERANCE,
     Run,
     ahead,

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
-from pilotlight.decide.give_way import MOST, GiveWay, give_way
-from pilotlight.decide.run_lengths import RunLengths
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration
-from pilotlight.report.give_way_text import lines
+from pilotlight.tools.advice.give_way import MOST, GiveWay, give_way
+from pilotlight.tools.advice.run_quantiles import RunLengths
+from pilotlight.tools.report.texts.give_way_text import lines
 
 HOUR = timedelta(hours=1)
 RULES = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=1)}, value_of_wait=Decimal(5))

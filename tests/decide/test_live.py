@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.decide.live import changes, spending, tiles
 from pilotlight.facts.bill import CostLine, MeterDay
 from pilotlight.facts.capacity import Booting, BoundPod, ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.live import Live, Tile
 from pilotlight.facts.workload import GpuRequest
+from pilotlight.tools.serve.live_changes import changes, spending, tiles
+from pilotlight.tools.serve.live_view import Live, Tile
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 A100 = Offering(

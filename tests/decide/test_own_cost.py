@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.decide.money.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, UnitPrice, Use, own_cost
+from pilotlight.tools.advice.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, UnitPrice, Use, own_cost
 
 USES = ("cpu_seconds", "gib", "document_reads", "document_writes", "document_deletes", "published_kib", "nat_instances")
 PRICED = (

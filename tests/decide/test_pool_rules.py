@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.checkup.pool_rules import rule_checks
 from pilotlight.facts.capacity import PoolRules, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.tools.checkup.pool_rules import rule_checks
 
 
 def said(

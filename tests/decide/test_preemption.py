@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import run_lengths as bench
-from pilotlight.decide.preemption import Work, should_preempt
-from pilotlight.decide.run_lengths import KEPT, LEAST, RunLengths, measured
+from pilotlight.tools.advice.preemption import Work, should_preempt
+from pilotlight.tools.advice.run_quantiles import KEPT, LEAST, RunLengths, measured
 
 PRICE = Decimal("3.06")
 

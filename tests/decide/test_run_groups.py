@@ -5,10 +5,10 @@ from math import nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.run_groups import run_lengths, use
-from pilotlight.decide.run_lengths import LEAST
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
-from pilotlight.facts.trace import Job
+from pilotlight.tools.advice.run_groups import run_lengths, use
+from pilotlight.tools.advice.run_quantiles import LEAST
+from pilotlight.tools.replay.traces.trace_job import Job
 
 
 def job(n: int, submit_s: float, duration_s: float, team: str = "", group: str = "") -> Job:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.use.waste import Waste, waste
-from pilotlight.decide.use.weeks import total, weeks
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.tools.advice.weeks_of_use import total, weeks
 
 PRICE = Decimal(3)
 STEP = 600

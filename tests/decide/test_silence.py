@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pilotlight.decide.handover import falls_back
 from pilotlight.facts.handover import Taken
+from pilotlight.tools.install.handover_steps import falls_back
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 TAKEN = Taken(pool="a", group="g", pools="asg:eu-west-1", on_silence="hand-back", at=NOW - timedelta(hours=5))

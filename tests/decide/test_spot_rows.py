@@ -5,12 +5,12 @@ from math import expm1, log
 
 import pytest
 
-from pilotlight.decide.spot_rows import spot_rows
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.shop import SpotPrices
 from pilotlight.facts.spot_rows import SpotJob, SpotRow
 from pilotlight.facts.survival import HOURS_A_DAY, Lives
 from pilotlight.facts.zones import ZoneHistory
+from pilotlight.tools.advice.spot_table_rows import spot_rows
 from pilotlight.units import HOUR
 
 JOB = SpotJob(run_s=24 * HOUR, checkpoint_s=HOUR, takes_s=60)

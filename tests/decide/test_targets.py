@@ -5,9 +5,9 @@ from math import nan
 
 import pytest
 
-from pilotlight.decide.money.targets import PodsUse, card, longest_of_95, use
 from pilotlight.facts.memory import Tally
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, use
 
 
 def tally(*waits_s: float) -> Tally:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pilotlight.decide.use.fragmentation import fragments
 from pilotlight.decide.use.idle_pods import idle_pods
 from pilotlight.decide.use.waste import waste
-from pilotlight.decide.use.weeks import Hours, books, total, weeks
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.tools.advice.fragmentation import fragments
+from pilotlight.tools.advice.weeks_of_use import Hours, books, total, weeks
 
 STEP = 600.0
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()

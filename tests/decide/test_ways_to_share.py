@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pilotlight.decide.use.mig import ROOM, lie, smallest
 from pilotlight.decide.use.sharing import MEMORY
 from pilotlight.decide.use.waste import Waste, waste
-from pilotlight.decide.use.ways import advise
 from pilotlight.facts.mig import MODELS, Model
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.tools.advice.ways_to_share import advise
 
 GIB = 1024
 DEVICE = 80.0 * GIB

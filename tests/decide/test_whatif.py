@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.codec.whatif import read_cases
-from pilotlight.decide.whatif import CASES, Figure
+from pilotlight.tools.advice.whatif import CASES, Figure
+from pilotlight.tools.advice.whatif_cases import read_cases
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "whatif" / "articles.yaml"
 INPUTS = {name: case.inputs for name, case in read_cases(DATA.read_bytes(), str(DATA)).items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from pilotlight.cli.main import build
+from pilotlight.tools.cli.main import build
 
 PLACE = re.compile(r"^[\[<(.]|\.\.\.|^[A-Z][A-Z_-]*$")
 """A word that stands for another."""

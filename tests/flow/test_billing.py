@@ -22,10 +22,10 @@ from pilotlight.flow.billing import anomalies, bill, paid_idle
 from pilotlight.flow.billing.tick import billing, standing
 from pilotlight.flow.books import ladder
 from pilotlight.flow.deps import Answer
-from pilotlight.state_schema import registry
 from pilotlight.state_schema.billing import BILL, METER, METERING
 from pilotlight.state_schema.billing import HOUR as HOUR_COST
 from pilotlight.state_schema.decisions import DECISION
+from pilotlight.tools.cli.records import state_families
 from pilotlight.units import HOUR
 from pilotlight.world.cluster import WorldCluster
 
@@ -425,7 +425,7 @@ def test_every_record_is_in_a_room_that_reads_it() -> None:
     billing(on.deps, notice())
     found = {}
     for key, stored in on.deps.state.scan("").items:
-        found[key.partition("/")[0]] = registry.read(key, stored.value)
+        found[key.partition("/")[0]] = state_families.read(key, stored.value)
     assert found.keys() >= {"metering", "meter", "metered", "life", "bill", "bill-read", "ladder", "noticed"}
     assert bill.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50
 

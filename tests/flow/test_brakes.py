@@ -15,16 +15,16 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
-from pilotlight.facts.trace import Job
 from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.flow.memory import brakes, ledger
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.settings import Settings
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.wiring import App
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.jobs import demands_of
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World

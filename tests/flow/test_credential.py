@@ -7,7 +7,7 @@ import pytest
 from stage import START, Stage
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.checkup import Token
+from pilotlight.facts.limits.checks import Token
 from pilotlight.flow.alerts.credential import remind
 
 DAY = timedelta(days=1)

@@ -18,7 +18,6 @@ import pytest
 import yaml
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes import kueue_checks
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Api, Missing
@@ -31,6 +30,7 @@ from pilotlight.flow.books import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.tools.install import queue_checks
 
 pytestmark = [
     pytest.mark.cluster,
@@ -217,10 +217,10 @@ def test_queues_are_stopped_and_are_as_before(site: Site) -> None:
     assert [cluster.stop_queue(queue, "") for queue in (site.name, local)] == [True, True]
     assert stands() == ["None", "None"]
     assert [
-        q.changed for q in kueue_checks.take(site.api, [site.name], site.stage.deps.clock.now(), dry_run=False)
+        q.changed for q in queue_checks.take(site.api, [site.name], site.stage.deps.clock.now(), dry_run=False)
     ] == [True]
     cluster.stop_queue(local, "over")
-    back = {q.name for q in kueue_checks.hand_back(site.api, dry_run=False)}
+    back = {q.name for q in queue_checks.hand_back(site.api, dry_run=False)}
     assert {site.name, local} <= back
     queue = site.api.get(f"{KUEUE}/clusterqueues/{site.name}", ANY)["spec"]
     assert (stands(), queue.get("admissionChecksStrategy")) == (["None", "None"], None)

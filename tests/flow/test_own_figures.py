@@ -12,8 +12,8 @@ from stage import START, Stage
 from pilotlight.adapters.outbox.local import LocalOutbox, MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import NoCapacity, Unavailable
-from pilotlight.facts.checkup import Token
 from pilotlight.facts.figures import FAMILIES
+from pilotlight.facts.limits.checks import Token
 from pilotlight.facts.messages import Alert, Outgoing, Tick
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.telling import Telling

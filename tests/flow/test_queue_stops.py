@@ -10,7 +10,6 @@ import pytest
 from api_server import ApiServer, api_server
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes import kueue_checks
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
@@ -19,6 +18,7 @@ from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing.queue_stops import stop_queues
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing import LADDER
+from pilotlight.tools.install import queue_checks
 
 BEFORE = "pilotlight.dev/stop-policy-before"
 BUDGET = Budget(name="b", usd=Decimal(40), queues=("research", "ml/batch"))
@@ -113,10 +113,10 @@ def test_a_queue_that_is_not_there_stops_no_other(site: Site) -> None:
 def test_handing_back_opens_what_was_stopped(site: Site) -> None:
     """Without any state of ours the command finds what a budget stopped, and a dry run only names it."""
     site.step("no-new-buys")
-    named = [(q.name, q.opened) for q in kueue_checks.hand_back(site.api, dry_run=True)]
+    named = [(q.name, q.opened) for q in queue_checks.hand_back(site.api, dry_run=True)]
     assert named == [("research", True), ("ml/batch", True)]
     assert site.stands() == [("Hold", "None")] * 2
-    assert [q.name for q in kueue_checks.hand_back(site.api, dry_run=False)] == ["research", "ml/batch"]
+    assert [q.name for q in queue_checks.hand_back(site.api, dry_run=False)] == ["research", "ml/batch"]
     assert site.stands() == [("None", None)] * 2
 
 

@@ -18,7 +18,7 @@ from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.policy import Budget, PoolPolicy
 from pilotlight.flow.memory import brakes, ledger
 from pilotlight.ports import LARGEST, Clock
-from pilotlight.state_schema.registry import read, table_of
+from pilotlight.tools.cli.records.state_families import read, table_of
 from pilotlight.units import Seconds
 
 

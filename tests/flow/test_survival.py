@@ -9,10 +9,10 @@ from test_brakes import CATALOG, Stage
 from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unavailable
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending
-from pilotlight.facts.trace import Job
 from pilotlight.flow.provision import provision
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.world.faults import Faults
-from pilotlight.world.jobs import demands_of
 from pilotlight.world.machines import WorldPool
 
 GANG = "p4d.24xlarge"

@@ -6,11 +6,11 @@ from typing import Any
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.cli import schedule
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.messages import Tick
 from pilotlight.settings import Settings
+from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import App
 from pilotlight.world.clock import WallClock
 
@@ -62,6 +62,6 @@ def test_googles_budget_notification_is_told_once_a_threshold() -> None:
 def test_serve_ticks_billing_once_an_interval() -> None:
     """Of two workers one ticks; reconcile's tick is another."""
     deployed = app()
-    assert schedule.tick_if_due(deployed, 60, "billing")
-    assert not schedule.tick_if_due(deployed, 60, "billing")
-    assert schedule.tick_if_due(deployed, 60)
+    assert tick_schedule.tick_if_due(deployed, 60, "billing")
+    assert not tick_schedule.tick_if_due(deployed, 60, "billing")
+    assert tick_schedule.tick_if_due(deployed, 60)

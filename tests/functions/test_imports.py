@@ -38,8 +38,7 @@ MAY_IMPORT = {
 
 NEVER = (
     "pilotlight.world",
-    "pilotlight.cli",
-    "pilotlight.replay",
+    "pilotlight.tools",
     "pilotlight.adapters.cluster",
     "pilotlight.decide.access",
     "pilotlight.facts.doors",

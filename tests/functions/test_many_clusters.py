@@ -12,7 +12,6 @@ import pytest
 from fleet import until
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.cli import schedule
 from pilotlight.codec.events import encode
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.capacity import ClusterView
@@ -20,6 +19,7 @@ from pilotlight.facts.messages import Alert, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.abreast import abreast
 from pilotlight.settings import ClusterSettings, Settings
+from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import App, Seams
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.cluster import WorldCluster
@@ -184,7 +184,7 @@ def test_serve_ticks_each_cluster(fleet: Fleet) -> None:
     fleet.pod("a", "a")
     fleet.pod("b", "b")
     stop = threading.Event()
-    schedule.begin(fleet.app, stop, 60)
+    tick_schedule.begin(fleet.app, stop, 60)
     until(lambda: fleet.lit["a"] and fleet.lit["b"])
     stop.set()
     assert fleet.lit == {"a": 1, "b": 1, "c": 0}

@@ -9,12 +9,12 @@ import pytest
 from both_ways import served
 
 from fleet import POLICY, Fleet, crew, post
-from pilotlight.cli import schedule
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing import meter
 from pilotlight.settings import Settings
+from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import app
 from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
@@ -34,7 +34,7 @@ def metered(here: Fleet) -> Decimal:
 def minute(here: Fleet, world: World) -> None:
     """A minute of the world, and the ticks at its end: posted again where the worker died over them."""
     world.advance(world.now_s + TICK_S)
-    for what, function in schedule.TICKED.items():
+    for what, function in tick_schedule.TICKED.items():
         body = encode(Tick(cluster="local", what=what), id=f"{what}-{world.now_s:g}")
         while not _taken(here.port, f"/{function}", body):
             pass

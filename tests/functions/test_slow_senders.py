@@ -15,8 +15,8 @@ from threading import Event, Thread
 import pytest
 
 from fleet import free_port
-from pilotlight.cli import http_server
-from pilotlight.cli.workers import CLI
+from pilotlight.tools.serve import http_server
+from pilotlight.tools.serve.workers import CLI
 from serving import serving
 
 HEAD = b"POST /pod_pending HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

@@ -29,9 +29,9 @@ import yaml
 from prometheus import Prometheus, needs_prometheus, panels, reading
 
 from chromium import Page
-from pilotlight.cli.workers import CLI
 from pilotlight.flow.memory import brakes
 from pilotlight.settings import Settings
+from pilotlight.tools.serve.workers import CLI
 from pilotlight.wiring import App
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from manifests import HERE, Json, objects
 
-from pilotlight.adapters.cluster.kubernetes.admission import cel_list, limit_to, names_of
+from pilotlight.tools.install.admission_policy import cel_list, limit_to, names_of
 
 EARLIER = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
 OURS = {**EARLIER, "value": "marked"}

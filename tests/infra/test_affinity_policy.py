@@ -18,14 +18,14 @@ from manifests import ROOT, Json
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.kubernetes.affinity_policy import affinity_policy
 from pilotlight.decide.capacity.offerings import catalog_pools, offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.trace import Job
-from pilotlight.replay.placement import Affinity
+from pilotlight.tools.manifests.affinity_policy import affinity_policy
+from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.traces.trace_job import Job
 
 ANY: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict)
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

@@ -12,10 +12,10 @@ import yaml
 from helm import CHART, ROOT, Json, calls, needs_helm, objects_of, rendered
 from manifests import HERE, VERSIONS, objects, strictly
 
-from pilotlight.adapters.cluster.kubernetes.admission import names_of
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.checkup.limits import listed
 from pilotlight.settings import Settings
+from pilotlight.tools.checkup.account_limits import listed
+from pilotlight.tools.install.admission_policy import names_of
 
 pytestmark = needs_helm
 

@@ -19,10 +19,11 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.connecting import PLACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.cli import connect_command, doctor_command
 from pilotlight.errors import BadRequest
+from pilotlight.tools.cli.install import connect_command
+from pilotlight.tools.cli.start import doctor_command
+from pilotlight.tools.install.connect_account import PLACES
 
 pytestmark = [
     pytest.mark.cluster,

@@ -13,13 +13,14 @@ from cel import refusals
 from manifests import HERE, objects
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.admission import limit_to
-from pilotlight.adapters.cluster.kubernetes.proving import limit_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.decide.checkup.limits import limit_checks, listed
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.checkup import ACCOUNT, LIMIT, Survey
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.tools.checkup.account_limits import limit_checks, listed
+from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT
+from pilotlight.tools.checkup.survey_facts import Survey
+from pilotlight.tools.install.admission_policy import limit_to
+from pilotlight.tools.install.prove_limits import limit_of
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 POLICY = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", cluster_pool="gpu-t4")})

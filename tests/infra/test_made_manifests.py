@@ -14,8 +14,8 @@ from real_api import applied, real_api, taken
 from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
-from pilotlight.cli.main import build
 from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.tools.cli.main import build
 
 POLICY = """\
 version: 1

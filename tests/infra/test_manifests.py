@@ -13,9 +13,6 @@ from jsonschema import Draft202012Validator
 from manifests import FILES, HERE, VERSIONS, Json, grants, objects, role, strictly
 
 from pilotlight.adapters.clock import StoppedClock
-from pilotlight.adapters.cluster.files import File, FileCluster, FilePools
-from pilotlight.adapters.cluster.kubernetes import takeovers
-from pilotlight.adapters.cluster.kubernetes.connecting import is_ours
 from pilotlight.adapters.cluster.kubernetes.doors import LEASE
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
@@ -24,6 +21,9 @@ from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.settings import Settings
+from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
+from pilotlight.tools.install import takeover_records
+from pilotlight.tools.install.connect_account import is_ours
 from pilotlight.wiring import App, Seams
 
 CRDS = {
@@ -165,8 +165,8 @@ def test_who_hands_back_may_do_that_and_nothing_else() -> None:
     assert all(map(is_ours, found.values()))
     assert set(grants([found["Role", "pilotlight-handback"]])) == {
         ("get", "coordination.k8s.io", "leases", ("pilotlight-placement",)),
-        ("get", "", "configmaps", (takeovers.NAME,)),
-        ("patch", "", "configmaps", (takeovers.NAME,)),
+        ("get", "", "configmaps", (takeover_records.NAME,)),
+        ("patch", "", "configmaps", (takeover_records.NAME,)),
         ("create", "", "events", ()),
     }
     assert {kind for kind, _ in found} & {"ClusterRole", "ClusterRoleBinding"} == set()

@@ -21,15 +21,16 @@ import pytest
 import yaml
 from manifests import HERE
 
-from pilotlight.adapters.cluster.kubernetes import connecting, writes
+from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.admission import limit_to
-from pilotlight.adapters.cluster.kubernetes.survey import allowed
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Forbidden, Retry
-from pilotlight.facts.checkup import ANNOTATING, EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.rights import ANNOTATING, EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.survey import allowed
+from pilotlight.tools.install import connect_account
+from pilotlight.tools.install.admission_policy import limit_to
 
 pytestmark = [
     pytest.mark.cluster,
@@ -87,7 +88,7 @@ class Site:
         text = re.sub(r"\bpilotlight\b(?!\.dev)", self.mark, (HERE / name).read_text("utf-8"))
         found = list(yaml.safe_load_all(text))
         for each in found:
-            each["metadata"]["labels"] = {connecting.LABEL: connecting.ACCOUNT}
+            each["metadata"]["labels"] = {connect_account.LABEL: connect_account.ACCOUNT}
             for rule in each.get("rules", ()):  # What a role names is what the code asks for.
                 rule |= {"resourceNames": [n.replace(self.mark, "pilotlight") for n in rule.get("resourceNames", ())]}
         limit_to(found, ("other", "lit"))
@@ -323,8 +324,8 @@ def test_an_earlier_versions_policy_lets_go_of_everybody(site: Site) -> None:
     for role in ("observe", "act"):
         site.apply(f"rbac/{role}.yaml")
     now = site.objects("admission/nodes.yaml")
-    assert [step.verb for step in connecting.apply(site.admin, now, dry_run=False)] == ["change", "change"]
-    assert [step.verb for step in connecting.apply(site.admin, now, dry_run=False)] == ["keep", "keep"]
+    assert [step.verb for step in connect_account.apply(site.admin, now, dry_run=False)] == ["change", "change"]
+    assert [step.verb for step in connect_account.apply(site.admin, now, dry_run=False)] == ["keep", "keep"]
     eventually(lambda: site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH), BadRequest)
     until_refused(site.account(), path, label)
     site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH)

@@ -6,8 +6,8 @@ import pytest
 from told_text import offences
 
 PACKAGE = Path(__file__).resolve().parents[2] / "shared" / "pilotlight"
-FOR_PEOPLE = ("report", "cli")
-"""Rooms whose business words are."""
+FOR_PEOPLE = ("tools",)
+"""The wing whose business words are."""
 
 TODAY: dict[str, int] = {
     "state_schema/decisions.py": 1,

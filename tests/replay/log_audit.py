@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Job
+from pilotlight.tools.replay.traces.trace_job import Job
 
 CHECKPOINT_S, RESTORE_S = 600, 60
 """What REPLAY's rules say of jobs on spot."""

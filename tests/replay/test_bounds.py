@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.cover import Cover, Machine
-from pilotlight.replay.trace import read_trace
+from pilotlight.tools.replay.cover import Cover, Machine
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_job import Job
 
 CATALOG_FILE = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
 CATALOG = read_catalog(CATALOG_FILE.read_bytes(), CATALOG_FILE.name)

@@ -8,9 +8,9 @@ import pytest
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job
-from pilotlight.replay.convert import convert_openb, convert_philly
-from pilotlight.replay.trace import read_trace, write_trace
+from pilotlight.tools.replay.traces.public_traces import convert_openb, convert_philly
+from pilotlight.tools.replay.traces.trace_file import read_trace, write_trace
+from pilotlight.tools.replay.traces.trace_job import Job
 
 CATALOG_FILE = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
 CATALOG = read_catalog(CATALOG_FILE.read_bytes(), CATALOG_FILE.name)

@@ -8,7 +8,7 @@ import pytest
 
 from deadline import PRICE, Case, Zone, bound, cases, judged, ours, run
 from numpy_stream import bounded, numpy_stream
-from pilotlight.replay.deadline_runs import DeadlineJob
+from pilotlight.tools.replay.deadline_runs import DeadlineJob
 
 
 @pytest.mark.parametrize(

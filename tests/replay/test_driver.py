@@ -17,15 +17,15 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Budget, Caps, Policy, PoolPolicy
-from pilotlight.facts.trace import Job, Result
-from pilotlight.replay import run as replay_run
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.driver import Driver
-from pilotlight.replay.peers.run import run_peer
-from pilotlight.replay.run import Run, Scenario, run
-from pilotlight.replay.stats import read_stats
-from pilotlight.replay.synth import synthesise
-from pilotlight.replay.trace import read_trace, window, write_trace
+from pilotlight.tools.replay import run as replay_run
+from pilotlight.tools.replay.driver import Driver
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.peers.peer_run import run_peer
+from pilotlight.tools.replay.run import Run, Scenario, run
+from pilotlight.tools.replay.traces.drawn_trace import synthesise
+from pilotlight.tools.replay.traces.trace_file import read_trace, window, write_trace
+from pilotlight.tools.replay.traces.trace_job import Job, Result
+from pilotlight.tools.replay.traces.trace_stats import read_stats
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "policy.yaml"

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 import hindsight
 from hindsight import Choice, Way
-from pilotlight.cli.replay_command import load_catalog
-from pilotlight.facts.trace import Job
+from pilotlight.tools.cli.lab.replay_command import load_catalog
+from pilotlight.tools.replay.traces.trace_job import Job
 
 SLOW, QUICK, WASTE = Way("slow", 10, 900, 9), Way("quick", 30, 100, 1), Way("waste", 31, 100, 2)
 CHEAP, DEAR = Way("cheap", 5, 300, 2), Way("dear", 50, 0, 0)

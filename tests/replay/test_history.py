@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet import free_port
-from pilotlight.cli.main import build
-from pilotlight.cli.trace_commands import prometheus
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.replay.trace import read_trace
+from pilotlight.tools.cli.lab.trace_commands import prometheus
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.replay.traces.trace_file import read_trace
 
 HOUR = 3600
 PODS = (

@@ -8,11 +8,11 @@ import pytest
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Job
-from pilotlight.replay.measure import Outcome
-from pilotlight.replay.peers.names import check_peer, peer
-from pilotlight.replay.peers.run import drive, pools_of, run_peer
-from pilotlight.replay.trace import read_trace
+from pilotlight.tools.replay.measure import Outcome
+from pilotlight.tools.replay.peers.names import check_peer, peer
+from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.world.faults import Faults
 from pilotlight.world.world import World
 

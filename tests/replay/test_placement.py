@@ -7,9 +7,9 @@ import pytest
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.trace import Job, Point
-from pilotlight.replay.measure import idle_hours
-from pilotlight.replay.placement import Affinity
+from pilotlight.tools.replay.measure import idle_hours
+from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.traces.trace_job import Job, Point
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import robustness
 from by_hour import Hours
 from pilotlight.decide.capacity import warm
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Bounds, Job, Result, Spread
-from pilotlight.replay.run import Scenario
+from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.traces.trace_job import Bounds, Job, Result, Spread
 from pilotlight.units import HOUR
 
 HOURLY = tuple(

@@ -10,16 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 import judge_zones
-from pilotlight.cli.main import build
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.trace import Job, Result
 from pilotlight.facts.zones import ZoneHistory
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.peers.run import run_peer
-from pilotlight.replay.run import Scenario, run
+from pilotlight.tools.cli.main import build
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.peers.peer_run import run_peer
+from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.traces.trace_job import Job, Result
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job
-from pilotlight.replay.stats import BURST_JOBS, SLOT_S, Stats, measure, read_stats, write_stats
-from pilotlight.replay.trace import read_trace, window
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.replay.traces.trace_stats import BURST_JOBS, SLOT_S, Stats, measure, read_stats, write_stats
 
 WEEK = Path(__file__).parents[2] / "data" / "philly_week.stats.json"
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.facts.trace import Job
-from pilotlight.replay.bounds import bounds
-from pilotlight.replay.stats import measure, read_stats
-from pilotlight.replay.synth import synthesise
-from pilotlight.replay.trace import read_trace, window
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.traces.drawn_trace import synthesise
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.replay.traces.trace_stats import measure, read_stats
 
 DATA = Path(__file__).parents[2] / "data"
 WEEK = read_stats((DATA / "philly_week.stats.json").read_bytes(), "week")

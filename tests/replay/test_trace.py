@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.facts.trace import Job
-from pilotlight.replay.trace import COLUMNS, read_trace, types_for, window, write_trace
+from pilotlight.tools.replay.traces.trace_file import COLUMNS, read_trace, types_for, window, write_trace
+from pilotlight.tools.replay.traces.trace_job import Job
 
 CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
 HEADER = ",".join(COLUMNS)

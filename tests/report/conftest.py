@@ -7,8 +7,8 @@ from math import sin
 import msgspec
 import pytest
 
-from pilotlight.facts.trace import Bounds, IdleHour, Point, Result, Spread
-from pilotlight.report.replay_page import page
+from pilotlight.tools.replay.traces.trace_job import Bounds, IdleHour, Point, Result, Spread
+from pilotlight.tools.report.pages.replay_page import page
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from browser import opened, pixels
-from pilotlight.cli.report_command import plain
-from pilotlight.decide.money.month import Month, cents, month
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.report import terminal
-from pilotlight.report.month_page import page
-from pilotlight.report.month_table import as_csv, notes, parts, render
+from pilotlight.tools.advice.month import Month, cents, month
+from pilotlight.tools.cli import terminal
+from pilotlight.tools.cli.records.report_command import plain
+from pilotlight.tools.report.pages.month_page import page
+from pilotlight.tools.report.tables.month_table import as_csv, notes, parts, render
 
 BARS = (0xC2, 0x41, 0x0C)
 """The colour of what teams held, in light mode."""

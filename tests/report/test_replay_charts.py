@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.facts.trace import IdleHour, Point
-from pilotlight.report import replay_charts as charts
+from pilotlight.tools.replay.traces.trace_job import IdleHour, Point
+from pilotlight.tools.report.pages import replay_charts as charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 

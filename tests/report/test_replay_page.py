@@ -11,8 +11,8 @@ import pytest
 from browser import opened, pixels
 from chromium import Chromium
 from page_rules import ACCESSIBLE, LAYOUT, axe
-from pilotlight.facts.trace import IdleHour, Point, Result, Spread
-from pilotlight.report.replay_page import against, page, sentence
+from pilotlight.tools.replay.traces.trace_job import IdleHour, Point, Result, Spread
+from pilotlight.tools.report.pages.replay_page import against, page, sentence
 
 USED = (0xC2, 0x41, 0x0C)
 """The colour of GPUs in use, in light mode."""

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
-from pilotlight.facts.trace import Bounds, Result, Spread, Unfinished
-from pilotlight.report.replay_table import as_json, failure, multiple, table, wait
+from pilotlight.tools.replay.traces.trace_job import Bounds, Result, Spread, Unfinished
+from pilotlight.tools.report.tables.replay_table import as_json, failure, multiple, table, wait
 
 Maker = Callable[..., Result]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from pilotlight.report.sheet import Column, Sheet
+from pilotlight.tools.report.tables.sheet import Column, Sheet
 
 COLUMNS = (Column("pool", "name"), Column("dollars", "figure"), Column("what it is for"))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.report.svg import Scale, apart, area, el, round_ticks, steps
+from pilotlight.tools.report.pages.svg import Scale, apart, area, el, round_ticks, steps
 
 positions = st.lists(st.floats(0, 300), min_size=1, max_size=8)
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pilotlight.report.terminal import Shown, shown, teach_rich
+from pilotlight.tools.cli.terminal import Shown, shown, teach_rich
 
 HOSTILE = {
     "a colour": "\x1b[31mred",

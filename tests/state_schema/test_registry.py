@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from pilotlight.state_schema.registry import TABLES
+from pilotlight.tools.cli.records.state_families import TABLES
 
 FAMILIES = """ack advice ailment anomaly approved audit audit-links belief bill bill-read burst cap charged chat cost
 cost-from decision event fence flush heard held-price hold hour hour-mark idle inflight instances instances-gone
@@ -19,10 +19,9 @@ def test_every_family_is_known_by_its_prefix() -> None:
 
 def test_the_registry_imports_no_flow() -> None:
     """Looking at the state needs no flow, no adapter and no settings."""
-    code = (
-        "import sys, pilotlight.state_schema.registry; print([m for m in sys.modules if m.startswith('pilotlight.')])"
-    )
+    registry = "pilotlight.tools.cli.records.state_families"
+    code = f"import sys, {registry}; print([m for m in sys.modules if m.startswith('pilotlight.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pilotlight.state_schema.registry" in done.stdout
+    assert "pilotlight.tools.cli.records.state_families" in done.stdout
     for package in ("flow", "adapters", "settings", "cli", "decide"):
         assert f"pilotlight.{package}" not in done.stdout

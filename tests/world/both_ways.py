@@ -12,9 +12,9 @@ from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.pools.world import ServedPools
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.ports import Clock, Cluster, Pools
+from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
-from pilotlight.world.server import WorldServer
 from pilotlight.world.world import World
 
 WAYS = ("in process", "over HTTP")

@@ -20,8 +20,8 @@ from pilotlight.codec.world import NewPods, Release
 from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import OPEN
+from pilotlight.tools.serve.world_server import Service
 from pilotlight.world.clock import WallClock
-from pilotlight.world.server import Service
 from pilotlight.world.world import World
 
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from small_cloud import CATALOG, START, world
 
-from pilotlight.facts.trace import Job
-from pilotlight.world.jobs import demands_of
+from pilotlight.tools.replay.traces.trace_job import Job
+from pilotlight.tools.replay.world_jobs import demands_of
 
 
 def test_a_job_may_use_large_enough_nodes_of_its_models() -> None:

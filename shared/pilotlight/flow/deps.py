@@ -30,7 +30,7 @@ from pilotlight.ports import (
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.checkup import Token
+    from pilotlight.facts.limits.checks import Token
 
 _log = logging.getLogger("pilotlight.events")
 

@@ -9,7 +9,7 @@ from harness.judges.invariants import APART, KINDS
 from harness.serial_run import SeedResult
 from harness.serial_run import run as in_turns
 from pilotlight.errors import BadInput
-from pilotlight.processes import workers
+from pilotlight.tools.replay.worker_processes import workers
 
 CHUNK = 8
 """Seeds that a process takes at a time."""

@@ -13,7 +13,6 @@ from stage import START, Stage
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.policy_commands import register
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.money.budget import window
 from pilotlight.errors import BadPolicy
@@ -22,6 +21,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.tools.cli.start.policy_commands import register
 from pilotlight.units import HOUR
 
 CENT = Decimal("0.01")

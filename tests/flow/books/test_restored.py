@@ -13,10 +13,10 @@ from stage import Stage
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.cli.state_commands import Line, _put
 from pilotlight.facts.policy import Budget, Caps, ClassPolicy, PoolPolicy
 from pilotlight.flow.memory.lease import Lease
 from pilotlight.state_schema.books import CAP
+from pilotlight.tools.cli.records.state_commands import Line, _put
 from pilotlight.units import HOUR
 
 SIX = Budget(name="all", usd=Decimal(6), period="day")

@@ -10,6 +10,9 @@ from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.groups import listed
 
 NAME = "cluster-autoscaler"
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
+AUTOSCALER_LEASE = "cluster-autoscaler"
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 """Annotation with the time of its last loop, as Go writes it; its older words and its YAML begin with the same."""
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")

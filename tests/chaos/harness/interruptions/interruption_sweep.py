@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness.interruptions.interruption_run import COUNTED, Broken, InterruptionRun
 from harness.interruptions.interruption_scene import KINDS
 from pilotlight.facts.messages import NoticeKind
-from pilotlight.processes import workers
+from pilotlight.tools.replay.worker_processes import workers
 from pilotlight.units import HOUR
 
 

@@ -26,7 +26,7 @@ from pilotlight.ports import Clock
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.checkup import Token
+    from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.reclaim import OwnerState, PodOwner
 
 STOPPING_S: Seconds = 35

@@ -12,7 +12,15 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing, TooLarge
-from pilotlight.codec.kubernetes.autoscaler import LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
+from pilotlight.codec.kubernetes.autoscaler import (
+    AUTOSCALER_LEASE,
+    AUTOSCALER_NAMESPACE,
+    AUTOSCALER_STATUS,
+    LeaseOf,
+    StatusMap,
+    scaler_of_lease,
+    scaler_of_status,
+)
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
     DaemonSet,
@@ -36,7 +44,6 @@ from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import Scaler
-from pilotlight.facts.checkup import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds

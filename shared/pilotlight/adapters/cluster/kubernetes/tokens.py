@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pilotlight.facts.checkup import Token
+from pilotlight.facts.limits.checks import Token
 
 
 class _Claims(msgspec.Struct, frozen=True):

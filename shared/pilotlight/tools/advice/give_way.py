@@ -1,0 +1,274 @@
+"""Which running pod could give way to one that waits for money or capacity: advice with its figures, never an act.
+
+A pod is weighed against every running pod whose place would hold it, by ``preemption.should_preempt``. In doubt nothing
+gives way: what waits is taken at its long side (P90), what runs at its median. Without recorded runs both are the mean
+of their kind, as the purchase takes it. Of a pod on the same node only GPUs are counted where its CPU and memory are
+not known: then the node's whole room is taken.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.decide.capacity.fit import Allowed, Bin, of_node, pods_that_fit
+from pilotlight.decide.capacity.run_lengths import expected_run_s
+from pilotlight.decide.money.economics import RESTORE_S
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.decisions import Code, Plan, PodGroup
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, WorkloadClass
+from pilotlight.tools.advice.preemption import Work, should_preempt
+from pilotlight.tools.advice.run_groups import ALL
+from pilotlight.tools.advice.run_quantiles import RunLengths
+from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour
+
+SHORT: tuple[Code, ...] = ("cap", "budget", "step", "quota", "backoff", "zone", "paid", "spot-share")
+"""Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
+MOST = 50
+"""Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
+ENDLESS = ("serving", "notebook")
+"""Classes whose pods do not end by themselves."""
+
+
+class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a pod still runs: the median and P90 (alike where only a mean is known), and what says so."""
+
+    p50_s: Seconds
+    p90_s: Seconds
+    by: str
+
+
+class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
+    """One pair: ``pod`` waits, ``running`` is on ``node``. What is not known is None, and then nothing gives way."""
+
+    pod: str
+    waits: str
+    """Why it waits."""
+    priority: int
+    needs: TimeLeft | None
+    running: str
+    node: str
+    pool: str
+    running_priority: int
+    ran_s: Seconds
+    left: TimeLeft | None
+    give_way: bool
+    why: str
+    waiting_usd: Usd | None = None
+    preempting_usd: Usd | None = None
+
+
+def short_of(plan: Plan) -> list[PodGroup]:
+    """The pods that wait because of a cap, a budget or a shortage."""
+    return [group for group in plan.pods if group.verdict in ("waiting", "refused") and group.code in SHORT]
+
+
+def give_way(
+    plan: Plan,
+    view: ClusterView,
+    memory: Memory,
+    policy: Policy,
+    now: datetime,
+    known: RunLengths | None = None,
+    named: str = "",
+) -> list[GiveWay]:
+    """For the first pod of each shape that waits so, or the one that is ``named`` (by namespace and name, name or uid),
+    each running pod whose place would do; those that could give way first.
+    """
+    waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
+    pods = [(group, next((waiting[uid] for uid in group.uids if uid in waiting), None)) for group in short_of(plan)]
+    if not any(pod is not None for _, pod in pods):
+        return []
+    prices = {node.node: node.usd_per_hour for node in plan.nodes}
+    lengths, allowed = _Lengths(memory, known or RunLengths(), now), Allowed()
+    places = sorted(
+        _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
+    )
+    found = []
+    for group, pod in pods:
+        if pod is None:
+            continue
+        hold = islice((place for place in places if place.holds(pod.shape, allowed)), MOST)
+        pairs = [_weighed(pod, group.why, place, lengths.of_waiting(pod), policy) for place in hold]
+        found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
+    return found
+
+
+class _Lengths:
+    """How long pods run, by recorded runs, else by what the look remembers of their kind."""
+
+    def __init__(self, memory: Memory, known: RunLengths, now: datetime) -> None:
+        self._memory, self._known, self.now = memory, known, now
+
+    def of_waiting(self, pod: PodDemand) -> TimeLeft | None:
+        shape = pod.shape
+        return self._left(shape.workload_class, (shape.team, pod.namespace), shape.gpu, shape.max_run_s, 0.0)
+
+    def of_running(self, pod: BoundPod) -> TimeLeft | None:
+        gpu = pod.gpu or GpuRequest(count=0)
+        return self._left(pod.workload_class, (pod.team, pod.namespace), gpu, pod.max_run_s, self.ran_s(pod))
+
+    def ran_s(self, pod: BoundPod) -> Seconds:
+        return max(0.0, (self.now - pod.started_at).total_seconds()) if pod.started_at else 0.0
+
+    def _left(
+        self, workload_class: str, teams: Sequence[str], gpu: GpuRequest, max_run_s: Seconds, ran_s: Seconds
+    ) -> TimeLeft | None:
+        most = max(0.0, max_run_s - ran_s) if max_run_s else float("inf")
+        if workload_class in ENDLESS:
+            return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
+        found = self._known.foretold(_groups(teams, gpu), ran_s)
+        if found is not None:
+            half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
+            longer = " that ran longer" if ran_s else ""
+            return TimeLeft(p50_s=half, p90_s=long, by=f"{found.runs} runs of {found.group}{longer}")
+        kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
+        mean = min(most, expected_run_s(self._memory, kind, self.now))
+        by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
+        return TimeLeft(p50_s=mean, p90_s=mean, by=by)
+
+
+def _class(name: str) -> WorkloadClass:
+    return "training" if name == "training" else "batch"
+
+
+def _groups(teams: Sequence[str], gpu: GpuRequest) -> tuple[str, ...]:
+    """As ``run_groups.groups_of`` names them; a trace of a cluster's own past has namespaces for teams."""
+    shape = f"{gpu.count}x{gpu.milli}"
+    names = tuple(dict.fromkeys(team for team in teams if team))
+    return (*(f"team {name} {shape}" for name in names), *(f"team {name}" for name in names), f"shape {shape}", ALL)
+
+
+class _Place(NamedTuple):
+    """A node that takes pods, one pod on it (or those of one gang), and what stops with them: the whole gang."""
+
+    node: Node
+    room: Bin
+    pods: tuple[BoundPod, ...]
+    name: str
+    priority: int
+    gpus: int
+    blocked: str
+    ran_s: Seconds
+    left: TimeLeft | None
+    unsaved_s: Seconds
+    price: UsdPerHour | None
+
+    def holds(self, wanted: PodShape, allowed: Allowed) -> bool:
+        """Whether the node would hold a pod of the shape once these are gone."""
+        if not allowed(wanted, self.room):
+            return False
+        node = self.node
+        devices, slices = list(node.devices), dict(node.slices)
+        for gpu in (pod.gpu for pod in self.pods if pod.gpu is not None):
+            if gpu.resource != node.resource:
+                slices[gpu.resource] = slices.get(gpu.resource, 0) + gpu.count
+                continue
+            for _ in range(gpu.count):
+                taken = [n for n, free in enumerate(devices) if free + gpu.milli <= MILLI_PER_GPU]
+                if taken:
+                    devices[min(taken, key=lambda n: devices[n])] += gpu.milli
+        return pods_that_fit(wanted, node.resource, devices, slices, node.room or node.free) > 0
+
+
+def _places(nodes: Iterable[Node], prices: Mapping[str, UsdPerHour | None], lengths: _Lengths) -> Iterator[_Place]:
+    nodes = [node for node in nodes if node.ready and node.schedulable]
+    gangs: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
+    for pod in (pod for node in nodes for pod in node.gpu_pods):
+        gangs[_together(pod)].append(pod)
+    for node in nodes:
+        room = of_node(node)
+        here: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
+        for pod in node.gpu_pods:
+            here[_together(pod)].append(pod)
+        for key, pods in here.items():
+            yield _place(node, room, tuple(pods), gangs[key], prices.get(node.name), lengths)
+
+
+def _together(pod: BoundPod) -> tuple[str, str]:
+    return pod.namespace, f"gang {pod.gang}" if pod.gang else pod.uid
+
+
+def _place(
+    node: Node,
+    room: Bin,
+    pods: tuple[BoundPod, ...],
+    together: Sequence[BoundPod],
+    price: UsdPerHour | None,
+    lengths: _Lengths,
+) -> _Place:
+    left = [lengths.of_running(one) for one in pods]
+    return _Place(
+        node=node,
+        room=room,
+        pods=pods,
+        name=f"{pods[0].namespace}/{pods[0].name}",
+        priority=max(one.priority for one in together),
+        gpus=sum(one.gpu.count for one in together if one.gpu is not None),
+        blocked=next((one.blocks for one in together if one.blocks), ""),
+        ran_s=max(lengths.ran_s(one) for one in pods),
+        left=None if None in left else max((one for one in left if one is not None), key=lambda one: one.p50_s),
+        unsaved_s=max(_unsaved_s(one, lengths) for one in together),
+        price=price,
+    )
+
+
+def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, policy: Policy) -> GiveWay:
+    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, policy)
+    return GiveWay(
+        pod=pod.full_name,
+        waits=waits,
+        priority=pod.shape.priority,
+        needs=needs,
+        running=place.name,
+        node=place.node.name,
+        pool=place.node.pool,
+        running_priority=place.priority,
+        ran_s=place.ran_s,
+        left=place.left,
+        give_way=gives,
+        why=why,
+        waiting_usd=waiting_usd,
+        preempting_usd=preempting_usd,
+    )
+
+
+def _judged(
+    pod: PodDemand, place: _Place, needs: TimeLeft | None, policy: Policy
+) -> tuple[bool, str, Usd | None, Usd | None]:
+    """Whether, why, and dollars both ways where they are known."""
+    if pod.shape.gang is not None:
+        return (
+            False,
+            f"{pod.full_name} is one of a gang of {pod.shape.gang.size}: one place does not help it",
+            None,
+            None,
+        )
+    if place.blocked:
+        return False, f"{place.name} may not be evicted: {place.blocked}", None, None
+    if needs is None or place.left is None:
+        who = pod.full_name if needs is None else place.name
+        return False, f"nothing says when {who} ends: it serves, or is a notebook", None, None
+    if place.price is None:
+        return False, f"the price of {place.node.name} is not known", None, None
+    shape, an_hour = pod.shape, place.price / max(1, place.node.gpus)
+    waiting = Work(
+        pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
+    )
+    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, place.unsaved_s, RESTORE_S)
+    found = should_preempt(waiting, running, policy.wait(shape.workload_class))
+    return found.preempt, found.why, found.waiting_usd, found.preempting_usd
+
+
+def _unsaved_s(pod: BoundPod, lengths: _Lengths) -> Seconds:
+    """What it would do again: since its last checkpoint, else up to one interval, else all that it ran."""
+    ran = lengths.ran_s(pod)
+    if pod.checkpointed_at is not None:
+        return min(ran, max(0.0, (lengths.now - pod.checkpointed_at).total_seconds()))
+    return min(ran, pod.checkpoint_s) if pod.checkpoint_s else ran

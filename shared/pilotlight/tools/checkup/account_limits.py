@@ -1,0 +1,71 @@
+"""Whether what limits our account's changes of nodes is there, speaks of the policy's pools, and was seen to act."""
+
+from collections.abc import Iterator
+
+from pilotlight.facts.capacity import Mode
+from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.survey_facts import Limit, Survey
+
+_ANEW = "pilotlight connect --act"
+
+
+def listed(policy: Policy) -> tuple[str, ...]:
+    """The pools that our account may mark nodes of, as their cloud names them."""
+    return tuple(sorted({pool.cluster_pool or name for name, pool in policy.pools.items()}))
+
+
+def limit_checks(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
+    """The lines of a check-up on it; none where nothing was looked at, or our account may not patch nodes."""
+    limit = survey.limit
+    if limit is None:
+        return
+    if limit.policy == "parameters":
+        what = "is an earlier version's: while its ConfigMap pilotlight-pools is missing nobody can change a node"
+        yield _check("fault", what, f"{_ANEW}, or --remove")
+    if limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent")):
+        found = [*_broken(limit, mode), *_other_pools(limit, listed(policy), mode)]
+        yield from found or [_proof(limit)]
+
+
+def _broken(limit: Limit, mode: Mode) -> Iterator[Check]:
+    if limit.patches and (limit.policy == "absent" or (limit.policy and not limit.bound)):
+        yield _check("fault", "does not limit our account, which may patch every node", _ANEW)
+        return
+    for trial in limit.trials:
+        if trial.what == "label" and trial.allowed:
+            yield _check("fault", f"lets our account change more than its taint: a label of node {trial.node}", _ANEW)
+        if trial.what == "stray" and trial.allowed:
+            yield _check("fault", f"lets our account mark node {trial.node}, which is of no pool of the policy", _ANEW)
+        if trial.what == "mark" and trial.allowed is False:
+            verdict: Level = "fault" if mode == "act" else "warning"
+            why = trial.said.rpartition("denied request: ")[2].partition(";")[0]
+            yield _check(verdict, f"refuses our taint on node {trial.node}: {why}", _ANEW)
+
+
+def _other_pools(limit: Limit, pools: tuple[str, ...], mode: Mode) -> Iterator[Check]:
+    if limit.pools is None:
+        return
+    lacks, more = sorted({*pools} - {*limit.pools}), sorted({*limit.pools} - {*pools})
+    if lacks:
+        what = f"does not list {', '.join(lacks)}: nodes of the policy's pools that cannot be given back"
+        yield _check("fault" if mode == "act" else "warning", what, _ANEW)
+    if more:
+        yield _check("warning", f"lists {', '.join(more)}, which the policy does not have", _ANEW)
+
+
+def _proof(limit: Limit) -> Check:
+    said = [trial for trial in limit.trials if trial.allowed is not None]
+    if not any(trial.what != "mark" for trial in said):
+        absent = "it is not there, and " if limit.policy == "absent" or not limit.bound else ""
+        return _check("unknown", f"not proven: {absent}{limit.unproven or 'the dry runs say nothing'}", _PROVE)
+    tried = " and ".join(f"{_TRIED[trial.what]} {trial.node}" for trial in said)
+    return _check("ok", f"holds our account to its taint in its pools; dry runs: {tried}")
+
+
+_TRIED = {"label": "refused a label of", "mark": "allowed our taint on", "stray": "refused our taint on"}
+_PROVE = "run doctor with the account's own kubeconfig, or one that may impersonate it"
+
+
+def _check(verdict: Level, what: str, fix: str = "") -> Check:
+    return Check(code="limit", subject="admission policy pilotlight-nodes", verdict=verdict, what=what, fix=fix)

@@ -1,0 +1,161 @@
+"""What is wrong with a deployment on its cluster: pure, over what a survey read. Every line says its fix."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pilotlight.decide.credential_end import token_check
+from pilotlight.facts.capacity import Mode, Offering, PoolState
+from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding
+from pilotlight.tools.checkup.account_limits import limit_checks
+from pilotlight.tools.checkup.autoscalers import rival_checks
+from pilotlight.tools.checkup.placement_worth import placement_checks
+from pilotlight.tools.checkup.policy_pools import pool_checks
+from pilotlight.tools.checkup.pool_rules import rule_checks
+from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, needed
+from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
+
+_PLUGINS = ("nvidia-device-plugin", "nvidia-gpu-device-plugin", "gpu-operator", "k8s-device-plugin", "amdgpu-device")
+"""Parts of the names and images of DaemonSets that make GPUs allocatable."""
+
+_MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
+_ROLES = {"patch": "act", "create": "act"}
+
+
+def checkup(
+    survey: Survey,
+    policy: Policy,
+    offered: Sequence[Offering],
+    *,
+    mode: Mode,
+    clouds: Mapping[str, PoolState] | None,
+    prices: Sequence[Finding],
+) -> tuple[Check, ...]:
+    """All checks, in the order people read them.
+
+    ``clouds`` are the pools as their cloud tells them, None where no cloud is asked. ``prices`` are the findings on the
+    policy's types and prices.
+    """
+    return (
+        _good("reach", survey.server, f"answers, Kubernetes {survey.version}"),
+        *_rights(survey, policy, mode),
+        *_token(survey),
+        *limit_checks(survey, policy, strongest(policy, mode)),
+        *pool_checks(survey, policy, offered, clouds),
+        *rule_checks(policy, clouds or {}),
+        *_device_plugin(survey, policy),
+        *rival_checks(survey, policy, offered),
+        *placement_checks(survey, policy, offered),
+        *_prices(prices, offered),
+        *(
+            Check(
+                code="hidden", subject=name, verdict="unknown", what=why, fix="grant infra/kubernetes/rbac/observe.yaml"
+            )
+            for name, why in survey.hidden.items()
+        ),
+    )
+
+
+def strongest(policy: Policy, mode: Mode) -> Mode:
+    """The mode that needs the most rights: the deployment's, or one of a pool's own."""
+    return max([mode, *(pool.acts_as for pool in policy.pools.values() if pool.acts_as)], key=_MODES.index)
+
+
+def _good(code: str, subject: str, what: str) -> Check:
+    return Check(code=code, subject=subject, verdict="ok", what=what)
+
+
+def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
+    most = strongest(policy, mode)
+    wanted = [right for right in needed(most) if policy.events != "none" or right not in TELL]
+    missing = [right for right in wanted if not survey.allowed.get(right)]
+    for right in missing:
+        yield Check(
+            code="right",
+            subject="rights",
+            verdict="fault",
+            what=f"may not {right}, which mode {most} needs",
+            fix=f"apply infra/kubernetes/rbac/{_ROLES.get(right.verb, 'observe')}.yaml",
+        )
+    if not missing:
+        yield _good("right", "rights", f"may do all that mode {most} needs: {len(wanted)} rights asked one by one")
+    blind = [right for right in EVIDENCE if survey.allowed.get(right) is False]
+    if blind and most in ("scale-up", "act"):
+        yield Check(
+            code="right-evidence",
+            subject="rights",
+            verdict="warning",
+            what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
+            fix="apply infra/kubernetes/rbac/observe.yaml",
+        )
+    over: list[Right] = [right for right in TOO_MUCH if survey.allowed.get(right)]
+    if over:
+        yield Check(
+            code="right-too-many",
+            subject="rights",
+            verdict="warning",
+            what=f"may also {' and '.join(str(right) for right in over)}, which Pilotlight never needs",
+            fix="give it an account of its own: pilotlight connect",
+        )
+
+
+def _token(survey: Survey) -> Iterator[Check]:
+    if survey.token is not None:
+        yield token_check(survey.token, survey.at)
+
+
+def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
+    plugins = [each for each in survey.daemonsets if _is_plugin(each)]
+    late = [
+        node
+        for node in survey.nodes
+        if node.pool in policy.pools
+        and node.ready
+        and not node.has_gpu
+        and (survey.at - node.created_at).total_seconds() > policy.gpu_ready_deadline
+    ]
+    for node in late:
+        yield Check(
+            code="device-plugin",
+            subject=f"node {node.name}",
+            verdict="fault",
+            what=f"of pool {node.pool} is ready, and has no allocatable GPU since {node.created_at:%Y-%m-%d %H:%M} UTC",
+            fix="see the device plugin's and the driver's pods on it; tolerations of the DaemonSet, driver version",
+        )
+    if not plugins and "apps/daemonsets" not in survey.hidden and not any(node.has_gpu for node in survey.nodes):
+        yield Check(
+            code="device-plugin",
+            subject="device plugin",
+            verdict="fault",
+            what="no DaemonSet of a device plugin or GPU operator, and no node with allocatable GPUs",
+            fix="install NVIDIA's device plugin or GPU operator: without it no node ever becomes ready for GPU pods",
+        )
+    elif not plugins and not late and (working := sum(1 for node in survey.nodes if node.has_gpu)):
+        yield _good("device-plugin", "device plugin", f"GPUs are allocatable on {working} nodes")
+    for plugin in plugins:
+        short = plugin.ready < plugin.replicas
+        yield Check(
+            code="device-plugin",
+            subject=f"daemonset {plugin.full_name}",
+            verdict="warning" if short else "ok",
+            what=f"{plugin.ready} of {plugin.replicas} pods ready",
+            fix="kubectl describe its pods that are not" if short else "",
+        )
+
+
+def _is_plugin(each: SeenSet) -> bool:
+    return any(part in text for part in _PLUGINS for text in (each.name, *each.images))
+
+
+def _prices(prices: Sequence[Finding], offered: Sequence[Offering]) -> Iterator[Check]:
+    for finding in prices:
+        what, _, fix = finding.message.partition(": ")
+        yield Check(
+            code=finding.code,
+            subject=finding.subject,
+            verdict="warning" if finding.code == "stale-price" else "fault",
+            what=what,
+            fix=fix,
+        )
+    if offered and not prices:
+        yield _good("price", "prices", f"known and dated for all offerings, {len(offered)} in number")

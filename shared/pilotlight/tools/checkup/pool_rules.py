@@ -1,0 +1,65 @@
+"""What a cloud does to a pool by itself that ends work, keeps it lit, or lets it grow past the policy."""
+
+from collections.abc import Iterator, Mapping
+
+from pilotlight.facts.capacity import PoolRules, PoolState
+from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.policy import Policy, PoolPolicy
+
+
+def rule_checks(policy: Policy, clouds: Mapping[str, PoolState]) -> Iterator[Check]:
+    """Each pool of the policy whose cloud tells its rules."""
+    for name, pool in policy.pools.items():
+        state = clouds.get(name)
+        if state is None or state.rules is None:
+            continue
+        found = [*_ends_work(name, state.rules), *_sizes(name, pool, state.rules), *_zones(name, pool, state.rules)]
+        asked = 0 if pool.standby == "auto" else pool.standby
+        if state.standby > asked:
+            beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"
+            fix = f"remove the warm pool of {state.rules.group}, or set pools.{name}.standby to {state.standby}"
+            found.append(_check("pool-standby", name, "warning", f"has {beyond}", fix))
+        yield from found
+        if not found:
+            yield _check("pool-rules", name, "ok", f"{state.rules.group} ends no work and keeps no node by itself")
+
+
+def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
+    return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
+
+
+def _ends_work(name: str, rules: PoolRules) -> Iterator[Check]:
+    group = f"--auto-scaling-group-name {rules.group}"
+    if rules.rebalances and len(rules.zones) > 1:
+        what = f"AZRebalance ends running nodes to spread {rules.group} over {len(rules.zones)} zones, jobs with them"
+        fix = f"aws autoscaling suspend-processes {group} --scaling-processes AZRebalance"
+        yield _check("pool-rebalance", name, "fault", what, fix)
+    if not rules.protects:
+        what = f"new instances of {rules.group} are not protected: whoever lowers its size ends running jobs"
+        fix = f"aws autoscaling update-auto-scaling-group {group} --new-instances-protected-from-scale-in"
+        yield _check("pool-protection", name, "warning", what, fix)
+
+
+def _sizes(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
+    if rules.least:
+        what = f"{rules.group} has min size {rules.least}: so many nodes are never given back"
+        yield _check("pool-least", name, "fault", what, "set its min size to 0")
+    if rules.most is None or rules.most > pool.max:
+        most = "no max size" if rules.most is None else f"max size {rules.most}"
+        what = f"{rules.group} has {most}, the policy max {pool.max}: the cloud would let another hand pass it"
+        yield _check("pool-most", name, "warning", what, f"set its max size to {max(1, pool.max)}")
+    elif rules.most < pool.max:
+        what = f"{rules.group} has max size {rules.most}, the policy max {pool.max}: purchases beyond are refused"
+        yield _check("pool-most", name, "warning", what, f"set one to the other: pools.{name}.max, or its max size")
+
+
+def _zones(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
+    zones = ", ".join(rules.zones)
+    if len(rules.zones) > 1 and not pool.zones:
+        what = f"{rules.group} launches in any of {zones}: the nodes of one gang may lie in several zones"
+        fix = f"name them in pools.{name}.zones, so that each purchase names its own; or one group a zone"
+        yield _check("pool-zones", name, "warning", what, fix)
+    foreign = [zone for zone in pool.zones if rules.zones and zone not in rules.zones]
+    if foreign:
+        what = f"{rules.group} has {zones}, and not {', '.join(foreign)}"
+        yield _check("pool-zones", name, "fault", what, f"mend pools.{name}.zones")

@@ -1,0 +1,108 @@
+"""Rights on a cluster, one by one, and what each mode, look and check-up needs of them."""
+
+import msgspec
+
+from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from pilotlight.facts.capacity import Mode
+
+AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"
+
+
+class Right(msgspec.Struct, frozen=True, kw_only=True):
+    """Leave to do one thing in every namespace, as RBAC writes it; ``resource`` with its subresource after a slash.
+
+    ``name`` is the one object it is about, in ``namespace``; empty for all.
+    """
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """As people say it: "list nodes", "list apps/deployments"."""
+        what = f"{self.group}/{self.resource}" if self.group else self.resource
+        return f"{self.verb} {what}" + (f" {self.name}" if self.name else "")
+
+
+ACCOUNT = "system:serviceaccount:pilotlight:pilotlight"
+"""Our account, as an API server names it."""
+LIMIT = "pilotlight-nodes"
+"""The admission policy, and its binding, that limit what our account changes of nodes."""
+
+LOOK: tuple[Right, ...] = (
+    *(Right(verb="list", resource=what) for what in ("pods", "nodes", "namespaces")),
+    *(Right(verb="list", resource=what) for what in ("persistentvolumes", "persistentvolumeclaims")),
+    Right(verb="get", resource="pods"),
+    Right(verb="get", resource="nodes"),
+    Right(verb="list", resource="poddisruptionbudgets", group="policy"),
+    *(Right(verb="list", resource=what, group="storage.k8s.io") for what in ("storageclasses", "csinodes")),
+)
+"""What every mode needs."""
+
+TELL: tuple[Right, ...] = (Right(verb="create", resource="events", group="events.k8s.io"),)
+"""What the modes that buy need besides: Events on pods, for their owners, and on nodes."""
+
+TAKE: tuple[Right, ...] = (
+    Right(verb="patch", resource="nodes"),
+    Right(verb="create", resource="pods/eviction"),
+)
+"""What ``act`` needs besides."""
+
+GANGS: tuple[Right, ...] = (
+    Right(verb="list", resource="podgroups", group="scheduling.volcano.sh"),
+    Right(verb="list", resource="podgroups", group="scheduling.x-k8s.io"),
+    Right(verb="list", resource="podgroups", group="scheduling.run.ai"),
+    Right(verb="list", resource="podgroups", group="scheduling.k8s.io"),
+    Right(verb="list", resource="leaderworkersets", group="leaderworkerset.x-k8s.io"),
+    Right(verb="list", resource="workloads", group="kueue.x-k8s.io"),
+    Right(verb="list", resource="resourceflavors", group="kueue.x-k8s.io"),
+    *(
+        Right(verb="list", resource=what, group="resource.k8s.io")
+        for what in ("resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+    ),
+)
+"""What a look lists where the cluster serves it: who starts together, queued work without pods, devices by claim."""
+
+EVIDENCE: tuple[Right, ...] = (
+    Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_STATUS),
+    Right(
+        verb="get",
+        resource="leases",
+        group="coordination.k8s.io",
+        namespace=AUTOSCALER_NAMESPACE,
+        name=AUTOSCALER_LEASE,
+    ),
+)
+"""What a look reads of cluster-autoscaler, to leave alone what it scales; without them nothing is known of it."""
+
+SURVEY: tuple[Right, ...] = (
+    Right(verb="list", resource="daemonsets", group="apps"),
+    Right(verb="list", resource="deployments", group="apps"),
+    Right(verb="list", resource="nodepools", group="karpenter.sh"),
+    Right(verb="list", resource="scaledobjects", group="keda.sh"),
+    Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_PRIORITIES),
+    *(
+        Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=LIMIT)
+        for what in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+    ),
+)
+"""What a check-up reads besides; without one of them it says what it could not see."""
+
+ANNOTATING: tuple[Right, ...] = (Right(verb="patch", resource="pods"),)
+"""Only where annotations are opted in."""
+
+TOO_MUCH: tuple[Right, ...] = (Right(verb="get", resource="secrets"), Right(verb="delete", resource="pods"))
+"""What Pilotlight's account never needs."""
+
+
+def needed(mode: Mode) -> tuple[Right, ...]:
+    """The rights a mode needs."""
+    match mode:
+        case "observe" | "advise":
+            return LOOK
+        case "scale-up":
+            return LOOK + TELL
+        case "act":
+            return LOOK + TELL + TAKE

@@ -1,0 +1,160 @@
+"""Whoever scales nodes or pods of a cluster, and the nodes themselves, as a check-up sees them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pilotlight.codec.kubernetes.models import capacity_type
+from pilotlight.codec.kubernetes.nodes import pool_of
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, PodSpec, Wire
+from pilotlight.facts.labels import INSTANCE_TYPE
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import WHOLE_DEVICES, part_of_gpu
+from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, SeenScaledObject, SeenSet
+from pilotlight.units import quantity
+
+
+class _Template(Wire, frozen=True):
+    spec: PodSpec = PodSpec()
+
+
+class _SetSpec(Wire, frozen=True):
+    replicas: int = 1
+    template: _Template = _Template()
+
+
+class _SetStatus(Wire, frozen=True):
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+    ready_replicas: int = 0
+
+
+class SetOfPods(Wire, frozen=True):
+    """A DaemonSet or Deployment."""
+
+    metadata: Metadata
+    spec: _SetSpec = _SetSpec()
+    status: _SetStatus = _SetStatus()
+
+
+class _Requirement(Wire, frozen=True):
+    key: str = ""
+
+
+class _ClaimSpec(Wire, frozen=True):
+    requirements: tuple[_Requirement, ...] = ()
+    taints: tuple[dict[str, Any], ...] = ()
+
+
+class _ClaimTemplate(Wire, frozen=True):
+    spec: _ClaimSpec = _ClaimSpec()
+
+
+class _NodePoolSpec(Wire, frozen=True):
+    template: _ClaimTemplate = _ClaimTemplate()
+    limits: dict[str, Any] = msgspec.field(default_factory=dict)
+    replicas: int | None = None
+
+
+class NodePool(Wire, frozen=True):
+    """A Karpenter NodePool."""
+
+    metadata: Metadata
+    spec: _NodePoolSpec = _NodePoolSpec()
+
+
+class _Target(Wire, frozen=True):
+    name: str = ""
+    kind: str = "Deployment"
+
+
+class _ScaledSpec(Wire, frozen=True):
+    scale_target_ref: _Target = _Target()
+    min_replica_count: int = 0
+    max_replica_count: int = 100
+
+
+class ScaledObject(Wire, frozen=True):
+    """A KEDA ScaledObject."""
+
+    metadata: Metadata
+    spec: _ScaledSpec = _ScaledSpec()
+
+
+def seen_node(node: KubeNode, policy: Policy) -> SeenNode:
+    """A node, by the policy's name of its pool."""
+    meta = node.metadata
+    return SeenNode(
+        name=meta.name,
+        pool=pool_of(meta.labels, policy),
+        gpus=_gpus(node.status.allocatable),
+        slices={n: _count(a) for n, a in node.status.allocatable.items() if part_of_gpu(n) and _count(a)},
+        created_at=meta.created_at,
+        ready=any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
+        instance_type=meta.labels.get(INSTANCE_TYPE, ""),
+        capacity_type=capacity_type(meta.labels),
+        labels=meta.labels,
+        taints=node.spec.taints,
+    )
+
+
+def seen_daemonset(each: SetOfPods) -> SeenSet:
+    """A DaemonSet: as many pods as there are nodes for it."""
+    return _set(each, each.status.desired_number_scheduled, each.status.number_ready)
+
+
+def seen_deployment(each: SetOfPods) -> SeenSet:
+    """A Deployment."""
+    return _set(each, each.spec.replicas, each.status.ready_replicas)
+
+
+def _set(each: SetOfPods, replicas: int, ready: int) -> SeenSet:
+    containers = each.spec.template.spec.containers
+    return SeenSet(
+        namespace=each.metadata.namespace,
+        name=each.metadata.name,
+        images=tuple(c.image for c in containers),
+        command=tuple(word for c in containers for word in (*c.command, *c.args)),
+        replicas=replicas,
+        ready=ready,
+        gpus=sum(_gpus({**c.resources.requests, **c.resources.limits}) for c in containers),
+    )
+
+
+def seen_nodepool(each: NodePool) -> SeenNodePool:
+    """A NodePool; a GPU is one that its requirements, taints or limits name."""
+    spec = each.spec.template.spec
+    keys = [requirement.key for requirement in spec.requirements] + [str(t.get("key", "")) for t in spec.taints]
+    return SeenNodePool(
+        name=each.metadata.name,
+        gpu=any("gpu" in key.lower() for key in (*keys, *each.spec.limits)),
+        limited=any("gpu" in key.lower() for key in each.spec.limits),
+        replicas=each.spec.replicas,
+    )
+
+
+def seen_scaled(each: ScaledObject) -> SeenScaledObject:
+    """A ScaledObject; only Deployments are followed."""
+    target = each.spec.scale_target_ref
+    return SeenScaledObject(
+        namespace=each.metadata.namespace,
+        name=each.metadata.name,
+        target=f"{each.metadata.namespace}/{target.name}" if target.kind == "Deployment" else "",
+        least=each.spec.min_replica_count,
+        most=each.spec.max_replica_count,
+        paused=each.metadata.annotations.get("autoscaling.keda.sh/paused") == "true",
+    )
+
+
+def _gpus(amounts: Mapping[str, object]) -> int:
+    """Whole GPUs."""
+    return sum(_count(amounts.get(name, 0)) for name in WHOLE_DEVICES)
+
+
+def _count(amount: object) -> int:
+    """A number of devices; what is no quantity counts as none."""
+    try:
+        return int(quantity(str(amount)))
+    except ValueError:
+        return 0

@@ -1,0 +1,135 @@
+"""What a check-up reads of a cluster, beside what a look reads: rights one by one, and whoever else scales nodes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.access import Source
+from pilotlight.adapters.cluster.kubernetes.doors import watched
+from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, Reads
+from pilotlight.adapters.cluster.kubernetes.tokens import token_of
+from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
+from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from pilotlight.codec.kubernetes.nodes import is_gpu_node
+from pilotlight.codec.kubernetes.objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.errors import Denied, PilotlightError
+from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.rights import AUTOSCALER_PRIORITIES, Right
+from pilotlight.tools.checkup.scalers import (
+    NodePool,
+    ScaledObject,
+    SetOfPods,
+    seen_daemonset,
+    seen_deployment,
+    seen_node,
+    seen_nodepool,
+    seen_scaled,
+)
+from pilotlight.tools.checkup.survey_facts import Survey
+
+T = TypeVar("T")
+
+DAEMONSETS, DEPLOYMENTS = "/apis/apps/v1/daemonsets", "/apis/apps/v1/deployments"
+NODE_POOLS, SCALED_OBJECTS = "/apis/karpenter.sh/v1/nodepools", "/apis/keda.sh/v1alpha1/scaledobjects"
+CONFIG_MAPS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps"
+
+
+class _Version(Wire, frozen=True):
+    git_version: str = "unknown"
+
+
+class _Allowed(Wire, frozen=True):
+    allowed: bool = False
+
+
+class _Review(Wire, frozen=True):
+    status: _Allowed = _Allowed()
+
+
+_REVIEW = msgspec.json.Decoder(_Review)
+
+
+class _ConfigMap(Wire, frozen=True):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Looking:
+    """Reads that keep going: what is refused or not understood is ``hidden`` by its name."""
+
+    def __init__(self, api: Api, policy: Policy) -> None:
+        self.hidden: dict[str, str] = {}
+        self._api, self._reads = api, Reads(api, policy)
+
+    def all(self, name: str, path: str, model: type[T]) -> tuple[T, ...]:
+        """A list; empty where the API server does not know the kind."""
+        decoder = listing(model)
+        return self._seen(name, lambda: self._reads.all(path, decoder))
+
+    def config(self, name: str, key: str) -> str:
+        """A value of a ConfigMap of cluster-autoscaler's, or empty."""
+        decoder = msgspec.json.Decoder(_ConfigMap)
+        found = self._seen(f"configmap {name}", lambda: [self._api.get(f"{CONFIG_MAPS}/{name}", decoder)])
+        return found[0].data.get(key, "") if found else ""
+
+    def _seen(self, name: str, read: Callable[[], Sequence[T]]) -> tuple[T, ...]:
+        try:
+            return tuple(read())
+        except Missing:
+            return ()
+        except PilotlightError as error:
+            self.hidden[name] = f"cannot be read: {error}"
+            return ()
+
+
+def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], now: datetime) -> Survey:
+    """All of a check-up's reads. Raises where nothing answers, or nobody is let in."""
+    version = api.get("/version", msgspec.json.Decoder(_Version)).git_version
+    access, look = source.access(), _Looking(api, policy)
+    return Survey(
+        server=access.server,
+        version=version,
+        at=now,
+        allowed=allowed(api, rights, look.hidden),
+        nodes=tuple(seen_node(n, policy) for n in look.all("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
+        daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
+        deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
+        nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, NodePool))),
+        scaled_objects=tuple(map(seen_scaled, look.all("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject))),
+        autoscaler_status=look.config(AUTOSCALER_STATUS, "status"),
+        autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),
+        hidden=look.hidden,
+        token=token_of(access.token),
+        watched=policy.placement == "taint" and watched(api, now),
+    )
+
+
+def allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
+    """Each right as the API server itself answers it. ``hidden`` is told where it may not be asked."""
+    answers: dict[Right, bool] = {}
+    for right in rights:
+        try:
+            answers[right] = api.ask("POST", REVIEWS, _REVIEW, _review(right)).status.allowed
+        except Denied as error:
+            hidden["rights"] = f"cannot be asked: {error}"
+            break
+    return answers
+
+
+def _review(right: Right) -> dict[str, object]:
+    resource, _, sub = right.resource.partition("/")
+    asked = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": sub,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
+    }

@@ -1,0 +1,135 @@
+"""A survey: all that a check-up reads of a cluster."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.capacity import CapacityType, Taint
+from pilotlight.facts.limits.checks import Token
+from pilotlight.tools.checkup.rights import Right
+
+
+class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of a pool, or one with GPUs. ``gpus`` are allocatable whole, ``slices`` parts of GPUs by resource name.
+
+    ``capacity_type`` is None where no label says.
+    """
+
+    name: str
+    pool: str
+    gpus: int
+    created_at: datetime
+    ready: bool
+    slices: Mapping[str, int] = {}
+    instance_type: str = ""
+    capacity_type: CapacityType | None = None
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether pods may have a GPU of it, or a part of one."""
+        return bool(self.gpus or any(self.slices.values()))
+
+
+class SeenSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A DaemonSet or Deployment. ``gpus`` is what each pod of it asks for; ``command`` is all its containers' words."""
+
+    namespace: str
+    name: str
+    images: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    replicas: int = 0
+    ready: int = 0
+    gpus: int = 0
+
+    @property
+    def full_name(self) -> str:
+        """As kubectl takes it: "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+
+class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):
+    """A Karpenter NodePool. ``gpu`` says whether its nodes may have GPUs, ``limited`` whether it caps them."""
+
+    name: str
+    gpu: bool
+    limited: bool
+    replicas: int | None = None
+
+
+class SeenScaledObject(msgspec.Struct, frozen=True, kw_only=True):
+    """A KEDA ScaledObject and what it scales: "namespace/name" of a Deployment, where it is one."""
+
+    namespace: str
+    name: str
+    target: str
+    least: int = 0
+    most: int = 100
+    paused: bool = False
+
+
+class SeenMark(msgspec.Struct, frozen=True, kw_only=True):
+    """One owner for whose sake a node takes no new pods, as the records say: "release", "budget", "rescue"."""
+
+    node: str
+    owner: str
+    why: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a node that was tried as our account, by a dry run.
+
+    ``what`` is "label" for a label, "mark" for our taint in a pool of the policy, "stray" for it elsewhere.
+    ``allowed`` is what came of it, None where that says nothing; ``said`` is the API server's own line.
+    """
+
+    what: Literal["label", "mark", "stray"]
+    node: str
+    allowed: bool | None
+    said: str = ""
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits our account's changes of nodes: the policy as it is there, and what it did when it was tried.
+
+    ``policy`` is "parameters" for an earlier version's, None where it could not be read; ``pools`` are those it lists,
+    None where that cannot be told. ``patches`` says whether our account may patch nodes at all, None
+    where that cannot be told.
+    """
+
+    policy: Literal["absent", "there", "parameters"] | None = None
+    bound: bool = False
+    pools: tuple[str, ...] | None = None
+    patches: bool | None = None
+    trials: tuple[Trial, ...] = ()
+    unproven: str = ""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
+
+    ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
+    tells of itself; ``limit`` is None where it was not looked at. ``watched``: somebody would lift our placement taints
+    in our place.
+    """
+
+    server: str
+    version: str
+    at: datetime
+    allowed: Mapping[Right, bool] = {}
+    nodes: tuple[SeenNode, ...] = ()
+    daemonsets: tuple[SeenSet, ...] = ()
+    deployments: tuple[SeenSet, ...] = ()
+    nodepools: tuple[SeenNodePool, ...] = ()
+    scaled_objects: tuple[SeenScaledObject, ...] = ()
+    autoscaler_status: str = ""
+    autoscaler_priorities: str = ""
+    hidden: Mapping[str, str] = {}
+    token: Token | None = None
+    limit: Limit | None = None
+    watched: bool = False

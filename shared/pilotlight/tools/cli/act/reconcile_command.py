@@ -1,0 +1,67 @@
+"""``pilotlight reconcile``: what a tick would do on a real cluster now, with what is remembered; or does it."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+
+if TYPE_CHECKING:
+    from pilotlight.flow.deps import Answer
+    from pilotlight.wiring import App
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reconcile)
+
+
+def reconcile(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and say it; change nothing.")] = False,
+    policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
+) -> None:
+    """Do once what a tick of capacity_reconcile does, over the deployment's state. What it may do is the mode's.
+
+    Example: [bold]pilotlight reconcile --context prod --dry-run[/bold]
+    """
+    from pilotlight.facts.messages import Tick
+    from pilotlight.flow.reconcile import reconcile as flow
+    from pilotlight.wiring import App
+
+    app = App(settings_for(context, kubeconfig, policy=policy))
+    if len(app.clusters) > 1:
+        raise BadInput(f"name one cluster: set PILOTLIGHT_CLUSTER to one of {', '.join(app.clusters)}")
+    deps = app.deps
+    now = datetime.now(UTC)
+    tick = Tick(cluster=deps.name, identity=f"command-{now:%Y%m%dT%H%M%S}", at=now)
+    answer = flow(deps, tick, dry_run=dry_run)
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text(answer, "number"))
+    else:
+        _print_text(app, answer, now)
+
+
+def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
+    from rich.console import Console
+
+    from pilotlight.tools.report.texts.plan_text import lines
+
+    console = Console(highlight=False, soft_wrap=True)
+    if answer.plan is not None:
+        source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+        for line in lines(answer.plan, now, source):
+            console.print(line)
+        return
+    console.print(answer.why)
+    for done in answer.did:
+        console.print(f"  {done}")
+    if answer.decision:
+        name = app.settings.cluster_name
+        console.print(f"  decision {answer.decision}; see: PILOTLIGHT_CLUSTER={name} pilotlight why {answer.decision}")

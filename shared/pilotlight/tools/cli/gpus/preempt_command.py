@@ -1,0 +1,84 @@
+"""``pilotlight preempt``: whether a running pod should give way to one that waits; advice, nothing is preempted."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.errors import Failed
+from pilotlight.tools.cli.real_cluster import Kubeconfig
+from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
+
+if TYPE_CHECKING:
+    from pilotlight.facts.decisions import Plan
+    from pilotlight.tools.advice.run_quantiles import RunLengths
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(preempt)
+
+
+def preempt(
+    pod: Annotated[str, typer.Argument(help="A pod that waits (namespace/name, name or uid); left out: all.")] = "",
+    trace: Annotated[
+        Path | None, typer.Option(help="Runs that ended, as `pilotlight trace` writes them: they say who has how long.")
+    ] = None,
+    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
+    context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
+    kubeconfig: Kubeconfig = "",
+    policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
+    value_of_wait: ValueOfWait = None,
+    at: Annotated[str, typer.Option(help="As of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Every pair, as JSON.")] = False,
+) -> None:
+    """Say which running pod could give way to one that waits for a cap, a budget or capacity. Never acts.
+
+    Of each: its priority, the time it has probably left, and what waiting and what preempting costs. A cluster is
+    looked at with what its deployment remembers, files with nothing remembered.
+
+    Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
+    """
+    from pilotlight.flow.cycle.cycle import looked
+    from pilotlight.tools.advice.give_way import give_way
+    from pilotlight.tools.cli.start.plan_command import decide, dry_run, source_of
+    from pilotlight.tools.report.texts.give_way_text import lines
+
+    app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
+    rules = priced(app.policy, value_of_wait)
+    snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else looked(app.deps, releases=True)
+    known = _known(trace) if trace else None
+    ways = give_way(decided, snapshot.view, snapshot.memory, rules, snapshot.now, known, pod)
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text({"at": snapshot.now, "value_of_wait": rules.value_of_wait, "give_way": ways}, "number"))
+        return
+    if not ways:
+        typer.echo(_nothing(pod, decided))
+        return
+    for line in lines(ways, len(ways)):
+        typer.echo(line)
+    if not rules.value_of_wait:
+        typer.echo("Waiting is worth nothing by the policy: set value_of_wait, or try --value-of-wait.")
+    typer.echo("This is advice: nothing is preempted.")
+
+
+def _known(path: Path) -> "RunLengths":
+    from pilotlight.tools.advice.run_groups import learnt
+    from pilotlight.tools.replay.traces.trace_file import read_trace
+
+    return learnt(read_trace(path))
+
+
+def _nothing(pod: str, decided: "Plan") -> str:
+    """Why there is no advice."""
+    if not pod:
+        return "no pod waits for a cap, a budget or capacity, or none that runs is in a place that would hold it"
+    for group in decided.pods:
+        names = (*group.pods, *group.uids, *(name.partition("/")[2] for name in group.pods))
+        if pod in names:
+            return f"{pod}: {group.verdict}, {group.why}; nothing that runs is in a place that would help it"
+    raise Failed(f"no GPU pod {pod!r} waits; `pilotlight plan` names those that do")

@@ -1,0 +1,181 @@
+"""``pilotlight waste``: GPUs that are held and not used, by owner and dollars, from what a Prometheus kept."""
+
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.codec.policy_values import parse_duration
+from pilotlight.decide.made_by import made_by
+from pilotlight.decide.use.waste import waste
+from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.telemetry import Telemetry
+from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid
+from pilotlight.tools.advice.fragmentation import Fragments, fragments
+from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, books, total, weeks
+from pilotlight.tools.report.tables.waste_table import Found, figures, show
+from pilotlight.units import Seconds, human
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.prometheus_api import PrometheusApi
+
+DEVICE_GIB = 80.0
+MIB_PER_GIB = 1024
+DAY_S = 86_400.0
+BY = {"owner": made_by, "namespace": lambda pod: str(pod.partition("/")[0]), "all": lambda _: "all"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("waste")(waste_command)
+
+
+def waste_command(
+    prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
+    price: Annotated[float, typer.Option(min=0.0001, help="Dollars an hour of a GPU.")],
+    since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
+    step: Annotated[
+        str, typer.Option(help="Between two samples; left out: a minute, or more where GPUs are scraped less often.")
+    ] = "",
+    lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
+    device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
+    by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
+    until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
+    auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
+    metered: Annotated[
+        bool, typer.Option(help="Also what nodes cost in these UTC days, by this deployment's meter.")
+    ] = False,
+    cluster: Annotated[str, typer.Option(help="One of many clusters, for --metered; all where none is named.")] = "",
+    html: Annotated[Path | None, typer.Option(help="Write one HTML page, with the weeks as bars.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure and its evidence, as JSON.")] = False,
+) -> None:
+    """Show idle pods, devices and replicas beyond use, pods that could share a device, and the trend; changes nothing.
+
+    Free GPUs that nothing waiting can take are told where the Prometheus has kube-state-metrics too.
+
+    Managed Prometheus of Google and Amazon is told by its address, and asked with this account's credential.
+
+    Example: [bold]pilotlight waste --prometheus http://prometheus:9090 --price 3.06[/bold]
+    """
+    if by not in BY:
+        raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
+    span_s, lead_s = seconds(since, "since"), seconds(lead, "lead")
+    step_s = seconds(step, "step") if step else None
+    if step_s is None and span_s < STEPS_S[0]:
+        raise BadInput(f"--since {since} must be at least a minute, or give --step")
+    if step_s is not None and not 0 < step_s <= span_s:
+        raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
+    end = ended(until)
+    api = _api(prometheus, auth)
+    telemetry = _telemetry(api, end - span_s, end, step_s)
+    if not telemetry.series:
+        from pilotlight.codec.redact import without_login
+
+        there = without_login(prometheus)
+        raise Failed(
+            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
+            "nothing is known, which is not idle: see that it runs and that its pods are scraped"
+        )
+    if telemetry.sparse():
+        every = human(telemetry.step_s)
+        typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
+    elif step_s is None and telemetry.step_s > STEPS_S[0]:
+        typer.echo(f"GPUs are scraped less often than every minute: a step of {human(telemetry.step_s)}", err=True)
+    telemetry = _with_watts(api, telemetry)
+    found = Found(
+        telemetry,
+        waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
+        Decimal(repr(price)),
+        weeks(telemetry),
+        _fragments(api, end),
+        _metered(cluster, end - span_s, end, telemetry) if metered else None,
+    )
+    if html:
+        _write(html, found)
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text(figures(found)))
+    elif not html:
+        from pilotlight.tools.cli.printing import console
+
+        show(found, console())
+
+
+def ended(until: str) -> float:
+    """The moment of the last sample, in Unix seconds."""
+    try:
+        return float(until) if until else time.time()
+    except ValueError:
+        raise BadInput(f"--until {until!r}: write Unix seconds") from None
+
+
+def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
+    """What one Prometheus has of pods' GPUs."""
+    return _telemetry(_api(url, auth), start, end, step_s)
+
+
+def _api(url: str, auth: str) -> "PrometheusApi":
+    from pilotlight.adapters.prometheus_api import PrometheusApi
+    from pilotlight.settings import deployed
+
+    return PrometheusApi(url, deployed().environ, auth)
+
+
+def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds | None) -> Telemetry:
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    read = PrometheusTelemetry(api)
+    return on_its_grid(read, start, end) if step_s is None else read.read(start, end, step_s)
+
+
+def _with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    return PrometheusTelemetry(api).with_watts(telemetry)
+
+
+def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:
+    from pilotlight.tools.advice.kube_state import free_gpus
+
+    told = free_gpus(api, end)
+    return fragments(*told) if told is not None else None
+
+
+def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> MeteredWeeks:
+    """The meter's dollars of the same UTC days. Raises ``BadInput`` where the span has other bounds."""
+    if start % DAY_S or (end + telemetry.step_s) % DAY_S:
+        raise BadInput("--metered counts whole UTC days: give --until the last step before a midnight, and --since so")
+    from datetime import UTC, datetime
+
+    from pilotlight.flow.billing import meter
+    from pilotlight.settings import deployed
+    from pilotlight.tools.advice.month import month
+    from pilotlight.tools.cli.month_words import named
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
+    days = [day for name in named(cluster, wired.clusters) for day in meter.days(wired.state, name, first, last)]
+    told = month(days, [], first, last)
+    return books(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
+
+
+def _write(path: Path, found: Found) -> None:
+    from pilotlight.tools.report.pages.waste_page import page
+
+    try:
+        path.write_text(page(found), "utf-8")
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}; name a file that can be written") from None
+    typer.echo(f"{path} written", err=True)
+
+
+def seconds(text: str, option: str) -> Seconds:
+    """A duration as an option has it. Raises ``BadInput``."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise BadInput(f"--{option} {text!r} {error}") from None

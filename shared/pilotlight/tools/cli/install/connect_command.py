@@ -1,0 +1,171 @@
+"""``pilotlight connect``: an account of Pilotlight's own on a cluster, with a token that ends."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.settings import Settings, default_file, read
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.tools.install.connect_account import Minted, Object
+
+MANIFESTS = "infra/kubernetes"
+DAY_S = 86_400
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(connect)
+
+
+def connect(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
+    kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
+    actor: Annotated[
+        list[str] | None, typer.Option(help="A user the cluster knows by itself (GKE: a function's e-mail) that acts.")
+    ] = None,
+    reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Days until the token ends, at most.")] = 30,
+    out: Annotated[str, typer.Option(help="Its kubeconfig; left out: .pilotlight/CONTEXT.kubeconfig.")] = "",
+    stdout: Annotated[bool, typer.Option("--stdout", help="Print the kubeconfig; write no file.")] = False,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Only a new token, for the account that is there.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take all of it out again, of every version.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
+    policy: Annotated[str, typer.Option(help="Policy file, whose pools --act is limited to.")] = "",
+) -> None:
+    """Make Pilotlight's account on a cluster: namespace, rights and a token that ends, in a kubeconfig of its own.
+
+    It reads, and nothing else, without --act. Your own credential is used for this once and stored nowhere.
+    With --actor and --reader it binds users that the cluster knows by themselves, and makes no token.
+    Example: [bold]pilotlight connect --context prod[/bold]
+    """
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.tools.install import connect_account
+
+    users = Users(tuple(actor or ()), tuple(reader or ()))
+    if remove and (act or kueue or rotate or stdout or read_only or any(users)):
+        raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
+    if read_only and (act or kueue or any(users)):
+        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
+    if users.actors and not act:
+        raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
+    if any(users) and rotate:
+        raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
+    settings = settings_for(context, kubeconfig, policy=policy)
+    source = source_of(settings.api, settings.environ, settings.role_arn)
+    api = Api(source)
+    if remove:
+        _remove(api, dry_run)
+        return
+    if not rotate:
+        _apply(api, _objects(api, settings, RightsAsked(act, kueue, read_only), users), act, dry_run)
+    if any(users):
+        _say("no token was made: they show their own" if not dry_run else "nothing was changed")
+        return
+    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
+    if dry_run:
+        _say(f"would make a token of {days} days, in {path or 'the output'}; nothing was changed")
+        return
+    minted = connect_account.mint(api, days * DAY_S, connect_account.READER if read_only else connect_account.ACCOUNT)
+    text = connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name)
+    if path:
+        connect_account.write_private(Path(path), text)
+    else:
+        typer.echo(text, nl=False)
+    _explain(minted, path, days)
+
+
+class Users(NamedTuple):
+    """Users that the cluster knows by themselves: who acts, and who only looks."""
+
+    actors: tuple[str, ...]
+    readers: tuple[str, ...]
+
+
+class RightsAsked(NamedTuple):
+    """What is asked for beside looking."""
+
+    act: bool
+    kueue: bool
+    read_only: bool
+
+
+def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> None:
+    """Our account and its rights, a line an object."""
+    from pilotlight.tools.install import connect_account, remove_account
+
+    for step in connect_account.apply(api, objects, dry_run=dry_run):
+        _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
+    if act:
+        for step in remove_account.parameters(api, dry_run=dry_run):
+            _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}, which an earlier version read")
+    if not act and connect_account.bound(api, "act"):
+        _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
+
+
+_DONE = {"create": "created", "change": "changed", "keep": "kept", "remove": "removed", "reopen": "reopened"}
+
+
+def _remove(api: "Api", dry_run: bool) -> None:
+    """Our account, its rights, what limits them, and our marks on nodes: a line an object."""
+    from pilotlight.tools.install import remove_account
+
+    found = False
+    for step in remove_account.remove(api, dry_run=dry_run):
+        found = True
+        why = f": {step.why}" if step.why else ""
+        _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}{why}")
+    if not found:
+        _say("nothing of Pilotlight's is on this cluster")
+    elif dry_run:
+        _say("nothing was changed")
+
+
+def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) -> "list[Object]":
+    """The manifests to apply; with ``act`` the policy that limits it, and all who act, to the pools too."""
+    from pilotlight.tools.checkup.account_limits import listed
+    from pilotlight.tools.install import cloud_users
+    from pilotlight.tools.install.admission_policy import limit_to
+    from pilotlight.tools.install.connect_account import read_objects
+    from pilotlight.wiring import App
+
+    act = rights.act
+    acting = users.actors or (cloud_users.acting(api) if act or users.readers else ())
+    bound = list(cloud_users.bindings(acting, users.readers, kueue=rights.kueue)) if any(users) else []
+    names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if rights.read_only else [])]
+    names += ["rbac/kueue.yaml"] if rights.kueue else []
+    if act:
+        # What limits a right is there before the right is.
+        names += ["admission/nodes.yaml", "rbac/act.yaml"]
+    objects = read_objects({name: read(str(default_file(f"{MANIFESTS}/{name}"))) for name in names})
+    pools = listed(App(settings).policy) if act else ()
+    if act and not pools:
+        raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
+    limit_to(objects, pools, acting)
+    return objects + bound
+
+
+def _explain(minted: "Minted", path: str, days: int) -> None:
+    left = (minted.ends - datetime.now(UTC)).total_seconds() / DAY_S
+    shorter = f" (the cluster allows {left:.1f} days, not {days})" if left < days - 1 else ""
+    _say(f"the token ends {minted.ends:%Y-%m-%d %H:%M} UTC{shorter}; pilotlight connect --rotate makes the next")
+    _say("tokens made before stay good until they end; deleting the ServiceAccount ends all of its own")
+    if path:
+        _say(f"wrote {path}, readable by you alone: PILOTLIGHT_API=kubeconfig:{path}")
+        _say("for a function: put that file into its secret store, the secret into a variable NAME, and set")
+        _say("PILOTLIGHT_API=kubeconfig-env:NAME; then delete the file")
+        _say(f"try it: pilotlight doctor --kubeconfig {path}")
+
+
+def _say(line: str) -> None:
+    """On stderr: with ``--stdout`` the output is the kubeconfig alone."""
+    typer.echo(line, err=True)

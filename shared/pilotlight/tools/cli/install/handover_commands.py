@@ -1,0 +1,200 @@
+"""``pilotlight takeover`` and ``handback``: who keeps a pool, changed at its cloud, written down, and given back."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput, Denied, Failed, Retry
+from pilotlight.settings import Settings
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.install.hand_over import Book, Told, hand_back, take_over
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.facts.handover import Taken
+    from pilotlight.tools.install.handover import Handover
+    from pilotlight.wiring import App
+
+Pool = Annotated[list[str] | None, typer.Option("--pool", help="This pool, again for more; left out: all of them.")]
+RoleArn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ARN",
+        help="Act at AWS as this role, or by this machine's 'own' credential; left out: as PILOTLIGHT_CLUSTERS says, "
+        "or as whoever took the pool over.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be set; change nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON, a row a setting.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(takeover)
+    app.command()(handback)
+
+
+def takeover(
+    pool: Pool = None,
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    policy: Annotated[str, typer.Option(help="Policy file; left out: that of the deployment.")] = "",
+    role_arn: RoleArn = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection.
+
+    What is changed is written down first, in the cluster and in the state. No node is touched. It needs rights at the
+    cloud that Pilotlight itself has not: docs/guides/eks.md lists them.
+
+    Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]
+    """
+    from pilotlight.wiring import App
+
+    app = App(settings_for(context, kubeconfig, policy=policy))
+    _say(
+        [line for name in app.clusters for line in _taken_over(app.at(name), pool or [], role_arn, dry_run)],
+        as_json,
+        dry_run,
+    )
+
+
+def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
+    from pilotlight.decide.capacity.standby import stands_by
+    from pilotlight.tools.install.cloud_handovers import handover_at
+
+    settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items()}
+    if wrong := [name for name in named if name not in names]:
+        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join(names) or 'none'}")
+    role = own_role(role_arn, settings.role_arn)
+    handover = handover_at(settings.pools, names, settings.environ, role)
+    if handover is None:
+        raise BadInput(
+            f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER are another's to take over"
+        )
+    book = Book(_api(settings), settings.cluster_name, site.state)
+    groups = handover.read()
+    stands = {o.pool for o in site.deps.offerings if stands_by(o, site.policy.pools[o.pool])}
+    for name in named or [name for name in names if name in groups]:
+        if name not in groups:
+            raise BadInput(
+                f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
+            )
+        yield from take_over(
+            name,
+            site.policy,
+            settings.pools,
+            handover,
+            groups[name],
+            book,
+            datetime.now(UTC),
+            dry,
+            role,
+            name in stands,
+        )
+
+
+def handback(
+    pool: Pool = None,
+    if_silent: Annotated[
+        str,
+        typer.Option(help="Only where nothing was heard of Pilotlight for so long, as 10m; and as on_silence says."),
+    ] = "",
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    role_arn: RoleArn = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
+
+    It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. The watchman of
+    infra/kubernetes/handback runs it with --if-silent. The way back: pilotlight takeover.
+
+    Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
+    """
+    api, now = _api(settings_for(context, kubeconfig)), datetime.now(UTC)
+    found, unread = Book(api).read()
+    for problem in unread:
+        typer.echo(problem, err=True)
+    if wrong := [name for name in pool or [] if name not in found]:
+        raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
+    chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
+    told: list[Told] = []
+    failed = len(unread)
+    for taken in _due(api, chosen, if_silent, now):
+        try:
+            for line in _given(api, taken, now, role_arn, dry_run):
+                told.append(line)
+        except (Denied, Retry) as error:  # The others are given back all the same.
+            failed += 1
+            typer.echo(f"{taken.pool}: {error}", err=True)
+    _say(told, as_json, dry_run)
+    if failed:
+        raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
+
+
+def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry: bool) -> Iterator[Told]:
+    from pilotlight.tools.install import takeover_records
+
+    told: list[Told] = []
+    for line in hand_back(taken, partial(cloud_of, role_arn), Book(api), now, dry):
+        told.append(line)
+        yield line
+    if any(line.verb == "set" for line in told):
+        takeover_records.tell(api, f"{taken.pool} was handed back: {'; '.join(line.line for line in told)}", now)
+
+
+def own_role(named: str | None, known: str) -> str:
+    """Whom to act as: what is named, where "own" is this process's own credential; else what is known."""
+    return known if named is None else "" if named == "own" else named
+
+
+def cloud_of(role_arn: str | None, taken: "Taken") -> "Handover | None":
+    """The cloud that a record names, as the environment lets in, or as the role that is named or took it over."""
+    from pilotlight.settings import environment
+    from pilotlight.tools.install.cloud_handovers import handover_at
+
+    return handover_at(taken.pools, {taken.pool: taken.group}, environment(), own_role(role_arn, taken.role))
+
+
+def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) -> "Iterator[Taken]":
+    """Those to give back: all, or those that silence gives back."""
+    if not if_silent:
+        yield from taken
+        return
+    from pilotlight.adapters.cluster.kubernetes import doors
+    from pilotlight.adapters.cluster.kubernetes.transport import Missing
+    from pilotlight.codec.policy_values import parse_duration
+    from pilotlight.tools.install.handover_steps import falls_back
+
+    try:
+        after_s = parse_duration(if_silent)
+    except ValueError as error:
+        raise BadInput(f"--if-silent {if_silent!r} {error}") from None
+    try:
+        renewed = doors.renewed(api)
+    except Missing as error:
+        raise BadInput(f"{error}; without the Lease of infra/kubernetes/handback nobody knows of silence") from None
+    yield from (each for each in taken if falls_back(each, renewed, now, after_s))
+
+
+def _api(settings: Settings) -> "Api":
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+    return Api(source_of(settings.api, settings.environ, settings.role_arn))
+
+
+def _say(told: list[Told], as_json: bool, dry: bool) -> None:
+    if as_json:
+        typer.echo(msgspec.json.encode({"dry_run": dry, "pools": told}).decode())
+        return
+    for line in told:
+        typer.echo(line.line)
+    typer.echo("nothing was changed" if dry or not any(line.verb == "set" for line in told) else "done")

@@ -1,0 +1,90 @@
+"""``pilotlight placement`` and ``manifests placement``: what keeps small work off dear nodes, lifted or made."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+
+DAY_S = 86_400.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Nodes that are closed to work that belongs on a cheaper type.")
+    group.callback()(_group)
+    group.command("lift")(lift)
+    app.add_typer(group, name="placement")
+
+
+def _group() -> None:
+    """Nodes that are closed to work that belongs on a cheaper type."""
+
+
+def affinity(
+    policy: Annotated[str, typer.Option(help="Policy file; left out: that of the deployment.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Print an admission policy that narrows GPU pods to their cheapest types, from the policy's pools and prices.
+
+    For clusters of Kubernetes 1.36 and newer, in place of placement by taint: node affinity is added as a pod is
+    created, in namespaces with the label pilotlight.dev/placement=affinity. Print it again when pools or prices change.
+
+    Example: [bold]pilotlight manifests placement --policy policy.yaml | kubectl apply -f -[/bold]
+    """
+    import yaml
+
+    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.state.memory import MemoryState
+    from pilotlight.settings import deployed
+    from pilotlight.tools.manifests.affinity_policy import affinity_policy
+    from pilotlight.wiring import App
+
+    settings = deployed()
+    site = App(msgspec.structs.replace(settings, policy=policy or settings.policy), state=MemoryState(SystemClock()))
+    offered, unbuyable = site.priced()
+    for finding in unbuyable:
+        typer.echo(f"{finding.subject}: {finding.message}", err=True)
+    if not offered:
+        raise BadInput("the policy has no pool whose type and price are known: there is nothing to narrow pods to")
+    made = affinity_policy(offered)
+    typer.echo(
+        msgspec.json.format(msgspec.json.encode(made)).decode() if as_json else yaml.safe_dump_all(made), nl=False
+    )
+
+
+def lift(
+    silent: Annotated[
+        float, typer.Option(min=0, max=DAY_S, help="Only where Pilotlight has been silent for so many seconds.")
+    ] = 0.0,
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which would be opened; change nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Take our placement taint off every node of a cluster; with --silent only where nobody renews its Lease.
+
+    The watchman of infra/kubernetes/placement runs it every two minutes. A Pilotlight that is awake closes them again:
+    pause it first, or take placement out of the policy.
+
+    Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
+    """
+    from pilotlight.adapters.cluster.kubernetes import doors
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+
+    settings = settings_for(context, kubeconfig)
+    api = Api(source_of(settings.api, settings.environ, settings.role_arn))
+    try:
+        opened = tuple(doors.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
+    except Missing as error:
+        raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is closed") from None
+    if as_json:
+        typer.echo(msgspec.json.encode({"opened": opened, "dry_run": dry_run}).decode())
+        return
+    for name in opened:
+        typer.echo(f"{'would open' if dry_run else 'opened'} {name}")
+    typer.echo(f"{len(opened)} nodes {'would be opened' if dry_run else 'opened'}")

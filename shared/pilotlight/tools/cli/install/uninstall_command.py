@@ -1,0 +1,125 @@
+"""``pilotlight uninstall``: pools go back to whoever kept them before, and nothing of ours stays in the cluster."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import Denied, Failed, Retry
+from pilotlight.facts.labels import HANDED_BACK
+from pilotlight.tools.cli.install.handover_commands import RoleArn, cloud_of
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.install.hand_over import Book, hand_back
+from pilotlight.tools.install.handover_steps import MARK
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.facts.handover import Taken
+    from pilotlight.tools.install.connect_account import Step
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(uninstall)
+
+
+def uninstall(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    role_arn: RoleArn = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The lines as JSON.")] = False,
+) -> None:
+    """Give every pool back for good, and take out of a cluster all that is Pilotlight's: rights, taints, watchmen.
+
+    No job and no node ends by it. What would end one is left, and said: run it again when they are gone. It needs
+    nothing of ours alive. Functions and their state in a cloud go by terraform destroy.
+
+    Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
+    """
+    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+    settings = settings_for(context, kubeconfig)
+    run = Removal(Api(source_of(settings.api, settings.environ, settings.role_arn)), role_arn, dry_run)
+    lines: list[str] = []
+    for line in run.lines():
+        lines.append(line)
+        if not as_json:
+            typer.echo(line)
+    if as_json:
+        typer.echo(msgspec.json.encode({"dry_run": dry_run, "lines": lines, "left": run.left}).decode())
+    elif dry_run or not lines:
+        typer.echo("nothing was changed" if lines else "nothing of Pilotlight's is on this cluster")
+    if run.left and not dry_run:
+        raise Failed(f"left for now: {'; '.join(run.left)}: run it again when that is over")
+
+
+class Removal:
+    """One run. ``left`` are the pools that are not given back whole, each with why: their record stays."""
+
+    def __init__(self, api: "Api", role_arn: str | None, dry: bool) -> None:
+        self._api, self._dry = api, dry
+        self._cloud = partial(cloud_of, role_arn)
+        self.left: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        """What is done, a line each: pools are marked and given back before the rights go, their record goes last."""
+        from pilotlight.tools.install import remove_account
+
+        found, unread = Book(self._api).read()
+        self.left += unread
+        for taken in found.values():
+            yield from self._given_back(taken)
+        yield from self._off_queues()
+        records = () if self.left else self._forgotten(found)
+        for step in remove_account.remove(self._api, dry_run=self._dry, then=records):
+            why = f": {step.why}" if step.why else ""
+            yield f"{'would ' if self._dry else ''}{step.verb} {step.kind} {step.name}{why}"
+
+    def _off_queues(self) -> Iterator[str]:
+        """Our check off Kueue's queues: once nobody answers it they admit nothing."""
+        from pilotlight.errors import BadInput
+        from pilotlight.tools.install import queue_checks
+
+        try:
+            for queue in queue_checks.hand_back(self._api, dry_run=self._dry):
+                does = "open queue" if queue.opened else "take our check off ClusterQueue"
+                yield f"{'would ' if self._dry else ''}{does} {queue.name}"
+        except BadInput:
+            return  # There is no Kueue.
+
+    def _forgotten(self, found: "Mapping[str, Taken]") -> "Iterator[Step]":
+        """Our marks and our record, once no right of ours is left to act by."""
+        from pilotlight.tools.install import takeover_records
+        from pilotlight.tools.install.connect_account import Step
+
+        for taken in found.values():
+            if self._unmarked(taken):
+                yield Step("remove", "tag", HANDED_BACK, f"of group {taken.group}")
+        if found:
+            if not self._dry:
+                takeover_records.drop(self._api)
+            yield Step("remove", "ConfigMap", takeover_records.NAME)
+
+    def _given_back(self, taken: "Taken") -> Iterator[str]:
+        try:
+            for told in hand_back(taken, self._cloud, Book(self._api), datetime.now(UTC), self._dry):
+                yield told.line
+                if told.passes:
+                    self.left.append(told.line)
+        except (Denied, Retry) as error:  # The others are given back all the same.
+            self.left.append(f"{taken.pool}: {error}")
+
+    def _unmarked(self, taken: "Taken") -> bool:
+        """Take our mark off a group: whoever keeps it now needs no word of ours. Whether there is one."""
+        handover = self._cloud(taken)
+        state = handover.read().get(taken.pool) if handover is not None else None
+        if handover is None or state is None or not state.settings.get(MARK):
+            return self._dry and state is not None
+        if not self._dry:
+            handover.put(state.group, MARK, "")
+        return True

@@ -1,0 +1,140 @@
+"""``pilotlight conformance``: tries on your own cloud what is promised of it, for at most so many dollars."""
+
+import hashlib
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import deployed, environment
+from pilotlight.units import Usd, cents
+
+if TYPE_CHECKING:
+    from pilotlight.facts.capacity import Offering
+    from pilotlight.tools.conformance.conformance_run import Tried
+    from pilotlight.wiring import App
+
+CLOUDS = {"aws": "asg", "civo": "civo"}
+"""What the addresses in PILOTLIGHT_POOLS begin with."""
+MOST_S = 2 * 600.0
+"""The node is lit so long at most: until it is told, and until it is gone."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(conformance)
+
+
+def conformance(
+    cloud: Annotated[Literal["aws", "civo"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
+    pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
+    max_usd: Annotated[float, typer.Option(help="What it may cost at most, in dollars.")],
+    quota_pool: Annotated[
+        str, typer.Option(help="A pool that the account's quota has no room for: a purchase there must be refused.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; change nothing.")] = False,
+    out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Try on your own sandbox what Pilotlight promises: one node is bought, doubled, refused and given back.
+
+    Where nodes of the pool can stand by, one more is stopped, started and given back. A pool of a type that your
+    account has no quota for, as P5 in a new account, is bought from in vain with --quota-pool.
+
+    Whatever it buys it gives back, however it ends. It ends with 1 where a promise was not kept.
+
+    Example: [bold]pilotlight conformance --cloud aws --pool a10g --max-usd 2 --dry-run[/bold]
+    """
+    from pilotlight.wiring import App
+
+    site = App(deployed())
+    offering = _offering(site, cloud, pool)
+    # What ought to be refused costs as much where it is granted after all.
+    most = _most(site, offering) + (_most(site, _offering(site, cloud, quota_pool)) if quota_pool else 0)
+    if quota_pool == pool:
+        raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
+    if most > Decimal(str(max_usd)):
+        raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
+    if dry_run:
+        also = f", ask for 1 of {quota_pool} that must be refused" if quota_pool else ""
+        typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back{also}: {cents(most)} at most")
+        return
+    for name in filter(None, (pool, quota_pool)):
+        _see_that_it_may(site, name)
+    from pilotlight.tools.conformance.conformance_run import Run
+
+    tried = Run(site, pool, environment(), quota_pool).go()
+    report = _report(tried, cloud, offering)
+    text = msgspec.json.format(msgspec.json.encode(report)).decode()
+    typer.echo(text) if as_json else _show(report)
+    if out:
+        try:
+            Path(out).write_text(text + "\n")
+        except OSError as error:
+            typer.echo(text)
+            raise Failed(f"{out}: {error.strerror}; the report is printed above instead") from None
+    if not tried.kept:
+        raise Failed("a promise was not kept; the report says which")
+
+
+def _offering(site: "App", cloud: str, pool: str) -> "Offering":
+    if site.settings.clusters:
+        raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(site.clusters)}")
+    if site.settings.pools.partition(":")[0] != CLOUDS[cloud]:
+        raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and --cloud {cloud}: name the cloud in both")
+    if pool not in site.policy.pools:
+        raise BadInput(f"the policy has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
+    found = next((offering for offering in site.deps.offerings if offering.pool == pool), None)
+    if found is None:
+        raise BadInput(f"no price of pools.{pool} is known: nothing is bought without one")
+    return found
+
+
+def _most(site: "App", offering: "Offering") -> Usd:
+    """Where its nodes may stand by it is lit once more for that."""
+    from pilotlight.decide.capacity.standby import stands_by
+    from pilotlight.decide.money.economics import billed
+
+    again = stands_by(offering, site.policy.pools[offering.pool])
+    return billed(offering, 2 * MOST_S if again else MOST_S)
+
+
+def _see_that_it_may(site: "App", pool: str) -> None:
+    """Only a pool that acts, and where nothing waits or works: a job may not land on a node that is given back."""
+    mode = site.deps.mode_of(pool)
+    if mode != "act":
+        raise BadInput(f"the mode of {pool} is {mode}: set pools.{pool}.mode to act")
+    from pilotlight.flow.memory import brakes
+
+    if why := brakes.paused(site.deps.state, site.settings.cluster_name, pool):
+        raise BadInput(f"{why}: run pilotlight resume first")
+    view = site.deps.cluster.observe()
+    if view.pending:
+        raise BadInput(f"{len(view.pending)} GPU pods wait in the cluster: use a sandbox, where none does")
+    working = [node.name for node in view.nodes if node.pool == pool and node.gpu_pods]
+    if working:
+        raise BadInput(f"node {working[0]} of {pool} works: use a pool without work on it")
+
+
+def _report(tried: "Tried", cloud: str, offering: "Offering") -> dict[str, Any]:
+    """The run with what it cost. ``sha256`` is of the report without it, as JSON with sorted keys and no spaces."""
+    from pilotlight.decide.money.economics import billed
+
+    cost = billed(offering, tried.lit_s) if tried.bought else Decimal(0)
+    body = {"cloud": cloud, "offering": offering.name, "usd": f"{cost:.6f}", "kept": tried.kept}
+    report = {**body, **msgspec.to_builtins(tried)}
+    digest = hashlib.sha256(msgspec.json.encode(report, order="sorted")).hexdigest()
+    return {**report, "sha256": digest}
+
+
+def _show(report: dict[str, Any]) -> None:
+    for result in report["results"]:
+        mark = "kept" if result["kept"] else "NOT KEPT"
+        typer.echo(f"{mark:9}{result['promise']}: {result['what']} ({result['seconds']:.1f} s)")
+    bought = ", ".join(report["bought"]) or "nothing"
+    typer.echo(
+        f"bought {bought}, about {cents(Decimal(report['usd']))} of {report['offering']}; sha256 {report['sha256']}"
+    )

@@ -1,0 +1,211 @@
+"""`pilotlight tune`: what a price of waiting costs and saves on a trace, and which one to take."""
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.tools.advice.frontier import Run, cheapest_within, knee, undominated
+from pilotlight.tools.cli.lab.replay_command import MOST_S, Shaping, check_types, load_catalog, load_policy
+from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.value_of_wait import MOST
+from pilotlight.tools.replay.lower_bounds import bounds
+from pilotlight.tools.replay.peers.names import check_peer
+from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_job import Result
+from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
+
+
+class Advice(NamedTuple):
+    """The setting to take, and why in one sentence."""
+
+    setting: Setting
+    why: str
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(tune)
+
+
+def tune(
+    trace: Annotated[str, typer.Argument(help="A trace: csv.gz of jobs.")],
+    policy: Annotated[
+        str | None, typer.Option(help="Policy file; default: the example policy, no pool limits.")
+    ] = None,
+    catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
+    values: Annotated[str, typer.Option(help="Dollars an hour of one job's waiting to try, with commas.")] = ",".join(
+        map(str, VALUES)
+    ),
+    against: Annotated[
+        list[str] | None, typer.Option(help="A peer to stand beside; repeatable. Default: all of them.")
+    ] = None,
+    within: Annotated[
+        float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
+    ] = None,
+    placement: Annotated[Shaping, typer.Option(help="How placement is shaped.")] = Shaping.AFFINITY,
+    boot_seconds: Annotated[
+        float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
+    ] = None,
+    standby_boot_seconds: Annotated[
+        float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Try prices of waiting on a trace, draw dollars against waits beside every peer, and recommend one.
+
+    Example: pilotlight tune trace.csv.gz --within 60 --report tune.html
+    """
+    tried = _values(values)
+    peers = [check_peer(name) for name in (PEERS if against is None else against)]
+    jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
+    check_types(rules, types)
+    scenario = Scenario(placement=placement.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds)
+    name = Path(trace).name
+    with counted(len(tried) + len(peers)) as on_done:
+        done = sweep(
+            tried,
+            peers,
+            jobs,
+            types,
+            rules,
+            scenario,
+            trace=name,
+            bound=bounds(jobs, types),
+            on_done=on_done,
+            processes=processes,
+        )
+    _fail_unfinished(done)
+    chosen = advise(done.ours, within)
+    if as_json:
+        _print_json(done, chosen)
+    else:
+        _print(done, chosen)
+    if report:
+        _write(report, done, chosen, f"{name}: {len(jobs):,} jobs, placement {placement.value}")
+
+
+def advise(ours: Sequence[Setting], within: float | None) -> Advice:
+    """The cheapest setting whose mean wait is short enough; where nobody says what is, the knee of the curve.
+
+    Raises ``Failed`` where none waits so little.
+    """
+    by_run = {_run(s.result): s for s in reversed(ours)}
+    curve = undominated(by_run)
+    if within is not None:
+        run = cheapest_within(curve, within)
+        if run is None:
+            raise Failed(
+                f"no value waits {within:g} s or less: the least is {curve[0].wait_s:.1f} s; try --values higher"
+            )
+        return Advice(by_run[run], f"the cheapest of those tried that waits {within:g} s or less on average")
+    return Advice(
+        by_run[knee(curve)], "beyond it a second less of waiting costs more than before it, of what was tried"
+    )
+
+
+def _values(text: str) -> list[Decimal]:
+    try:
+        found = [Decimal(part.strip()) for part in text.split(",")]
+    except InvalidOperation:
+        raise BadInput(f"--values: {text!r} is not numbers with commas, as 3,10,30") from None
+    if not all(value.is_finite() and 0 <= value <= MOST for value in found):
+        raise BadInput(f"--values: must be from 0 to {MOST:,} dollars an hour")
+    return sorted(set(found))
+
+
+def _run(result: Result) -> Run:
+    return Run(result.wait_s.mean, float(result.cost_usd))
+
+
+def _fail_unfinished(done: Sweep) -> None:
+    from pilotlight.tools.report.tables.replay_table import failure
+
+    if told := failure([*(s.result for s in done.ours), *done.peers]):
+        raise Failed(told)
+
+
+def _line(chosen: Advice) -> str:
+    return f"value_of_wait: {chosen.setting.value_of_wait}"
+
+
+def _sentence(chosen: Advice) -> str:
+    from pilotlight.tools.report.tables.replay_table import multiple, usd, wait
+
+    result = chosen.setting.result
+    paid = f"{usd(result.cost_usd)} ({multiple(result.x_integral)} the bound)"
+    return f"{_line(chosen)}: {paid} at a mean wait of {wait(result.wait_s.mean)}; {chosen.why}"
+
+
+def _named(done: Sweep) -> list[tuple[str, Result, bool]]:
+    ours = [(f"pilotlight, ${s.value_of_wait}/h", s.result, True) for s in done.ours]
+    return ours + [(peer.policy, peer, False) for peer in done.peers]
+
+
+HEADINGS = ("policy", "dollars", "x bound", "mean wait", "P95 wait")
+
+
+def _cells(name: str, result: Result) -> tuple[str, ...]:
+    from pilotlight.tools.report.tables.replay_table import multiple, usd, wait
+
+    waits = (wait(result.wait_s.mean), wait(result.wait_s.p95))
+    return (name, usd(result.cost_usd), multiple(result.x_integral), *waits)
+
+
+def _print(done: Sweep, chosen: Advice) -> None:
+    from rich.text import Text
+
+    from pilotlight.tools.report.pages.tune_chart import Dot, drawn
+    from pilotlight.tools.report.tables.sheet import Column, Sheet
+
+    rows = _named(done)
+    sheet = Sheet(Column(HEADINGS[0], "name"), *(Column(heading, "figure") for heading in HEADINGS[1:]))
+    for name, result, _ in rows:
+        sheet.add(*_cells(name, result), style="bold" if result is chosen.setting.result else "")
+    out = console()
+    out.print(sheet)
+    dots = [Dot(n, *_run(r), ours) for n, r, ours in rows]
+    for told in ("", drawn(dots, out.width), "", _sentence(chosen), "policy line:", f"  {_line(chosen)}"):
+        out.print(Text(told))
+
+
+def _print_json(done: Sweep, chosen: Advice) -> None:
+    from pilotlight.tools.report.tables.replay_table import as_json
+
+    ours = [{"value_of_wait": float(s.value_of_wait), **as_json(s.result)} for s in done.ours]
+    recommended = {"value_of_wait": float(chosen.setting.value_of_wait), "why": chosen.why, "policy": _line(chosen)}
+    shape = {"ours": ours, "peers": [as_json(peer) for peer in done.peers], "recommended": recommended}
+    typer.echo(json.dumps(shape, indent=1))
+
+
+def _write(path: Path, done: Sweep, chosen: Advice, note: str) -> None:
+    from pilotlight.tools.report.pages.tune_chart import Dot
+    from pilotlight.tools.report.pages.tune_page import page
+
+    rows = _named(done)
+    html = page(
+        [Dot(n, *_run(r), ours) for n, r, ours in rows],
+        HEADINGS,
+        [_cells(n, r) for n, r, _ in rows],
+        title="Pilotlight tune",
+        advice=_sentence(chosen),
+        note=note,
+        line=_line(chosen),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
+    Console(stderr=True).print(f"report: {path}")

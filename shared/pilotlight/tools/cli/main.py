@@ -1,0 +1,263 @@
+"""The command ``pilotlight``: its commands, and how errors look.
+
+Every command's module is imported when that command runs or its help is shown, so that ``--help`` is quick.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.models import CommandInfo, TyperInfo
+
+from pilotlight.adapters import logs
+from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
+from pilotlight.tools.cli.entry import EXIT_BAD_INPUT, stop_at_once
+from pilotlight.tools.cli.extras import advice
+from pilotlight.tools.cli.state_option import with_state
+from pilotlight.tools.cli.terminal import Shown, teach_rich
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+COMMANDS = {
+    "start.init_command": ("init",),
+    "start.plan_command": ("plan",),
+    "gpus.preempt_command": ("preempt",),
+    "start.doctor_command": ("doctor",),
+    "start.policy_commands": ("check", "schema"),
+    "start.lint_command": ("lint",),
+    "start.demo_command": ("demo",),
+    "start.serve_command": ("serve",),
+    "start.world_command": ("world",),
+    "start.send_command": ("send",),
+    "act.reconcile_command": ("reconcile",),
+    "install.connect_command": ("connect",),
+    "act.brake_commands": ("pause", "resume", "approve"),
+    "install.handover_commands": ("takeover", "handback"),
+    "install.uninstall_command": ("uninstall",),
+    "install.placement_commands": ("placement",),
+    "install.manifests_commands": ("manifests",),
+    "install.kueue_commands": ("kueue",),
+    "watch.why_command": ("why",),
+    "records.report_command": ("report",),
+    "records.bill_command": ("bill",),
+    "prices.commitments_command": ("commitments",),
+    "gpus.targets_command": ("targets",),
+    "watch.status_command": ("status",),
+    "watch.pools_command": ("pools",),
+    "watch.shadow_commands": ("shadow",),
+    "watch.queue_commands": ("queues",),
+    "gpus.waste_command": ("waste",),
+    "act.reclaim_commands": ("reclaim",),
+    "gpus.runs_command": ("runs",),
+    "watch.budget_command": ("budget",),
+    "watch.alert_commands": ("alerts",),
+    "records.audit_commands": ("audit",),
+    "records.state_commands": ("state",),
+    "prices.whatif_command": ("whatif",),
+    "prices.cost_command": ("cost-of-self",),
+    "prices.sizes_command": ("sizes",),
+    "prices.deadline_command": ("deadline",),
+    "prices.spot_command": ("spot",),
+    "install.notice_agent_command": ("notice-agent",),
+    "gpus.monitor_command": ("monitor",),
+    "prices.prices_command": ("prices",),
+    "lab.replay_command": ("replay", "week"),
+    "lab.tune_command": ("tune",),
+    "lab.trace_commands": ("synth", "stats", "trace"),
+    "lab.conformance_command": ("conformance",),
+    "act.drill_command": ("drill",),
+}
+"""Which module of this package registers which commands."""
+
+PANELS = {
+    "Before it acts": "init plan doctor check lint schema demo",
+    "Running it": "serve world send reconcile connect pause resume approve reclaim placement manifests"
+    " notice-agent monitor",
+    "Whose pools": "takeover handback kueue uninstall",
+    "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
+    "Reckoning": "targets commitments waste runs preempt queues whatif cost-of-self sizes prices deadline spot",
+    "Proof": "replay week tune synth stats trace conformance drill",
+}
+"""How the help groups them."""
+
+OPEN_STATE = {
+    *PANELS["What it did, and what it cost"].split(),
+    *(
+        "commitments",
+        "targets",
+        "preempt",
+        "serve",
+        "reconcile",
+        "takeover",
+        "pause",
+        "resume",
+        "approve",
+        "reclaim",
+    ),
+}
+"""Those that open the state: they take ``--state``."""
+
+PRIVATE = 0o077
+"""Who else may read what is written here: state, outbox, reports and exports have names, figures and decisions."""
+
+EXIT_FAILED = 1
+STOP_S = 1.5
+"""Seconds of the wall's clock that tidying up may take after Ctrl-C or SIGTERM."""
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """Ctrl-C or SIGTERM. No library takes it for its own, so every file and process is let go on the way out."""
+
+
+def build(words: list[str]) -> typer.Typer:
+    """The command line for ``words``: with only the module of the command they name, or with all."""
+    app = typer.Typer(
+        name="pilotlight",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help=_HELP,
+    )
+    app.callback()(_options)
+    named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
+    for module in named or COMMANDS:
+        import_module(f"pilotlight.tools.cli.{module}").register(app)
+    opening = [command for command in app.registered_commands if _name(command) in OPEN_STATE]
+    for group in app.registered_groups:
+        if group.typer_instance is not None and _name(group) in OPEN_STATE:
+            opening += group.typer_instance.registered_commands
+    for command in opening:
+        if command.callback is not None:
+            command.callback = with_state(command.callback)
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
+    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for info in registered:
+        info.rich_help_panel = panel_of[_name(info)]
+    return app
+
+
+def _name(info: CommandInfo | TyperInfo) -> str:
+    """What the help calls a command or a group of them."""
+    name = info.name or getattr(info.callback, "__name__", "")
+    return str(name).replace("_", "-")
+
+
+def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotlight") -> None:
+    """Run a command of the line that ``made`` gives for its words, and end the process."""
+    signal.signal(signal.SIGINT, stop_at_once)
+    os.umask(PRIVATE)
+    sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
+    teach_rich()
+    words = [word for word in sys.argv[1:] if word != "--debug"]
+    debug = len(words) < len(sys.argv[1:])
+    if debug:
+        logs.begin()
+    stop = Stop(os.getpid())
+    try:
+        command = made(words)
+        for number in ENDS:
+            signal.signal(number, stop)
+        ended = command(args=words, prog_name=name, standalone_mode=False)
+        sys.exit(ended if isinstance(ended, int) else 0)
+    except Stopped:
+        sys.exit(stop.code)
+    except Exception as error:
+        sys.exit(stop.code or _report(error, debug))  # What breaks because processes were ended is no news.
+
+
+class Stop:
+    """Answers Ctrl-C and SIGTERM. ``code`` is then the exit code, and 0 before."""
+
+    def __init__(self, began: int) -> None:
+        self._began = began
+        self.code = 0
+
+    def __call__(self, number: int, _: object) -> None:
+        """End what this process began, then itself: in order, or else after a moment. A fork of it says nothing."""
+        for each in ENDS:
+            signal.signal(each, signal.SIG_IGN)
+        self.code = 128 + number
+        forked = os.getpid() != self._began
+        if not forked:
+            os.write(2, b"stopped\n")
+        for child in _children():
+            child.terminate()
+        if forked:
+            os._exit(self.code)
+        sys.unraisablehook = lambda _: None  # Raised where nothing can be, as while a process forks: the timer ends it.
+        threading.excepthook = lambda _: None  # A pool's own thread, whose processes are gone.
+        last = threading.Timer(STOP_S, self._last)
+        last.daemon = True
+        last.start()
+        raise Stopped
+
+    def _last(self) -> None:
+        for child in _children():
+            child.kill()
+        os._exit(self.code)
+
+
+def _children() -> "list[BaseProcess]":
+    """The worker processes of this one."""
+    if "multiprocessing" not in sys.modules:
+        return []
+    import multiprocessing
+
+    return [*multiprocessing.active_children()]
+
+
+def _report(error: Exception, debug: bool) -> int:
+    """Say on stderr what went wrong, one line a problem; the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    if hasattr(error, "format_message"):
+        return _usage(error)
+    if isinstance(error, ModuleNotFoundError) and (said := advice(error)):
+        sys.stderr.write(f"error: {said}\n")
+        return EXIT_BAD_INPUT
+    if isinstance(error, BadPolicy):
+        sys.stderr.write("".join(f"error: {' '.join(problem.split())}\n" for problem in error.problems))
+    elif isinstance(error, PilotlightError):
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+    else:
+        sys.stderr.write(f"error: unexpected {type(error).__name__}: {error}; run again with --debug for the details\n")
+    return EXIT_BAD_INPUT if isinstance(error, Reject | StoreFault) else EXIT_FAILED
+
+
+def _usage(error: Any) -> int:
+    """Words that the command line does not know: in one line as all errors, or the help where there were none."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return EXIT_BAD_INPUT
+    path = error.ctx.command_path if error.ctx else "pilotlight"
+    sys.stderr.write(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {path} --help\n")
+    return EXIT_BAD_INPUT
+
+
+_HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
+
+
+def _say_version(asked: bool) -> None:
+    """The version of what is installed, on a line; nothing else is done."""
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"pilotlight {version('pilotlight')}")
+        raise typer.Exit
+
+
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the log, and the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """``--debug`` is taken off before, wherever it stands; it is here for the help."""

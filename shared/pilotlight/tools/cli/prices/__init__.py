@@ -1,0 +1,1 @@
+"""Commands that reckon dollars: prices, sizes, spot, deadlines, commitments, what Pilotlight itself costs."""

@@ -1,0 +1,1 @@
+"""Commands that read what survives between events: state, audit chain, reports, bills."""

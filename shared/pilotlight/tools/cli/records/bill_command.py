@@ -1,0 +1,62 @@
+"""``pilotlight bill``: the cloud's bill held against the meter, by day and pool, and what is learnt from it."""
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.settings import deployed
+
+if TYPE_CHECKING:
+    from pilotlight.ports import State
+    from pilotlight.tools.report.tables.bill_table import Held
+
+LEARN = timedelta(days=28)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(bill)
+
+
+def bill(
+    month: Annotated[str, typer.Option(help="YYYY-MM; the month that goes on where none is named.")] = "",
+    cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Every day and pool, dollars to the billionth.")] = False,
+) -> None:
+    """Hold a month's bill against the meter, by day and pool, and say how much more or less a pool is billed.
+
+    Reads only the state, and changes nothing: no budget is moved by what is learnt.
+
+    Example: [bold]pilotlight bill --month 2026-10 --json[/bold]
+    """
+    from pilotlight.tools.cli.month_words import days_of, named
+    from pilotlight.tools.cli.printing import console, json_text
+    from pilotlight.tools.report.tables.bill_table import plain, render
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    first, last = days_of(month, wired.clock.now())
+    held = [_held(wired.state, name, first, last) for name in named(cluster, wired.clusters)]
+    if as_json:
+        typer.echo(json_text([plain(one) for one in held]))
+    elif any(one.days or one.awaited for one in held):
+        console().print(render(held))
+    else:
+        typer.echo(f"nothing was metered or billed in {first:%Y-%m}: is PILOTLIGHT_BILLS set, and billing_tick called?")
+
+
+def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
+    from pilotlight.decide.money.reconciliation import awaited, compared, corrections
+    from pilotlight.decide.money.spend import books
+    from pilotlight.flow.billing import bill, meter
+    from pilotlight.tools.report.tables.bill_table import Held
+
+    known = books(
+        meter.days(state, cluster, first - LEARN, last),
+        bill.days(state, cluster, first - LEARN, last),
+    )
+    days = compared(known.metered, known.billed)
+    learnt = corrections(days)
+    only = [one for day, one in known.metered.items() if day >= first and day not in known.billed]
+    return Held(cluster, tuple(one for one in days if one.day >= first), learnt, awaited(only, learnt))

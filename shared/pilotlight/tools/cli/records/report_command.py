@@ -1,0 +1,160 @@
+"""``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput, Failed
+from pilotlight.settings import deployed
+from pilotlight.units import shortened
+
+if TYPE_CHECKING:
+    from pilotlight.decide.money.reconciliation import Correction
+    from pilotlight.facts.bill import Anomaly
+    from pilotlight.ports import State
+    from pilotlight.tools.advice.month import Month, Unused
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(report)
+
+
+def report(
+    month: Annotated[str, typer.Option(help="YYYY-MM; the month that goes on where none is named.")] = "",
+    team: Annotated[str | None, typer.Option(help="Only what this team held.")] = None,
+    cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
+    per: Annotated[
+        list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure, dollars to the billionth.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
+) -> None:
+    """Report a month: by machine, pool, team and class, with idle and shared time on their own lines.
+
+    Reads only the state. Example: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold]
+    """
+    if sum([as_json, as_csv, html is not None]) > 1:
+        raise BadInput("--json, --csv and --html are three ways to have it: choose one")
+    found = _month(month, team, cluster)._replace(units=tuple(_unit(text) for text in per or ()))
+    if as_json:
+        typer.echo(json.dumps(plain(found), indent=2))
+    elif as_csv:
+        from pilotlight.tools.report.tables.month_table import as_csv as csv_of
+
+        typer.echo(csv_of(found), nl=False)
+    elif html is not None:
+        from pilotlight.tools.report.pages.month_page import page
+
+        title = f"GPU spending, {found.first:%B %Y}" + (f", team {team}" if team is not None else "")
+        try:
+            html.write_text(page(found, title=title), "utf-8")
+        except OSError as error:
+            raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
+        typer.echo(f"{html} written")
+    else:
+        from pilotlight.tools.cli.printing import console
+        from pilotlight.tools.report.tables.month_table import render
+
+        console().print(render(found))
+
+
+def _month(text: str, team: str | None, cluster: str) -> "Month":
+    from pilotlight.flow.billing import bill, meter
+    from pilotlight.tools.advice.month import month
+    from pilotlight.tools.cli.month_words import days_of, named
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    first, last = days_of(text, wired.clock.now())
+    names = named(cluster, wired.clusters)
+    metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
+    billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
+    teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})
+    if not any(day.lines for day in metered):
+        typer.echo(f"no node was lit in {first:%Y-%m}, or billing_tick is not called once a minute", err=True)
+    elif team is not None and team not in teams:
+        typer.echo(f"no line of team {team!r} in {first:%Y-%m}: it has {', '.join(teams) or 'no team'}", err=True)
+    found = month(metered, billed, first, last, team=team)
+    if team is not None:
+        return found
+    learnt, odd = _beside(wired.state, names, first, last)
+    return found._replace(paid_idle=_paid_idle(wired.state, names, first), learnt=learnt, anomalies=odd)
+
+
+def _beside(
+    state: "State", clusters: Sequence[str], first: date, last: date
+) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
+    """What is learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
+    from pilotlight.decide.money.reconciliation import compared, corrections
+    from pilotlight.decide.money.spend import books
+    from pilotlight.flow.billing import anomalies, bill, meter
+    from pilotlight.tools.cli.records.bill_command import LEARN
+
+    learnt: list[tuple[str, Correction]] = []
+    odd: list[tuple[str, Anomaly]] = []
+    for name in clusters:
+        said = name if len(clusters) > 1 else ""
+        since = first - LEARN
+        known = books(meter.days(state, name, since, last), bill.days(state, name, since, last))
+        learnt += [(said, one) for one in corrections(compared(known.metered, known.billed))]
+        odd += [(said, one) for one in anomalies.between(state, name, first, last)]
+    return tuple(learnt), tuple(odd)
+
+
+def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
+    """What all these clusters paid for and did not use, by pool."""
+    from pilotlight.flow.billing import paid_idle
+    from pilotlight.tools.advice.month import Unused
+
+    sums: dict[str, Unused] = {}
+    for each in filter(None, (paid_idle.month(state, name, first) for name in clusters)):
+        for pool, more in each.pools.items():
+            was = sums.get(pool, Unused(pool, Decimal(0), Decimal(0)))
+            usd = was.usd + more.usd if was.usd is not None and more.priced else None
+            sums[pool] = Unused(pool, was.gpu_hours + more.gpu_hours, usd)
+    return tuple(each for _, each in sorted(sums.items()) if each.gpu_hours)
+
+
+def _unit(text: str) -> tuple[str, Decimal]:
+    name, _, number = text.rpartition("=")
+    try:
+        count = Decimal(number)
+    except InvalidOperation:
+        count = Decimal(0)
+    if not name or not count.is_finite() or count <= 0:
+        raise BadInput(f"--per {text}: write a unit and how many there were, as in epochs=96")
+    return name, count
+
+
+def plain(month: "Month") -> dict[str, Any]:
+    """The report as JSON values; numbers as text, in which parts add up to their whole."""
+    out = {name: _value(getattr(month, name)) for name in month._fields}
+    ours = ("idle_share", "efficiency", "spot_share", "idle_at_blended", "idle_hour", "unrecovered")
+    return out | {name: _exact(getattr(month, name)) for name in ours}
+
+
+def _exact(value: Decimal | None) -> str | None:
+    return None if value is None else str(shortened(value, places=9))
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return _exact(value)
+        case date():
+            return str(value)
+        case msgspec.Struct():
+            return {name: _value(item) for name, item in msgspec.structs.asdict(value).items()}
+        case tuple() if hasattr(value, "_fields"):
+            return {name: _value(getattr(value, name)) for name in value._fields}
+        case tuple():
+            return [_value(item) for item in value]
+    return value

@@ -1,0 +1,192 @@
+"""``pilotlight plan``: a dry run on a real cluster, or on its objects in files, through the flow of a deployment."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.decisions import Plan
+from pilotlight.settings import Settings, deployed, read
+from pilotlight.tools.advice.give_way import GiveWay, give_way
+from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
+from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
+
+if TYPE_CHECKING:
+    from pilotlight.facts.policy import Policy
+    from pilotlight.flow.deps import Deps
+    from pilotlight.flow.look.snapshot import Snapshot
+    from pilotlight.tools.cli.cluster_files import File
+    from pilotlight.wiring import App, Seams
+
+
+EXIT_WOULD_CHANGE = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(plan)
+
+
+def plan(
+    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
+    objects: Annotated[
+        list[str] | None,
+        typer.Option(help="Lists of pvc, pv, storageclass, pdb, podgroups or namespaces. May be given many times."),
+    ] = None,
+    context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
+    kubeconfig: Kubeconfig = "",
+    policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
+    catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
+    value_of_wait: ValueOfWait = None,
+    at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="All of the plan, as JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="For the comment of a pull request.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 3 where something would change.")] = False,
+) -> None:
+    """Say what would be bought, kept and released on your cluster, and why; every offering in a table. Changes nothing.
+
+    From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
+    [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
+    """
+    if as_json and as_markdown:
+        raise BadInput("--json and --markdown are two ways to have it: choose one")
+    app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
+    rules = priced(app.policy, value_of_wait)
+    dry = dry_run(app, seams, now, rules)
+    snapshot, decided = decide(dry)
+    ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
+    source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+    if as_json:
+        _print_json(decided, now, ways)
+    elif as_markdown:
+        from pilotlight.tools.report.tables.offers_table import markdown
+
+        typer.echo("\n".join(markdown(decided, _prices(dry), now, source)))
+    else:
+        _print_text(decided, now, source, _prices(dry), ways)
+    if exit_code and not (decided.empty and not decided.held):
+        raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def source_of(
+    pods: str, nodes: str, objects: Sequence[str], context: str, kubeconfig: str, policy: str, catalog: str, at: str
+) -> "tuple[App, Seams, datetime]":
+    """The app, what of it files stand for (nothing where a cluster is looked at itself), and the moment."""
+    from pilotlight.wiring import App
+
+    files = pods or nodes or objects
+    if context or kubeconfig or (not files and deployed().api):
+        if files:
+            raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
+        now = _moment(at) if at else datetime.now(UTC)
+        return App(settings_for(context, kubeconfig, policy=policy, catalog=catalog)), {}, now
+    app = App(_settings(policy, catalog))
+    return app, *_from_files(app, pods, nodes, objects, at)
+
+
+def _prices(dry: "App") -> dict[str, Decimal]:
+    """Dollars an hour of every offering, by its name."""
+    return {offering.name: offering.usd_per_hour for offering in dry.priced()[0]}
+
+
+def _settings(policy: str, catalog: str) -> Settings:
+    settings = deployed()
+    return msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
+
+
+def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: str) -> "tuple[Seams, datetime]":
+    """The cluster that files show, and the moment to plan for."""
+    from pilotlight.tools.cli.cluster_files import FileCluster, FilePools
+
+    if not (pods and nodes):
+        raise BadInput("name two files by --pods and --nodes, or a cluster by --context")
+    files = read_files([pods, nodes, *objects])
+    cluster = FileCluster(files[0], files[1], files[2:], app.policy)
+    now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
+    return {"cluster": cluster, "pools": FilePools(cluster)}, now
+
+
+def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App":
+    """The app at a moment, with nothing remembered and nobody told."""
+    from pilotlight.adapters.clock import StoppedClock
+    from pilotlight.adapters.outbox.local import MemoryOutbox
+    from pilotlight.adapters.state.memory import MemoryState
+    from pilotlight.wiring import App
+
+    clock = StoppedClock(now)
+    given: Seams = {
+        **seams,
+        "policy": policy,
+        "catalog": app.catalog,
+        "clock": clock,
+        "state": MemoryState(clock),
+        "outbox": MemoryOutbox(),
+    }
+    return App(app.settings, **given)
+
+
+def decide(dry: "App") -> "tuple[Snapshot, Plan]":
+    """The look and the plan of a reconcile, and what is wrong with pools and prices."""
+    from pilotlight.flow.cycle.cycle import looked
+
+    snapshot, decided = looked(_as_if_it_may_act(dry.deps), releases=True)
+    _, unbuyable = dry.priced()
+    return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
+
+
+def _as_if_it_may_act(deps: "Deps") -> "Deps":
+    """A plan says what would be done, whatever the modes allow."""
+    pools = {name: msgspec.structs.replace(pool, mode=None) for name, pool in deps.policy.pools.items()}
+    return replace(deps, mode="act", policy=msgspec.structs.replace(deps.policy, pools=pools))
+
+
+def read_files(names: Sequence[str]) -> "list[File]":
+    """The files' bytes; ``-`` once is stdin."""
+    from pilotlight.tools.cli.cluster_files import File
+
+    if names.count("-") > 1:
+        raise BadInput("-: stdin can be read only once; write one of the lists to a file")
+    return [File(sys.stdin.buffer.read(), "stdin") if n == "-" else File(read(n), n) for n in names]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"--at is {text!r}: write a time as 2026-11-21T00:30:00Z") from None
+    if not 1970 < moment.year < 2200:
+        raise BadInput(f"--at is {text!r}: name a year between 1970 and 2200")
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay]) -> None:
+    from pilotlight.tools.cli.printing import json_text
+
+    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways}, "number"))
+
+
+def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal], ways: Sequence[GiveWay]) -> None:
+    from rich.console import Console
+
+    from pilotlight.tools.cli.printing import console as sized
+    from pilotlight.tools.report.tables.offers_table import table
+    from pilotlight.tools.report.texts.plan_text import lines
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines(decided, now, source):
+        console.print(line)
+    if ways:
+        from pilotlight.tools.report.texts.give_way_text import section
+
+        for text in section(ways):
+            console.print(text, markup=False)
+    if any(group.rejected or group.verdict == "bought" for group in decided.pods):
+        console.print("\n[bold]Offerings[/bold]")
+        sized().print(table(decided, prices))

@@ -1,0 +1,182 @@
+"""``pilotlight send``: hand one event to the function that takes it, served or in process."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
+
+import typer
+
+from pilotlight.codec.redact import without_login
+from pilotlight.doorway import RECEIVES, Function, Response, takes
+from pilotlight.errors import BadEvent, BadInput, Failed
+from pilotlight.settings import deployed, read
+from pilotlight.units import Seconds
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+AGAIN_S: Seconds = 0.5
+AGAIN_FOR_S: Seconds = 30.0
+"""A person wants to see what becomes of the event: while another delivery looks, it is sent again so often, so long."""
+
+Asked = TypeVar("Asked", Response, Response | None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(send)
+
+
+def send(
+    file: Annotated[Path, typer.Argument(help="An event, as in events/samples/; - reads stdin.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and answer; change nothing.")] = False,
+    url: Annotated[str, typer.Option(help=f"Where the functions listen; without it {DEFAULT_URL} is tried.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The answer, as JSON.")] = False,
+) -> None:
+    """Send one event to the function that takes it. The pod it names is first created in the embedded world.
+
+    With no serve running, the flow runs in this process, on the same state and a fresh world; so does --dry-run,
+    which leaves a running serve alone unless --url names it.
+
+    Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
+    """
+    name = "stdin" if str(file) == "-" else str(file)
+    body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))
+    try:
+        function = function_of(body, headers)
+    except BadEvent as error:
+        raise BadInput(f"{name}: {error}") from None
+    if function is None:
+        typer.echo("no function has anything to do for this event")
+        return
+    served = _served(url or DEFAULT_URL, function, body, headers, dry_run) if url or not dry_run else None
+    if served is None and url:
+        raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
+    answer = served or _in_process(function, body, headers, dry_run)
+    if as_json:
+        typer.echo(json.dumps(answer.body, indent=2))
+    else:
+        for line in _lines(function, answer.body):
+            typer.echo(line)
+    if "rejected" in answer.body:
+        raise BadInput(f"{name}: {answer.body['rejected']}")
+    if answer.status != 200:
+        raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
+
+
+def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
+    """The function that takes a body's first message, or None where none does. Raises ``BadEvent``."""
+    from pilotlight.codec.events import Refused, decode
+
+    found = decode(body, headers, cluster="")
+    for one in found:
+        for function in RECEIVES:
+            if not isinstance(one, Refused) and takes(function, one.message):
+                return function
+    for one in found:
+        if isinstance(one, Refused):
+            raise one.error
+    return None
+
+
+def _unpacked(body: bytes) -> tuple[bytes, dict[str, str]]:
+    """A sample of a binary CloudEvent is a file of ``{"headers", "body"}``."""
+    try:
+        parts = json.loads(body)
+    except (ValueError, RecursionError):
+        return body, {}
+    if isinstance(parts, dict) and parts.keys() == {"headers", "body"}:
+        return json.dumps(parts["body"]).encode(), {str(k): str(v) for k, v in parts["headers"].items()}
+    return body, {}
+
+
+def _served(url: str, function: Function, body: bytes, headers: dict[str, str], dry_run: bool) -> Response | None:
+    """The answer of a running serve, or None where nothing listens."""
+    if not dry_run and function == "pod_pending":
+        created = _post(url, "/world/pods", body, headers)
+        if created is None:
+            return None
+        # 404: it serves a real cluster, whose pods are its own.
+        if created.status >= 400 and created.status != 404:
+            raise BadInput(f"the pod could not be created in the world: {created.body.get('error')}")
+    asked = {**headers, **({"x-pilotlight-dryrun": "true"} if dry_run else {})}
+    return _settled(lambda: _post(url, f"/{function}", body, asked))
+
+
+def _settled(ask: Callable[[], Asked]) -> Asked:
+    """The answer, asked for again while another delivery is at work on the cluster."""
+    until = time.monotonic() + AGAIN_FOR_S
+    answer = ask()
+    while answer is not None and answer.body.get("outcome") == "at-work" and time.monotonic() < until:
+        time.sleep(AGAIN_S)
+        answer = ask()
+    return answer
+
+
+def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
+    from pilotlight.adapters.deadline import Deadline
+    from pilotlight.tools.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
+
+    target, token = _path(url) + path, deployed().token
+    shown = {"Authorization": f"Bearer {token}"} if token else {}
+    sent = {"Content-Type": "application/json", **headers, **shown}
+    try:
+        with Deadline(ANSWER_S) as deadline:
+            answer = ProxiedSite(url).ask(deadline, "POST", target, body, sent)
+    except Unanswered as error:
+        if error.refused:
+            return None
+        raise Failed(f"{without_login(url)}: {error}; is `pilotlight serve` there?") from None
+    if 300 <= answer.status < 400:
+        raise Failed(f"{without_login(url)} leads elsewhere ({answer.status}), and is not followed: name that address")
+    return Response(status=answer.status, body=_object(answer.body))
+
+
+def _path(url: str) -> str:
+    """A URL's path. Raises ``BadInput`` for what is no URL."""
+    try:
+        where = urlsplit(url)
+        if where.scheme in ("http", "https") and where.hostname and where.port != 0:
+            return where.path.rstrip("/")
+    except ValueError:
+        pass
+    raise BadInput(f"--url is {without_login(url)!r}: write it as {DEFAULT_URL}")
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {"error": "the answer is no JSON object"}
+
+
+def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_run: bool) -> Response:
+    from pilotlight.tools.serve import pods_to_world
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    if function == "pod_pending" and dry_run:
+        wired = pods_to_world.supposed(wired, body, headers)
+    elif function == "pod_pending":
+        pods_to_world.create(wired, body, headers)
+    return _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))
+
+
+def _lines(function: Function, body: dict[str, Any]) -> list[str]:
+    """An answer as people read it."""
+    if "answers" in body:
+        return [line for answer in body["answers"] for line in _lines(function, answer)]
+    if "ignored" in body:
+        return [f"{function}: asks for nothing ({body['ignored']})"]
+    if "why" not in body:
+        return []
+    lines = [f"{function}: {body['why']}", *(f"  did: {did}" for did in body["did"])]
+    for buy in (body.get("plan") or {}).get("buys", ()):
+        lines.append(f"  would buy {buy['count']} x {buy['offering']} at ${buy['usd_per_hour']}/h: {buy['why']}")
+    if body["decision"]:
+        lines.append(f"  decision {body['decision']}; see: pilotlight why {body['decision']}")
+    return lines

@@ -1,0 +1,163 @@
+"""``pilotlight serve``: every function on one local port, with the world on the wall clock."""
+
+import signal
+import socket
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.decide.access import loopback
+from pilotlight.doorway import RECEIVES, web
+from pilotlight.errors import BadInput, Failed, Reject
+from pilotlight.settings import Settings, default_file, deployed, share
+from pilotlight.tools.serve import local_topics, own_pages, request_gate, tick_schedule
+from pilotlight.tools.serve.while_stdin import end_with_stdin
+from pilotlight.wiring import App
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+HOST = "127.0.0.1"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(serve)
+
+
+def serve(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The local port.")] = 8080,
+    tick: Annotated[
+        float, typer.Option(min=1, max=86_400, help="Seconds of the world between ticks of capacity_reconcile.")
+    ] = 60,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; more than one share a world outside them.")] = 1,
+    world: Annotated[
+        str, typer.Option(help="A running world's URL, instead of PILOTLIGHT_WORLD or one of its own.")
+    ] = "",
+    host: Annotated[
+        str,
+        typer.Option(help="The address to listen at. Beyond this machine, PILOTLIGHT_TOKENS must say who may post."),
+    ] = HOST,
+    while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin does.", hidden=True)] = False,
+) -> None:
+    """Serve every function on one port, and tick capacity_reconcile: of the clusters that are set up, else of a world.
+
+    Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send events/samples/...[/bold]
+    """
+    if world:
+        share("PILOTLIGHT_WORLD", world)
+    _guarded(host, deployed())
+    if while_stdin:
+        end_with_stdin()
+    if workers == 1:
+        _alone(host, port, tick)
+    else:
+        _together(host, port, tick, workers)
+
+
+def _embedded(settings: Settings) -> bool:
+    """Whether no cluster is set up, nor a world outside: then there is a world of serve's own."""
+    return not (settings.world or settings.api or settings.clusters)
+
+
+def _guarded(host: str, settings: Settings) -> None:
+    """Events decide what is bought: beyond this machine nobody sends any without a token."""
+    if not loopback(host) and not settings.callers:
+        raise BadInput(
+            f"--host {host} is reached from other machines, and PILOTLIGHT_TOKENS is not set: "
+            f"set it (docs/guides/access.md), or listen at {HOST}"
+        )
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    from pilotlight.tools.serve.http_server import BACKLOG
+
+    try:
+        return socket.create_server((host, port), backlog=BACKLOG)
+    except socket.gaierror:
+        raise BadInput(f"--host is {host!r}: name an address of this machine, or 0.0.0.0 for all") from None
+    except OSError:
+        raise Failed(f"port {port} is in use; choose another with --port") from None
+
+
+def _announce(host: str, port: int, settings: Settings) -> None:
+    if local_topics.wire(settings.outbox, f"http://{HOST}:{port}", settings.environ.get(local_topics.EMULATOR, "")):
+        typer.echo(f"topics of {settings.outbox} push here")
+    worlds = () if settings.api or settings.clusters else ("tools/serve/world_pods",)
+    typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
+    typer.echo(f"the live page: http://{host}:{port}/")
+    if served := deployed().world:
+        typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
+
+
+def _alone(host: str, port: int, tick: float) -> None:
+    """One process, with the world in it unless the settings name one."""
+    from pilotlight.tools.serve.http_server import HttpServer
+    from pilotlight.wiring import app
+
+    wired = app()
+    _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
+    listener = _listener(host, port)
+    server, stop = HttpServer(site(wired), listener), threading.Event()
+    # In order, and 0; Ctrl-C is answered for every command in one place.
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    tick_schedule.begin(wired, stop, tick)
+    _announce(host, port, wired.settings)
+    server.serve(lambda: not stop.is_set())
+
+
+def _together(host: str, port: int, tick: float, count: int) -> None:
+    """Worker processes, and a world of their own unless the settings name one."""
+    from pilotlight.tools.serve import workers
+    from pilotlight.wiring import app
+
+    settings = deployed()
+    own = workers.own_world(settings) if _embedded(settings) else None
+    if own is not None:
+        share("PILOTLIGHT_WORLD", own.url)
+    # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
+    tried = App(deployed())
+    _ = [tried.at(cluster).deps for cluster in tried.clusters]
+    wired, never = app(), threading.Event()
+    routes, listener = site(wired), _listener(host, port)
+    _announce(host, port, settings)
+    workers.serve(listener, routes, count, on_start=lambda: tick_schedule.begin(wired, never, tick))
+
+
+def site(app: App) -> "WSGIApplication":
+    """Each function under functions-framework at its own path; beside them ``/world/pods``, where there is a world."""
+    from functions_framework import create_app
+
+    folder = default_file("functions")
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: the functions are not there; run serve from a checkout")
+    paths: dict[str, WSGIApplication] = {
+        f"/{name}": create_app(name, str(folder / name / "main.py"))  # type: ignore[no-untyped-call]
+        for name in RECEIVES
+    }
+    if not (app.settings.api or app.settings.clusters):
+        paths["/world/pods"] = _world_pods(app)
+    paths |= own_pages.pages(app)
+    return request_gate.guarded(paths, app.settings.callers)
+
+
+def _world_pods(app: App) -> "WSGIApplication":
+    """Creates in the world the pod that the body is, or that the event in it names."""
+    from werkzeug.wrappers import Request
+
+    from pilotlight.tools.serve import pods_to_world
+
+    def create(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        request = Request(environ)
+        body = web.bounded(request, app.settings.max_body)
+        if len(body) > app.settings.max_body:
+            return request_gate.answer(start, 413, {"error": f"over the limit of {app.settings.max_body:,} bytes"})
+        try:
+            created = pods_to_world.create(app, body, dict(request.headers))
+        except Reject as error:
+            return request_gate.answer(start, 400, {"error": str(error)})
+        return request_gate.answer(start, 200, {"created": created})
+
+    return create

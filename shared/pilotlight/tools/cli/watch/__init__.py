@@ -1,0 +1,1 @@
+"""Commands that look and change nothing: status, pools, why, budgets, alerts, queues, advice beside what was done."""

@@ -1,0 +1,107 @@
+"""``pilotlight budget``: where the budgets stand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotlight.facts.policy import Policy
+from pilotlight.ports import State
+from pilotlight.settings import deployed
+from pilotlight.units import shortened
+
+if TYPE_CHECKING:
+    from pilotlight.tools.report.tables.budget_table import Standing
+    from pilotlight.wiring import App
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A cluster's books, read without reaching the cluster."""
+
+    name: str
+    state: State
+    policy: Policy
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Look at the budgets.")
+    group.callback()(_group)
+    group.command()(status)
+    app.add_typer(group, name="budget")
+
+
+def _group() -> None:
+    """Look at the budgets."""
+
+
+def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False) -> None:
+    """Show of every budget what is held, billed and metered, how the period will end, and the ladder's step in force.
+
+    Reads only the policy and the state. Purchases are judged by "settled and held", the ladder by billed and metered.
+
+    Example: [bold]pilotlight budget status --json[/bold]
+    """
+    from pilotlight.wiring import app
+
+    wired = app(deployed())
+    now = wired.clock.now()
+    rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text([_as_json(row) for row in rows]))
+        return
+    if not rows:
+        typer.echo("the policy has no budgets: add some under budgets, as examples/policy.yaml shows")
+        return
+    from pilotlight.tools.cli.printing import console
+    from pilotlight.tools.report.tables.budget_table import table
+
+    console().print(table(rows))
+
+
+def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
+    """Every limit of a cluster's budgets."""
+    from pilotlight.decide.money.budget import meters
+    from pilotlight.flow.billing.tick import standing
+    from pilotlight.flow.books import accounts, ladder
+    from pilotlight.tools.report.tables.budget_table import Standing
+
+    kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)
+    spent = {one.meter.key: one for one in standing(kept, now)}
+    rungs = ladder.read(kept.state, kept.name).rungs
+    for meter in meters(kept.policy.budgets, now):
+        yield Standing(
+            cluster=kept.name,
+            meter=meter,
+            held=accounts.total(kept, meter),
+            spent=spent.get(meter.key),
+            rung=rungs.get(meter.budget.account),
+        )
+
+
+def _as_json(row: "Standing") -> dict[str, Any]:
+    meter, spent = row.meter, row.spent
+    in_period = row.rung is not None and row.rung.start == meter.start
+    return {
+        "cluster": row.cluster,
+        "budget": meter.budget.name,
+        "scope": str(meter.budget.scope),
+        "measure": meter.measure,
+        "period": meter.budget.period if meter.end else None,
+        "start": meter.start if meter.end else None,
+        "end": meter.end,
+        "limit": meter.limit,
+        "settled_and_held": row.held,
+        "billed": spent.billed if spent else None,
+        "metered": spent.metered if spent else None,
+        "used": shortened(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
+        "forecast": spent.forecast if spent else None,
+        "ladder_at": row.rung.at if row.rung and in_period else 0,
+        "in_force": row.rung.step.do if row.rung and row.rung.step and in_period else None,
+    }

@@ -1,0 +1,72 @@
+"""``pilotlight pools``: every pool with its size, what is on its way, its price, who scales it, and its last error."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.errors import BadInput
+from pilotlight.settings import Settings, deployed
+from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.glance.pool_row import PoolRow
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(pools)
+
+
+def pools(
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
+) -> None:
+    """Show of every pool its size, what is on its way or stands by, its price, mode, max, owner and last error.
+
+    Asks the cloud, the cluster and the state of the deployment, or of the cluster that is named; changes nothing.
+
+    Example: [bold]pilotlight pools --json[/bold]
+    """
+    from pilotlight.flow.abreast import abreast
+    from pilotlight.wiring import App
+
+    app = App(_settings(context, kubeconfig))
+    found = abreast({name: partial(_rows, app.at(name)) for name in app.clusters}, app.settings.wait_s)
+    for each in found.values():
+        if isinstance(each, Exception):
+            raise each
+    rows = {name: each for name, each in found.items() if not isinstance(each, Exception)}
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text(rows))
+        return
+    from pilotlight.tools.cli.printing import console
+    from pilotlight.tools.report.tables.pools_table import table
+
+    for name, each in rows.items():
+        console().print(table(name, each))
+
+
+def _settings(context: str, kubeconfig: str) -> Settings:
+    """The deployment's, as the environment says it; or those of a cluster that is named here."""
+    return settings_for(context, kubeconfig) if context or kubeconfig else deployed()
+
+
+def _rows(site: "App") -> tuple[PoolRow, ...]:
+    from pilotlight.decide.rivals import rivals
+    from pilotlight.flow.memory import ledger
+    from pilotlight.tools.glance.pool_lookup import pool_rows
+
+    deps = site.deps
+    if not deps.policy.pools:
+        raise BadInput("the policy has no pools: write one under pools, as examples/policy.yaml shows")
+    name, state = site.settings.cluster_name, site.state
+    flights = [entry for _, entry in ledger.in_flight(state, name)]
+    memory = ledger.recall(state, name).memory
+    now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
+    others = rivals(deps.policy, view, clouds, now)
+    return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)

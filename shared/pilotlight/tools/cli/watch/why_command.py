@@ -1,0 +1,274 @@
+"""``pilotlight why``: past decisions about a pod, a node or a pool, from their records, and why a node is there now.
+
+Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pilotlight.errors import BadInput, Failed, PilotlightError
+from pilotlight.facts.bill import NodeCost
+from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
+from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.flow.alerts.words import line
+from pilotlight.ports import State
+from pilotlight.settings import deployed
+from pilotlight.tools.report.texts.interruption_text import about, lines
+from pilotlight.tools.report.texts.would_change import would_change
+from pilotlight.units import an_hour, cents
+
+if TYPE_CHECKING:
+    from pilotlight.facts.decisions import Plan
+    from pilotlight.flow.look.snapshot import Snapshot
+    from pilotlight.tools.advice.give_way import GiveWay
+    from pilotlight.wiring import App
+
+SHOWN = 5
+"""Decisions that are printed; ``--json`` gives all."""
+
+
+AGO = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(why)
+
+
+def why(
+    subject: Annotated[
+        str,
+        typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, a decision, or an alert."),
+    ] = "",
+    team: Annotated[str, typer.Option(help="What was decided for the pods of this team.")] = "",
+    since: Annotated[str, typer.Option(help="From when on: 2h, 3d, or 2026-11-20T08:00Z.")] = "",
+    until: Annotated[str, typer.Option(help="Up to when, written alike.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
+) -> None:
+    """Explain past decisions, the newest first, and what would have changed them; of a node also why it is kept now.
+
+    An alert is named by its fingerprint, which stands last in it.
+
+    Example: [bold]pilotlight why ml-research/train-0[/bold], [bold]pilotlight why --team nlp --since 2h[/bold]
+    """
+    from pilotlight.wiring import app
+
+    if not (subject or team or since or until):
+        raise BadInput("name a pod, a node, an alert or a decision; or --team, --since and --until")
+    wired = app(deployed())
+    first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
+    subject = _of_alert(wired, subject)
+    came_to = _costs(wired.state, wired.settings.cluster_name)
+    bought = {cost.decision for cost in came_to if subject and subject in (cost.node, cost.instance)}
+    found = [
+        record
+        for record in records(wired.state, wired.settings.cluster_name)
+        if (first is None or record.at >= first) and (last is None or record.at <= last)
+        if (not subject or record.id in bought or _about(record, subject))
+        and (not team or any(g.team == team for g in record.plan.pods))
+    ]
+    interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject) if subject else []
+    named = any(True for record in found for _ in _groups(record, subject))
+    now = [] if named or not subject else _now(wired, subject)
+    ways = _ways(wired, found[0], subject) if named and found else []
+    if not found and not interrupted and not now:
+        where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
+        what = repr(subject) if subject else "that"
+        raise Failed(f"nothing known about {what}: no decision of the last 30 days names it, {where}")
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        shown = {record.id for record in found}
+        costs = [cost for cost in came_to if cost.decision in shown]
+        typer.echo(json_text([*now, *ways, *interrupted, *found, *costs]))
+        return
+    for node in now:
+        typer.echo("\n".join(("now", *_node_lines(node))))
+    if ways:
+        from pilotlight.tools.report.texts.give_way_text import SHOWN as PAIRS
+        from pilotlight.tools.report.texts.give_way_text import section
+
+        typer.echo("\n".join([*section(ways, PAIRS)][1:]))
+    for interruption in interrupted:
+        typer.echo("\n".join(lines(interruption)))
+    for record in found[:SHOWN]:
+        typer.echo("\n".join((*_lines(record, subject, team), *_cost_lines(record, came_to))))
+    if len(found) > SHOWN:
+        typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
+
+
+def _now(wired: "App", subject: str) -> list[NodeVerdict]:
+    """What a look would do with the node at this moment."""
+    seen = _look(wired)
+    return [node for node in seen[1].nodes if subject in (node.node, node.instance)] if seen else []
+
+
+def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
+    """Who could give way at this moment to a pod that waited for money or capacity at the newest decision."""
+    from pilotlight.tools.advice.give_way import give_way, short_of
+
+    short = {name for group in short_of(newest.plan) for name in (*group.pods, *group.uids)}
+    if not any(subject in (name, name.partition("/")[2]) for name in short):
+        return []
+    seen = _look(wired)
+    if seen is None:
+        return []
+    snapshot, plan = seen
+    policy = wired.at(wired.settings.cluster_name).deps.policy
+    return give_way(plan, snapshot.view, snapshot.memory, policy, snapshot.now, named=subject)
+
+
+def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
+    """A look at this moment, where a cluster outside this process is named and can be looked at."""
+    from pilotlight.flow.cycle.cycle import looked
+
+    settings = wired.settings
+    if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
+        return None
+    try:
+        return looked(wired.at(settings.cluster_name).deps, releases=True)
+    except PilotlightError as error:
+        typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
+        return None
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """A moment, or how long ago."""
+    number, unit = text[:-1], text[-1:]
+    try:
+        if unit in AGO and number.isdigit():
+            return now - int(number) * AGO[unit]
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{text!r} is no time: write 2h, 3d, or 2026-11-20T08:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _of_alert(wired: "App", subject: str) -> str:
+    """The decision of an alert with that fingerprint; else the subject as it is."""
+    from pilotlight.state_schema.alerts import PROOF, WAITING
+
+    if "/" not in subject:
+        return subject
+    told = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
+    return next((alert.decision for alert in told if alert.fingerprint == subject and alert.decision), subject)
+
+
+def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
+    from pilotlight.flow.books.interruptions import every
+
+    return [found for found in every(state, cluster) if about(found, subject)]
+
+
+def records(state: State, cluster: str) -> list[Record]:
+    """Every decision's record of a cluster, the newest first."""
+    from pilotlight.flow.memory.ledger import filed_records
+
+    return filed_records(state, cluster)[::-1]
+
+
+def _costs(state: State, cluster: str) -> list[NodeCost]:
+    from pilotlight.flow.billing.node_costs import every
+
+    return list(every(state, cluster))
+
+
+def _about(record: Record, subject: str) -> bool:
+    return (
+        record.id == subject
+        or any(True for _ in _groups(record, subject))
+        or any(True for _ in _nodes(record, subject))
+    )
+
+
+def _groups(record: Record, subject: str) -> Iterator[PodGroup]:
+    """Those of a subject, or all of them where there is none."""
+    for group in record.plan.pods:
+        if not subject:
+            yield group
+            continue
+        names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
+        if subject in (record.id, group.where) or subject in names:
+            yield group
+
+
+def _nodes(record: Record, subject: str) -> Iterator[NodeVerdict]:
+    for node in record.plan.nodes:
+        if (
+            (not subject and node.verdict == "release")
+            or subject == node.node
+            or subject == node.instance
+            or (subject == record.id and node.verdict == "release")
+        ):
+            yield node
+
+
+def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
+    """One decision as people read it."""
+    yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
+    for group in _groups(record, subject):
+        if team and group.team != team:
+            continue
+        more = len(group.pods) + group.unnamed - 3
+        pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
+        verdict, why = record.became(group)
+        yield f"  {pods}: {verdict} {group.where}".rstrip()
+        yield f"    because {why}"
+        if group.workload_class:
+            yield (
+                f"    as {group.workload_class}: {group.class_reason}"
+                if group.class_reason
+                else f"    as {group.workload_class}"
+            )
+        for idle in group.idle:
+            yield f"    not on idle node {idle.node}: {idle.why}"
+        for option in group.rejected:
+            price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
+            yield f"    not {option.offering}{price}: {option.why}"
+        for line_ in would_change(group):
+            yield f"    would have changed it: {line_}"
+        for claim in _refused_claims(record, group):
+            yield f"    {claim.subject} {claim.message}"
+    for unused in record.plan.paid_idle:
+        yield f"    paid for and unused then: {unused}"
+    for node in _nodes(record, subject):
+        yield from _node_lines(node)
+    for call, step in record.made:
+        price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
+        yield f"  {line(step)}{price}"
+    for held in record.plan.held:
+        yield f"  would {held.call} {held.target}: {held.why}"
+    if record.flow == "reclaim":
+        return  # It buys nothing and releases nothing.
+    before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
+    yield f"  ${before}/h before, ${after}/h after; {record.status}"
+
+
+def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
+    """What pods of the group's namespaces claimed and may not."""
+    spaces = {pod.partition("/")[0] for pod in group.pods}
+    found = (one for one in record.plan.findings if one.code == CLAIM_REFUSED)
+    return [one for one in found if one.subject.partition("/")[0] in spaces]
+
+
+def _node_lines(node: NodeVerdict) -> Iterator[str]:
+    yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
+    yield f"    because {node.why}"
+    for blocker in node.blockers:
+        yield f"    blocked by {blocker}"
+
+
+def _cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:
+    """What the nodes that a decision bought really cost, once they are over; a bill's word comes last."""
+    for cost in came_to:
+        if cost.decision != record.id:
+            continue
+        if cost.billed_usd is not None:
+            yield f"  node {cost.node} was billed {cents(cost.billed_usd)} ({cost.source})"
+        else:
+            lived = f"{cost.since:%Y-%m-%d %H:%M} to {cost.ended_at:%Y-%m-%d %H:%M} UTC"
+            yield f"  node {cost.node} came to {cents(cost.usd)}, metered from {lived}"

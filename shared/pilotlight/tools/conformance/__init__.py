@@ -1,0 +1,1 @@
+"""Promises of a cloud, tried on the cloud itself with one node."""

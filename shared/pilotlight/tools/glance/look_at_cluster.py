@@ -1,0 +1,151 @@
+"""One cluster at a glance: its state, and one look at cluster and cloud that changes nothing."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotlight.decide.money.budget import meters
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.budget import Spent
+from pilotlight.facts.decisions import Held, Plan
+from pilotlight.flow.billing.tick import standing
+from pilotlight.flow.books import accounts, ladder
+from pilotlight.flow.cycle.cycle import looked
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.memory import ledger
+from pilotlight.ports import KeepsLetters, State
+from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.billing import METERED
+from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.cluster import FENCE, PAUSE
+from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
+from pilotlight.tools.glance.action_items import needs
+from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
+from pilotlight.units import HOUR
+
+if TYPE_CHECKING:
+    from pilotlight.wiring import App
+
+SCHEDULED = ("capacity_reconcile", "billing_tick")
+"""What a schedule calls every minute."""
+
+BUYS, ADMITS = "provision", "admission"
+"""The flows of pod_pending and kueue_admission, as decisions name them."""
+
+
+def glance(site: "App") -> Glance:
+    """What there is to see of a cluster. Raises what the store raises; a cluster that does not answer is said."""
+    deps = site.deps
+    now = deps.state.now()
+    try:
+        plan, unseen = looked(deps, releases=True)[1], ""
+    except PilotlightError as error:
+        plan, unseen = Plan(), str(error)
+    return of_plan(site, now, plan, unseen, standing(deps, now))
+
+
+def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterable[Spent]) -> Glance:
+    """The same of a look that was had already, with where budgets stand."""
+    deps = site.deps
+    age_s = _prices_age_s(deps, now)
+    seen = Glance(
+        cluster=deps.name,
+        at=now,
+        mode=deps.mode,
+        advice=deps.advice,
+        paused=tuple(_pauses(deps.state, deps.name)),
+        ticks=tuple(_ticks(site, now)),
+        unseen=unseen,
+        nodes=tuple(
+            LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
+            for n in plan.nodes
+        ),
+        usd_per_hour=plan.usd_per_hour_before,
+        waiting=tuple(_waiting(plan)),
+        findings=tuple(one for one in plan.findings if not one.uid),
+        budgets=tuple(_left(deps, now, stands)),
+        held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
+        approvals=tuple(_approvals(deps, plan)),
+        resting=tuple(
+            Resting(offering=rest.offering, until=rest.until, why=rest.why)
+            for rest in ledger.recall(deps.state, deps.name).memory.backoffs
+            if rest.until > now
+        ),
+        letters=deps.outbox.letters() if isinstance(deps.outbox, KeepsLetters) else None,
+        alerts_waiting=sum(1 for _ in WAITING.scan(site.alerts, f"{deps.name}/")),
+        alerts_given_up=sum(e.value.status == "gave up" for e in PROOF.scan(site.alerts, f"{deps.name}/")),
+        prices_age_s=age_s,
+        prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
+    )
+    return msgspec.structs.replace(seen, needs=tuple(needs(seen)))
+
+
+def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:
+    for found in PAUSE.scan(state, f"{cluster}/"):
+        pause = found.value
+        yield PausedPools(pool=found.name.removeprefix(f"{cluster}/"), reason=pause.reason, by=pause.by, at=pause.at)
+
+
+def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
+    """The two that tick every minute; the others work when something comes, and leave behind what they did."""
+    deps, within = site.deps, f"{site.deps.name}/"
+    looked, counted = FENCE.get(deps.state, deps.name), METERED.get(deps.state, deps.name)
+    filed = {record.flow: record.at for record in ledger.filed_records(deps.state, deps.name)}
+    rescued = (entry.value.received_at for table in (RESCUE, INTERRUPTION) for entry in table.scan(deps.state, within))
+    told = (entry.value.at for entry in PROOF.scan(site.alerts, within))
+    last = {
+        "capacity_reconcile": looked.value.at if looked else None,
+        "billing_tick": counted.value.seen if counted else None,
+        "pod_pending": filed.get(BUYS),
+        "kueue_admission": filed.get(ADMITS),
+        "spot_interruption": max(rescued, default=None),
+        "alert_fanout": max(told, default=None),
+    }
+    for function, at in last.items():
+        age_s = max(0.0, (now - at).total_seconds()) if at else None
+        yield Ticked(function=function, at=at, age_s=age_s, scheduled=function in SCHEDULED)
+
+
+def _waiting(plan: Plan) -> Iterator[Waiting]:
+    for group in plan.pods:
+        if group.verdict != "fits":
+            pods = len(group.pods) + group.unnamed
+            yield Waiting(pods=pods, first=group.pods[0], verdict=group.verdict, where=group.where, why=group.why)
+
+
+def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:
+    spent = {one.meter.key: one for one in stands}
+    rungs = ladder.read(deps.state, deps.name).rungs
+    for meter in meters(deps.policy.budgets, now):
+        held, so_far = accounts.total(deps, meter), spent.get(meter.key)
+        rung = rungs.get(meter.budget.account)
+        in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
+        left = meter.limit - max(held, so_far.total if so_far else held)
+        yield BudgetLeft(budget=meter.budget.name, measure=meter.measure, limit=meter.limit, left=left, step=in_force)
+
+
+def _approvals(deps: Deps, plan: Plan) -> Iterator[ToApprove]:
+    """The pools for which a person is waited for now, each with all that the last decision that said so asks for."""
+    waiting = _to_approve(plan)
+    if not waiting:
+        return
+    records = ledger.filed_records(deps.state, deps.name)[::-1]
+    for pool, now in waiting.items():
+        asked = ((record.id, of[pool]) for record in records if pool in (of := _to_approve(record.plan)))
+        decision, held = next(asked, ("", now))
+        yield ToApprove(pool=pool, nodes=sum(one.count for one in held), why=held[-1].why, decision=decision)
+
+
+def _to_approve(plan: Plan) -> dict[str, list[Held]]:
+    found: dict[str, list[Held]] = {}
+    for one in plan.held:
+        if one.code == "approval" and one.buy is not None:
+            found.setdefault(one.of.pool, []).append(one)
+    return found
+
+
+def _prices_age_s(deps: Deps, now: datetime) -> float | None:
+    dated = [offering.priced_at for offering in deps.offerings if offering.priced_at is not None]
+    return (now - min(dated)).total_seconds() if dated else None

@@ -1,0 +1,21 @@
+"""The clouds whose groups can be taken over and handed back, by the address of their pools."""
+
+from collections.abc import Mapping
+
+from pilotlight.adapters.clock import SystemClock
+from pilotlight.ports import CloudAccount
+from pilotlight.tools.install.handover import Handover
+
+
+def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str], role: str = "") -> Handover | None:
+    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address.
+
+    They are read and set as ``role`` where one is named.
+    """
+    kind, _, where = address.partition(":")
+    if kind != "asg":
+        return None
+    from pilotlight.tools.install import asg_handover
+
+    account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ, role=role)
+    return asg_handover.open_handover(where, account)

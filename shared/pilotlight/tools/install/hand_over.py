@@ -1,0 +1,128 @@
+"""Taking pools over and giving them back: write down, then change, a setting at a time; each said as it was done.
+
+What fails half-way is gone on with by running it again: every setting may be written twice.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.handover import Change, GroupState, Taken
+from pilotlight.facts.policy import Policy
+from pilotlight.tools.install import handover_steps as rules
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.ports import State
+    from pilotlight.tools.install.handover import Handover
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one setting of a pool, or of the pool itself where ``setting`` is empty."""
+
+    pool: str
+    verb: Literal["set", "would set", "kept", "nothing to do"]
+    setting: str = ""
+    was: str = ""
+    now: str = ""
+    why: str = ""
+    passes: bool = False
+
+    @property
+    def line(self) -> str:
+        """As people read it: "a10g: max 4 -> 10"."""
+        if not self.setting:
+            return f"{self.pool}: {self.why}"
+        if self.verb == "kept":
+            return f"{self.pool}: {self.setting} is left at {self.now or 'nothing'}: {self.why}"
+        return f"{self.pool}: {self.verb} {self.setting} {self.was or '(none)'} -> {self.now or '(none)'}"
+
+
+class Book(NamedTuple):
+    """Where what is changed is written down: the cluster, and the state where there is one."""
+
+    api: "Api"
+    cluster: str = ""
+    state: "State | None" = None
+
+    def read(self) -> tuple[Mapping[str, Taken], tuple[str, ...]]:
+        """The pools that were taken over; what only the state knows counts too."""
+        from pilotlight.state_schema.cluster import TAKEN
+        from pilotlight.tools.install import takeover_records
+
+        found = takeover_records.read(self.api)
+        mine = TAKEN.scan(self.state, f"{self.cluster}/") if self.state is not None else ()
+        return {each.value.pool: each.value for each in mine} | dict(found.taken), found.unread
+
+    def write(self, taken: Taken) -> None:
+        """Write one down, in the cluster first."""
+        from pilotlight.state_schema.cluster import TAKEN
+        from pilotlight.tools.install import takeover_records
+
+        takeover_records.write(self.api, taken)
+        if self.state is not None:
+            TAKEN.put(self.state, f"{self.cluster}/{taken.pool}", taken)
+
+
+Opener = Callable[[Taken], "Handover | None"]
+"""Opens the cloud that a record names."""
+
+
+def take_over(
+    pool: str,
+    policy: Policy,
+    pools: str,
+    handover: "Handover",
+    state: GroupState,
+    book: Book,
+    now: datetime,
+    dry: bool,
+    role: str = "",
+    stands: bool = False,
+) -> Iterator[Told]:
+    """Make a pool ours; ``role`` is whom the cloud is asked as, ``stands`` whether its nodes may stand by."""
+    earlier = book.read()[0].get(pool)
+    taken = msgspec.structs.replace(rules.take(pool, policy.pools[pool], state, pools, earlier, now, stands), role=role)
+    changes = rules.forth(taken, state)
+    if not dry:
+        book.write(taken)
+    yield from _change(pool, state, changes, handover, dry)
+    most = policy.pools[pool].max
+    if state.nodes > most:
+        why = (
+            f"{state.nodes} nodes run: its max is set to that, and not to {most}; take it over again when they are gone"
+        )
+        yield Told(pool=pool, verb="kept", setting="max", now=str(state.nodes), why=why, passes=True)
+    if not changes:
+        yield Told(pool=pool, verb="nothing to do", why="is Pilotlight's already")
+
+
+def hand_back(taken: Taken, open_: Opener, book: Book, now: datetime, dry: bool) -> Iterator[Told]:
+    """Give a pool back to whoever kept it before."""
+    handover = open_(taken)
+    if handover is None:
+        raise BadInput(f"pool {taken.pool}: {taken.pools!r} is no address of a cloud whose pools can be given back")
+    state = handover.read().get(taken.pool)
+    if state is None:
+        yield Told(pool=taken.pool, verb="nothing to do", why=f"its group {taken.group} is gone")
+        return
+    changes, kept = rules.back(taken, state, now)
+    yield from _change(taken.pool, state, changes, handover, dry)
+    for one in kept:
+        is_ = state.settings.get(one.name, "")
+        yield Told(pool=taken.pool, verb="kept", setting=one.name, now=is_, why=one.why, passes=one.passes)
+    if not changes and not kept:
+        yield Told(pool=taken.pool, verb="nothing to do", why="is given back already")
+    if not dry and taken.handed_back is None and not any(one.passes for one in kept):
+        book.write(rules.given_back(taken, now))
+
+
+def _change(pool: str, state: GroupState, changes: Sequence[Change], handover: "Handover", dry: bool) -> Iterator[Told]:
+    for change in changes:
+        was = state.settings.get(change.name, "")
+        if not dry:
+            handover.put(state.group, change.name, change.to)
+        yield Told(pool=pool, verb="would set" if dry else "set", setting=change.name, was=was, now=change.to)

@@ -1,0 +1,173 @@
+"""Taking out what ``connecting`` put on a cluster, in this version or an earlier one: nothing of ours stays in force.
+
+The rights go first, so that nobody acts while the rest goes; then our marks on nodes, which nobody would lift any more;
+then what limited the rights. The namespace goes only with nothing of anybody's in it.
+"""
+
+import re
+import time
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes.reads import NODES
+from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
+from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
+from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.labels import DRAINING, PLACEMENT
+from pilotlight.tools.checkup.rights import LIMIT
+from pilotlight.tools.install.admission_policy import PARAMETERS
+from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
+from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+SETTLE_S: Seconds = 10.0
+"""An API server follows a changed policy within about a second; a parameter goes so long after who read it."""
+
+_ROLES = ("annotate", "queues", "kueue", "act", "observe")
+_BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
+_WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
+"""Who lifts our placement taints, and who gives pools back, in our silence."""
+_PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
+"""What the watchmen, and we beside them, may do in our namespace."""
+_RIGHTS = (
+    *(("CronJob", name) for name in _WATCHMEN),
+    *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman")),
+    *(("RoleBinding", name) for name in _PLACES),
+)
+_LIMITS = tuple(
+    (kind, name)
+    for name in (LIMIT, "pilotlight-pods", f"{ACCOUNT}-watchman")
+    for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
+)
+_REST = (
+    *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
+    ("ClusterRole", f"{ACCOUNT}-watchman"),
+    *(("Role", name) for name in _PLACES),
+    ("Lease", "pilotlight-placement"),
+    *(("ServiceAccount", name) for name in (*_WATCHMEN, READER, ACCOUNT)),
+)
+_HOLDS = (
+    "/api/v1/{}/pods",
+    "/api/v1/{}/services",
+    "/api/v1/{}/persistentvolumeclaims",
+    "/api/v1/{}/configmaps",
+    "/api/v1/{}/secrets",
+    "/api/v1/{}/serviceaccounts",
+    "/apis/apps/v1/{}/deployments",
+    "/apis/apps/v1/{}/statefulsets",
+    "/apis/apps/v1/{}/daemonsets",
+    "/apis/batch/v1/{}/cronjobs",
+    "/apis/batch/v1/{}/jobs",
+)
+"""What a namespace is looked through for, before it goes with all that is in it."""
+_OURS = {
+    *(("serviceaccounts", name) for name in (ACCOUNT, READER, *_WATCHMEN)),
+    *(("cronjobs", name) for name in _WATCHMEN),
+    ("configmaps", PARAMETERS),
+}
+_EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
+"""What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
+
+_ANY = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Named(Wire, frozen=True):
+    metadata: Metadata
+
+
+def parameters(api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep) -> Iterator[Step]:
+    """Take out the ConfigMap that an earlier version's policy read, once no policy can still be reading it."""
+    kind = "ConfigMap"
+    if _there(api, kind, PARAMETERS):
+        if not dry_run:
+            pause(SETTLE_S)
+        yield _drop(api, kind, PARAMETERS, dry_run=dry_run)
+
+
+def remove(
+    api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep, then: Iterable[Step] = ()
+) -> Iterator[Step]:
+    """Take out everything, a step at a time; what is gone already is left out. ``then`` comes before the namespace."""
+    yield from _each(api, _RIGHTS, dry_run=dry_run)
+    yield from _reopen(api, dry_run=dry_run)
+    yield from _each(api, _LIMITS, dry_run=dry_run)
+    yield from parameters(api, dry_run=dry_run, pause=pause)
+    yield from _each(api, _REST, dry_run=dry_run)
+    gone = set()
+    for step in then:
+        gone.add(f"{step.kind.lower()}s/{step.name}")
+        yield step
+    yield from _namespace(api, gone, dry_run=dry_run)
+
+
+def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> Iterator[Step]:
+    for kind, name in objects:
+        if _there(api, kind, name):
+            yield _drop(api, kind, name, dry_run=dry_run)
+
+
+def _reopen(api: Api, *, dry_run: bool) -> Iterator[Step]:
+    """Lift our taints from every node that carries one."""
+    for node in _all(api, NODES, KubeNode):
+        carried = {taint.key for taint in node.spec.taints}
+        for key, lift in ((DRAINING, writes.uncordon), (PLACEMENT, writes.open)):
+            if key in carried:
+                if not dry_run:
+                    lift(api, node.metadata.name)
+                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
+
+
+def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Step]:
+    if not _there(api, "Namespace", NAMESPACE):
+        return
+    try:
+        held = sorted(name for name in _held(api) if name not in gone)
+    except PilotlightError as error:
+        held = [f"what could not be read ({error})"]
+    if held:
+        more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+        what = f"it holds {', '.join(held[:5])}{more}"
+        yield Step("keep", "Namespace", NAMESPACE, f"{what}; kubectl delete namespace {NAMESPACE} takes all that out")
+    else:
+        yield _drop(api, "Namespace", NAMESPACE, dry_run=dry_run)
+
+
+def _held(api: Api) -> Iterator[str]:
+    """What is in the namespace beside our account and what every namespace has: "deployments/NAME"."""
+    for path in _HOLDS:
+        plural = path.rpartition("/")[2]
+        for each in _all(api, path.format(f"namespaces/{NAMESPACE}"), _Named):
+            name = f"{plural}/{each.metadata.name}"
+            if (plural, each.metadata.name) not in _OURS and not _EVERY_NAMESPACE_HAS.fullmatch(name):
+                yield name
+
+
+def _all(api: Api, path: str, model: type[T]) -> list[T]:
+    """The objects of a list; none where the API server does not know the kind."""
+    decoder = listing(model)
+    try:
+        return list(api.get(path, decoder).items or ())
+    except Missing:
+        return []
+
+
+def _there(api: Api, kind: str, name: str) -> bool:
+    """Whether there is such an object, and it is ours."""
+    try:
+        return is_ours(api.get(f"{PLACES[kind]}/{name}", _ANY))
+    except Missing:
+        return False
+
+
+def _drop(api: Api, kind: str, name: str, *, dry_run: bool) -> Step:
+    if not dry_run:
+        with suppress(Missing):  # Somebody else was faster.
+            api.ask("DELETE", f"{PLACES[kind]}/{name}", NOTHING)
+    return Step("remove", kind, name)

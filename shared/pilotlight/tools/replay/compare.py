@@ -1,0 +1,107 @@
+"""Pilotlight beside its peers on one trace: each policy in a process of its own, results in the order asked for."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, cast
+
+from pilotlight.errors import BadInput
+from pilotlight.facts.catalog import Catalog
+from pilotlight.tools.replay.measure import Outcome
+from pilotlight.tools.replay.peers.peer_run import run_peer
+from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.traces.trace_job import Bounds, Job
+from pilotlight.tools.replay.worker_processes import workers
+from pilotlight.world.journal import Log
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+Done = Callable[[str], None]
+"""Told the name of each policy that has finished."""
+
+
+def run_peers(
+    names: Sequence[str],
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario,
+    *,
+    trace: str,
+    bound: Bounds,
+    meanwhile: Callable[[], Outcome],
+    on_done: Done,
+) -> list[Outcome]:
+    """What ``meanwhile`` (Pilotlight, in this process) and every peer came to, Pilotlight first."""
+    tasks = {name: partial(one_peer, name, jobs, catalog, scenario, trace, bound) for name in names}
+    ours, others = apart(tasks, meanwhile=meanwhile, on_done=on_done)
+    return [ours, *others]
+
+
+def apart(
+    tasks: Mapping[str, Callable[[], T]], *, meanwhile: Callable[[], M], on_done: Done, processes: int | None = None
+) -> tuple[M, list[T]]:
+    """What ``meanwhile`` gave in this process, and each task in one of its own, in their order.
+
+    At most so many ``processes`` at once: one for each processor where it is not said.
+    """
+    if not tasks:
+        return meanwhile(), []
+
+    def begin(pool: ProcessPoolExecutor) -> dict[Future[T], str]:
+        return {pool.submit(task): name for name, task in tasks.items()}
+
+    with workers(min(len(tasks), processes or os.cpu_count() or 1), begin) as futures:
+        own = meanwhile()
+        left = set(futures)
+        while left:
+            finished, left = wait(left, return_when=FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                on_done(futures[future])
+        return own, [future.result() for future in futures]
+
+
+def one_peer(
+    name: str,
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    scenario: Scenario,
+    trace: str,
+    bound: Bounds,
+    log: Path | None = None,
+) -> Outcome:
+    """One peer's run; its log is written to ``log``, where that is given."""
+    with log_to(log) as write:
+        return run_peer(
+            name,
+            jobs,
+            catalog,
+            trace=trace,
+            seed=scenario.seed,
+            capacity_type=scenario.capacity_type,
+            zones=scenario.zones,
+            falls_back=scenario.falls_back,
+            faults=scenario.faults(),
+            bound=bound,
+            sample_s=scenario.sample_s or None,
+            log=write,
+        )
+
+
+@contextmanager
+def log_to(path: Path | None) -> Iterator[Log | None]:
+    """What writes a run's records to a file as JSON lines; nothing where no file is named."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
+    with file:
+        yield lambda entry: cast("None", file.write(json.dumps(entry, separators=(",", ":")) + "\n"))

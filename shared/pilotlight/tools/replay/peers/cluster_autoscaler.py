@@ -1,0 +1,54 @@
+"""Cluster Autoscaler with the least-waste expander: one type for all that waits, empty nodes kept for ten minutes."""
+
+from random import Random
+
+from pilotlight.tools.replay.peers.base import Bin, FirstFit, Pod, Ticker, uncovered
+from pilotlight.units import MILLI_PER_GPU, Seconds
+from pilotlight.world.machines import Machine
+from pilotlight.world.world import World
+
+PERIOD_S = 10.0
+IDLE_S = 600.0
+DELAY_AFTER_ADD_S = 600.0
+
+
+class ClusterAutoscaler(Ticker):
+    """Every 10 s buys, for all pods that may use it, the type that wastes least; ties are random.
+
+    An empty node goes after ``idle_s``, and not within 600 s of any purchase. The cluster's scheduler spreads.
+    """
+
+    spread = True
+
+    def __init__(self, name: str, seed: int, *, pinned: bool = False, idle_s: Seconds = IDLE_S) -> None:
+        super().__init__(name, PERIOD_S, idle_s, pinned=pinned)
+        self._random = Random(seed)
+        self._bought_s = -DELAY_AFTER_ADD_S
+
+    def _release_s(self, world: World) -> Seconds:
+        return max(super()._release_s(world), self._bought_s + DELAY_AFTER_ADD_S)
+
+    def _buy(self, world: World) -> bool:
+        pods = uncovered(world)
+        options = [(m, o) for m in map(world.fleet.machine, world.fleet.pools) if (o := _option(m, pods))]
+        if not options:
+            return True
+        least = min(_waste(bins) for _, bins in options)
+        machine, bins = self._random.choice([o for o in options if _waste(o[1]) == least])
+        bought = [self.market.launch(world, machine) for _ in bins]
+        if any(bought):
+            self._bought_s = world.now_s
+        return all(bought) and all(pod.need.allows(machine) for pod in pods)
+
+
+def _option(machine: Machine, pods: list[Pod]) -> list[Bin]:
+    """The nodes of one type that first-fit-decreasing needs for the pods that may use it."""
+    packing = FirstFit()
+    for pod in pods:
+        if pod.need.allows(machine) and not packing.put(pod.need):
+            packing.open(machine, pod.need)
+    return packing.bins
+
+
+def _waste(bins: list[Bin]) -> float:
+    return 1 - sum(b.used for b in bins) / (MILLI_PER_GPU * sum(b.machine.gpus for b in bins))

@@ -1,0 +1,186 @@
+"""One replay of Pilotlight: a world of the policy's pools, its ports, and the driver that takes a trace through."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pilotlight.adapters.outbox.local import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.decide.capacity.offerings import catalog_pools
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.zones import ZoneHistory
+from pilotlight.ports import Cluster, State
+from pilotlight.settings import Settings
+from pilotlight.tools.replay.detection import SeenCluster
+from pilotlight.tools.replay.driver import Driver
+from pilotlight.tools.replay.measure import Outcome, Sampler, result_of
+from pilotlight.tools.replay.peers.peer_run import BESIDE
+from pilotlight.tools.replay.placement_shaping import Affinity, Shaping
+from pilotlight.tools.replay.scheduling_gates import GatedCluster
+from pilotlight.tools.replay.traces.trace_job import Bounds, Job
+from pilotlight.units import Seconds
+from pilotlight.wiring import App
+from pilotlight.world.faults import Faults
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.pools import WorldPools
+from pilotlight.world.world import World
+
+FOREVER_DAYS = 100_000
+"""A replay's prices hold for as long as its trace."""
+
+CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What a replay assumes beside the trace: all that its options set.
+
+    Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought. Of the
+    share ``vanish`` of jobs the pods are deleted at their end.
+    """
+
+    capacity_type: CapacityType = "on-demand"
+    falls_back: bool = False
+    zones: tuple[ZoneHistory, ...] = ()
+    placement: Shaping = "taint"
+    boot_s: Seconds | None = None
+    standby_boot_s: Seconds | None = None
+    standby_usd_per_hour: Decimal = Decimal("0.011")
+    detect_s: Seconds = 10.0
+    notice_s: Seconds = 0.0
+    shortage: float = 0.0
+    seed: int = 0
+    state: Literal["memory", "sqlite"] = "memory"
+    sample_s: Seconds | None = None
+    vanish: float = 0.0
+
+    def faults(self) -> Faults:
+        """The world's unkindness in this scenario."""
+        reclaim = not self.zones
+        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s, reclaim=reclaim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What came of it, and how many events and ticks it took."""
+
+    outcome: Outcome
+    events: int
+    ticks: int
+
+
+def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
+    """The policy as a replay runs it: every pool and class of the scenario's capacity type, acting, prices never stale.
+
+    A policy without pools gets one for each type of the catalogue.
+    """
+    ct, replace = scenario.capacity_type, msgspec.structs.replace
+    zones = tuple(sorted(zone.zone for zone in scenario.zones))
+    said = policy.pools or catalog_pools(catalog, ct)
+    pools = {n: replace(p, capacity_type=ct, mode="act", zones=zones or p.zones) for n, p in said.items()}
+    if scenario.falls_back:
+        beside = {f"{n}{BESIDE}": replace(p, capacity_type="on-demand") for n, p in pools.items()}
+        pools |= {n: replace(p, zones=p.zones[:1]) for n, p in beside.items()}
+    fallback = "allow" if scenario.falls_back else "deny"
+    return replace(
+        policy,
+        pools=pools,
+        classes={
+            c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any", fallback=fallback) for c in CLASSES
+        },
+        require_label=False,
+        placement="taint" if scenario.placement == "taint" else "none",
+        prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
+    )
+
+
+def run(
+    jobs: Sequence[Job],
+    catalog: Catalog,
+    policy: Policy,
+    scenario: Scenario,
+    *,
+    trace: str,
+    bounds: Bounds,
+    log: Callable[[dict[str, object]], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Replay a trace under a policy. Deterministic by the scenario's seed."""
+    catalog = _booting(catalog, scenario)
+    policy = policy_for(policy, catalog, scenario)
+    pools = [
+        WorldPool(
+            name=n,
+            instance_type=p.instance_type,
+            capacity_type=p.capacity_type,
+            labels=p.labels,
+            taints=p.taints,
+            zone=p.zones[0] if p.zones else "",
+            slices=p.slices,
+        )
+        for n, p in policy.pools.items()
+    ]
+    world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
+    with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
+        app = App(
+            Settings(mode="act"),
+            cluster=_cluster(world, scenario),
+            pools=WorldPools(world),
+            state=_state(world, scenario, Path(folder)),
+            outbox=MemoryOutbox(),
+            clock=world.clock,
+            policy=policy,
+            catalog=catalog,
+        )
+        sampler = Sampler(world, scenario.sample_s) if scenario.sample_s else None
+        driver = Driver(
+            world,
+            app,
+            jobs,
+            affinity=Affinity(catalog, scenario.capacity_type, {p.instance_type for p in pools}),
+            placement=scenario.placement,
+            detect_s=scenario.detect_s,
+            sampler=sampler,
+            on_progress=on_progress,
+            vanish=scenario.vanish,
+        )
+        driver.run()
+    return Run(
+        outcome=Outcome(
+            result=result_of(world, jobs, policy="pilotlight", trace=trace, bound=bounds, why=driver.why),
+            waits=tuple(job.wait_s for job in world.finished),
+            points=tuple(driver.points()),
+        ),
+        events=driver.events,
+        ticks=driver.ticks,
+    )
+
+
+def _booting(catalog: Catalog, scenario: Scenario) -> Catalog:
+    """The catalogue with the scenario's boot, and with its standby in the place of the catalogue's own."""
+    disk = None if scenario.standby_boot_s is None else scenario.standby_usd_per_hour
+    changes: dict[str, object] = {"wake_s": scenario.standby_boot_s, "standby_usd_per_hour": disk}
+    if scenario.boot_s is not None:
+        changes["boot_s"] = scenario.boot_s
+    types = {n: msgspec.structs.replace(t, **changes) for n, t in catalog.instance_types.items()}
+    return msgspec.structs.replace(catalog, instance_types=types)
+
+
+def _cluster(world: World, scenario: Scenario) -> Cluster:
+    cluster = SeenCluster(world, scenario.detect_s)
+    return GatedCluster(cluster) if scenario.placement == "gated" else cluster
+
+
+def _state(world: World, scenario: Scenario, folder: Path) -> State:
+    if scenario.state == "sqlite":
+        return SqliteState(folder / "state.db", world.clock)
+    return MemoryState(world.clock)

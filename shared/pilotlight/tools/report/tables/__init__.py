@@ -1,0 +1,1 @@
+"""Tables for a terminal, and their figures as JSON."""

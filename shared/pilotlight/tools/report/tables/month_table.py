@@ -1,0 +1,162 @@
+"""A month's report on a terminal and as CSV: its parts in cents, which add up to its total in cents."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pilotlight.decide.money.hourly import cause
+from pilotlight.facts.bill import Anomaly
+from pilotlight.tools.advice.month import Amount, Month, cents
+from pilotlight.tools.cli.terminal import shown
+from pilotlight.tools.report.tables.bill_table import told
+from pilotlight.tools.report.tables.sheet import Column, Sheet
+from pilotlight.units import Usd
+
+NOBODY = "(no team)"
+OTHERS = "others"
+TENTH = Decimal("0.1")
+REQUESTS = "requests"
+"""A unit that is told by the thousand."""
+ODD = 5
+"""So many days and pools with odd hours are told."""
+
+
+class Line(NamedTuple):
+    """One line of a part of the report. ``usd`` is in cents."""
+
+    name: str
+    gpu_hours: Decimal
+    usd: Usd
+    note: str = ""
+
+
+def parts(month: Month) -> Iterator[tuple[str, list[Line]]]:
+    """The report's parts. The lines of each add up to the total, or to what teams held, in cents."""
+    kinds = [("used", month.used), ("idle", month.idle), ("shared", month.shared)]
+    yield "where it went", _lines(kinds, month.total.usd)
+    yield "by machine", _lines(month.machines, month.total.usd, rate=True)
+    yield "by pool", _lines(month.pools, month.total.usd)
+    yield "by team, for what it held", _teams(month)
+    used, _, _ = month.split
+    yield "by class, for what was held", _lines(month.classes, used)
+    top = [(f"{c.team or NOBODY}/{c.project} on {c.machine}", c.held) for c in month.top]
+    yield "who held most", _lines([*top, (OTHERS, month.others)] if month.others.usd else top, used)
+
+
+def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = False) -> list[Line]:
+    rounded = cents([amount.usd for _, amount in amounts], whole)
+    return [
+        Line(name or "(none)", amount.gpu_hours, usd, f"${amount.rate:,.4f} a GPU-hour" if rate else "")
+        for (name, amount), usd in zip(amounts, rounded, strict=True)
+    ]
+
+
+def _teams(month: Month) -> list[Line]:
+    held = cents([team.held.usd for team in month.teams], month.split[0])
+    shares = cents([team.with_share for team in month.teams], month.total.usd if month.teams else Decimal(0))
+    return [
+        Line(team.name or NOBODY, team.held.gpu_hours, usd, f"${share:,.2f} with its share of idle and shared")
+        for team, usd, share in zip(month.teams, held, shares, strict=True)
+    ]
+
+
+def notes(month: Month) -> list[str]:
+    """What a reader must know to judge the figures: how they were come by, and how far they agree."""
+    used, idle, shared = month.split
+    out = [
+        f"teams ${used:,.2f} + idle ${idle:,.2f} + shared ${shared:,.2f} = ${used + idle + shared:,.2f}",
+        f"idle is {_percent(month.idle_share)} of the GPU-hours, efficiency {_percent(month.efficiency)}, "
+        f"spot {_percent(month.spot_share)}",
+        f"idle is priced at its own nodes' rate, ${month.idle.rate:,.4f}; at the month's blended rate of "
+        f"${month.total.rate:,.4f} it would be ${month.idle_at_blended:,.2f}",
+        f"charged for what they held, teams pay ${used:,.2f}: ${idle + shared:,.2f} is not recovered; "
+        "with their shares they pay all of it",
+    ]
+    if month.billed is not None:
+        billed, metered = round(month.billed, 2), round(month.metered, 2)
+        out.append(
+            f"billed ${billed:,.2f} for {month.billed_days} whole days on which the meter counted "
+            f"${metered:,.2f}: {_signed(billed - metered)} is unexplained"
+        )
+    if month.egress:
+        out.append(f"of the bill, ${month.egress:,.2f} is for data that was moved (egress)")
+    out += [told(one) + (f" ({name})" if name else "") for name, one in month.learnt]
+    out += [_of_unit(month, unit, count) for unit, count in month.units]
+    out += _odd(month)
+    out += [
+        f"paid for and unused, in no line: {each.gpu_hours:,.1f} GPU-hours of pool {each.pool}"
+        + (f", ${each.usd:,.2f} on demand" if each.usd is not None else ", whose price is not known")
+        for each in month.paid_idle
+    ]
+    if month.unpriced:
+        out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
+    return out
+
+
+def _of_unit(month: Month, unit: str, count: Decimal) -> str:
+    """What one of a unit costs; a thousand of requests."""
+    if unit == REQUESTS:
+        return f"${1000 * month.total.usd / count:,.4f} for each thousand of {count:,} {unit}"
+    return f"${month.total.usd / count:,.4f} for each of {count:,} {unit}"
+
+
+def _odd(month: Month) -> Iterator[str]:
+    """The odd hours by day and pool, the dearest first, each with what was behind its worst hour."""
+    groups: dict[tuple[str, str, str], list[Anomaly]] = {}
+    for name, one in month.anomalies:
+        groups.setdefault((name, f"{one.at:%Y-%m-%d}", one.pool), []).append(one)
+    ordered = sorted(groups.items(), key=lambda group: -sum(one.more for one in group[1]))
+    for (name, day, _), odd in ordered[:ODD]:
+        worst = max(odd, key=lambda one: one.more)
+        more, where = sum((one.more for one in odd), Decimal(0)), f" ({name})" if name else ""
+        yield f"odd: {len(odd)} hours of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
+    if len(ordered) > ODD:
+        yield f"odd: {len(ordered) - ODD} more days and pools; --json has all"
+
+
+def render(month: Month) -> RenderableType:
+    """The report for a terminal."""
+    blocks: list[RenderableType] = [
+        Text(
+            f"{month.first} to {month.last}: ${month.total.usd:,.2f} for {month.total.gpu_hours:,.1f} GPU-hours",
+            style="bold",
+        )
+    ]
+    for title, lines in parts(month):
+        table = Sheet(Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=title)
+        hours = [line.gpu_hours for line in lines]
+        for line, held in zip(lines, cents(hours, sum(hours, Decimal(0)), TENTH), strict=True):
+            style = "yellow" if line.name == "idle" else ""
+            table.add(Text(line.name, style=style), f"{held:,.1f} h", f"${line.usd:,.2f}", line.note)
+        if lines:
+            blocks += ["", table]
+    return Group(*blocks, "", *(Text(note, style="dim") for note in notes(month)))
+
+
+def as_csv(month: Month) -> str:
+    """One row a line: part, name, GPU-hours, dollars."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("part", "name", "gpu_hours", "usd"))
+    for title, lines in parts(month):
+        writer.writerows((title, _plain(line.name), f"{line.gpu_hours:f}", f"{line.usd:f}") for line in lines)
+    return out.getvalue()
+
+
+def _plain(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
+    # A carriage return would end the row for some readers; it is shown by its escape.
+    return shown(f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name)
+
+
+def _percent(share: Decimal) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _signed(usd: Usd) -> str:
+    return f"{'-' if usd < 0 else ''}${abs(usd):,.2f}"

@@ -1,0 +1,82 @@
+"""What each offering would do for pods that wait, as rows: price, fit, dollars a useful hour, and why (not)."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from pilotlight.facts.decisions import NOT_NOW, Plan, PodGroup
+from pilotlight.tools.report.tables.sheet import Column, Sheet
+from pilotlight.units import an_hour, cents
+
+Prices = Mapping[str, Decimal]
+"""Dollars an hour by offering."""
+
+
+class Offer(NamedTuple):
+    """One offering for pods of one shape."""
+
+    pods: str
+    offering: str
+    price: str
+    fit: str
+    useful_hour: str
+    why: str
+
+
+def offers(plan: Plan, prices: Prices) -> Iterator[Offer]:
+    """A row an offering that was weighed, the chosen one first."""
+    for group in plan.pods:
+        if group.verdict == "bought":
+            yield _offer(group, group.where, prices, "chosen", group.usd_per_useful_hour, group.why)
+        for no in group.rejected:
+            fit = "dearer" if no.code == "dearer" else "not now" if no.code in NOT_NOW else "no"
+            yield _offer(group, no.offering, prices, fit, no.usd_per_useful_hour, no.why)
+
+
+def _offer(group: PodGroup, offering: str, prices: Prices, fit: str, useful: Decimal | None, why: str) -> Offer:
+    more = len(group.pods) + group.unnamed - 1
+    pods = group.pods[0] + (f" and {more} more" if more else "")
+    price = an_hour(prices[offering]) if offering in prices else "-"
+    return Offer(pods, offering, price, fit, "-" if useful is None else cents(useful), why)
+
+
+HEADS = ("for", "offering", "price", "fit", "a useful hour", "because")
+
+
+def table(plan: Plan, prices: Prices) -> Sheet:
+    """The rows as a table."""
+    kinds = ("name", "name", "figure", "name", "figure", "words")
+    sheet = Sheet(*(Column(head, kind) for head, kind in zip(HEADS, kinds, strict=True)))  # type: ignore[arg-type]
+    for offer in offers(plan, prices):
+        sheet.add(*offer, style="bold green" if offer.fit == "chosen" else "")
+    return sheet
+
+
+def markdown(plan: Plan, prices: Prices, at: datetime, source: str) -> Iterator[str]:
+    """The plan for the comment of a pull request: what would change, dollars, and the rows."""
+    yield f"### Pilotlight plan at {at:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"\nWith {_safe(source)}. Nothing is changed.\n"
+    for buy in plan.buys:
+        usd = cents(buy.count * buy.usd_per_hour)
+        yield f"- **buy {buy.count} x {_safe(buy.offering)}**, {usd}/h: {_safe(buy.why)}"
+    for node in plan.releases:
+        yield f"- **release {_safe(node.node)}**, {an_hour(node.usd_per_hour)}: {_safe(node.why)}"
+    for held in plan.held:
+        yield f"- would {held.call} {_safe(held.target)}: {_safe(held.why)}"
+    if plan.empty and not plan.held:
+        yield "- nothing would change"
+    yield f"\n{cents(plan.usd_per_hour_before)}/h now, {cents(plan.usd_per_hour_after)}/h after this plan.\n"
+    rows = list(offers(plan, prices))
+    if rows:
+        yield f"| {' | '.join(HEADS)} |\n|{' --- |' * len(HEADS)}"
+    for row in rows:
+        yield f"| {' | '.join(_safe(cell) for cell in row)} |"
+    for finding in plan.findings:
+        yield f"\nTo mend: {_safe(finding.subject)}: {_safe(finding.message)}"
+
+
+def _safe(text: str) -> str:
+    """Text that formats, mentions and links nothing, whatever a pod is called."""
+    plain = "".join(f"\\{c}" if c in "\\`*_[]<>|#~!" else c for c in " ".join(text.split()))
+    return plain.replace("@", "@\u200b").replace("://", ":\u200b//")

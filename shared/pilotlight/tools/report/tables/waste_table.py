@@ -1,0 +1,180 @@
+"""GPUs that are held and not used, as JSON's figures and as a table with its evidence."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from pilotlight.decide.use.idle_pods import IdlePod
+from pilotlight.decide.use.waste import Waste
+from pilotlight.facts.telemetry import Telemetry
+from pilotlight.tools.advice.fragmentation import Fragments
+from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total
+from pilotlight.tools.report.tables.sheet import Column, Sheet
+from pilotlight.units import human
+
+PARTS = ("idle", "beyond", "spare", "rest")
+"""They add up to what is held."""
+INSTEAD = ("sharing", "slices")
+"""Beside those, instead of spare and rest."""
+
+
+class Found(NamedTuple):
+    """All that a look found. ``fragments``: None without kube-state-metrics; ``books``: without the meter's days."""
+
+    telemetry: Telemetry
+    rows: Sequence[Waste]
+    price: Decimal
+    weeks: Mapping[date, Hours]
+    fragments: Fragments | None
+    books: MeteredWeeks | None
+
+
+def usd_of(row: Waste, part: str) -> Decimal:
+    """Dollars an hour of one of ``PARTS`` or ``INSTEAD``."""
+    usd: Decimal = getattr(row, f"{part}_usd")
+    return usd
+
+
+def watts_of(row: Waste) -> str:
+    """The mean draw of its idle GPUs, each; nothing where it is not known."""
+    return "" if row.watts is None else f"{row.watts:,.0f}"
+
+
+def figures(found: Found) -> dict[str, Any]:
+    """Every figure and its evidence."""
+    sums = {f"{part}_usd_per_hour": _sum(found.rows, part) for part in (*PARTS, *INSTEAD)}
+    return {
+        "metric": found.telemetry.metric,
+        "samples": found.telemetry.samples,
+        "step_s": found.telemetry.step_s,
+        "usd_per_gpu_hour": found.price,
+        "usd_per_hour": sum((row.usd_per_hour for row in found.rows), Decimal(0)),
+        **sums,
+        "owners": [_owner(row) for row in found.rows],
+        "weeks": [{"begins": str(monday), **_week(hours, found.price)} for monday, hours in found.weeks.items()],
+        "all_weeks": _week(total(dict(found.weeks)), found.price),
+        "fragmentation": _fragments(found.fragments, found.price),
+        "metered": {**found.books._asdict(), "total": found.books.total} if found.books else None,
+    }
+
+
+def _owner(row: Waste) -> dict[str, Any]:
+    parts = {f"{part}_usd_per_hour": usd_of(row, part) for part in (*PARTS, *INSTEAD)}
+    return {
+        "owner": row.owner,
+        "gpus": int(row.held) if row.held.is_integer() else round(row.held, 6),
+        "mean_activity": row.activity,
+        "usd_per_hour": row.usd_per_hour,
+        **parts,
+        "watts": row.watts,
+        "idle": [_idle(one) for one in row.idle],
+        "beyond": [_idle(one) for one in row.beyond],
+        "replicas": row.replicas._asdict() if row.replicas else None,
+        "spare": row.spare,
+        "devices": [device._asdict() for device in row.devices],
+        "slices": [one._asdict() for one in row.slices],
+    }
+
+
+def _idle(one: IdlePod) -> dict[str, Any]:
+    return {"pod": one.pod, "device": one.device, "silent_s": one.silent_s, **one.seen._asdict()}
+
+
+def _week(hours: Hours, price: Decimal) -> dict[str, Any]:
+    usd = {f"{name}_usd": price * Decimal(repr(round(value, 6))) for name, value in hours._asdict().items()}
+    gpu_hours = {f"{name}_gpu_hours": value for name, value in hours._asdict().items()}
+    return {"gpu_hours": hours.held, "usd": sum(usd.values(), Decimal(0)), **gpu_hours, **usd}
+
+
+def _fragments(found: Fragments | None, price: Decimal) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "free": found.all_free,
+        "stranded": found.stranded,
+        "stranded_usd_per_hour": price * found.stranded,
+        "score": found.score,
+        "by_node": dict(found.free),
+        "waiting": list(found.waiting),
+    }
+
+
+def _sum(rows: Sequence[Waste], part: str) -> Decimal:
+    return sum((usd_of(row, part) for row in rows), Decimal(0))
+
+
+def show(found: Found, out: Console) -> None:
+    """Print the table, then a line for each thing that was found, then the trend."""
+    names = ("GPUs", "activity", "$/h", *(f"{part} $/h" for part in PARTS), "by sharing $/h", "by slices $/h")
+    drawn = any(row.watts is not None for row in found.rows)
+    names += ("W of an idle GPU",) * drawn
+    table = Sheet(Column("owner", "name"), *(Column(name, "figure") for name in names))
+    for row in found.rows:
+        dollars = (row.usd_per_hour, *(usd_of(row, part) for part in (*PARTS, *INSTEAD)))
+        cells = [f"{row.held:.4g}", f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars)]
+        table.add(row.owner, *cells, *[watts_of(row)] * drawn)
+    sums = [sum((row.usd_per_hour for row in found.rows), Decimal(0))]
+    sums += [_sum(found.rows, part) for part in (*PARTS, *INSTEAD)]
+    held = sum(row.held for row in found.rows)
+    table.add("all", f"{held:.6g}", "", *(f"${usd:,.2f}" for usd in sums), *[""] * drawn, style="bold")
+    out.print(table)
+    for line in evidence(found):
+        out.print(line, markup=False)
+    trend = Sheet(
+        Column("week of", "name"), *(Column(n, "figure") for n in ("GPU-hours", "$", "silent $", "working $"))
+    )
+    for monday, hours in found.weeks.items():
+        week = _week(hours, found.price)
+        dollars = (week["usd"], week["silent_usd"], week["working_usd"])
+        trend.add(str(monday), f"{hours.held:,.1f}", *(f"${usd:,.2f}" for usd in dollars))
+    out.print(trend)
+    span = human(found.telemetry.samples * found.telemetry.step_s)
+    out.print(
+        f"Activity is {found.telemetry.metric}, over {span}. Idle, beyond, spare and rest add up to what is held; "
+        "sharing and slices are instead of the last two."
+    )
+
+
+def evidence(found: Found) -> Iterator[str]:
+    """A line for each thing that was found, with the figures that it rests on."""
+    for row in found.rows:
+        for what, those in (("idle", row.idle), ("beyond use", row.beyond)):
+            for one in those:
+                seen = f"of {one.seen.windows} such silences {one.seen.back} ended within 4 h"
+                which = f"{one.device} of {one.pod}" if what == "beyond use" else one.pod
+                yield f"{what}: {which} for {human(one.silent_s)} ({seen})"
+        if row.replicas and row.spare:
+            kept, least = row.replicas, row.replicas.advised[-1]
+            yield (
+                f"spare: {row.owner} runs {row.running}, {least} would do now ({kept.mean:.1f} of "
+                f"{kept.mean_running:.1f} on average; demand over 95 % of those in {kept.over:.2%} of the samples)"
+            )
+        if row.shareable:
+            most = max(device.over for device in row.devices)
+            yield (
+                f"sharing: {len(row.devices)} devices hold {len(row.devices) + row.shareable} pods of {row.owner} "
+                f"(activity passed one whole in {most:.2%} of the samples at most)"
+            )
+    yield _fragments_line(found)
+    if found.books:
+        b = found.books
+        yield (
+            f"meter: nodes cost ${b.total:,.2f} in these days = silent ${b.silent:,.2f} + working ${b.working:,.2f} + "
+            f"room ${b.room:,.2f} + not seen by telemetry ${b.unseen:,.2f} + idle nodes ${b.idle:,.2f} + "
+            f"shared ${b.shared:,.2f}"
+        )
+
+
+def _fragments_line(found: Found) -> str:
+    told = found.fragments
+    if told is None:
+        return "fragmentation: not known; the Prometheus has no nodes with GPUs of kube-state-metrics"
+    usd = (found.price * told.stranded).quantize(CENT)
+    waits = f"{len(told.waiting)} pods wait, for {told.waiting[0]} GPUs or more" if told.waiting else "no pod waits"
+    return (
+        f"fragmentation: {told.all_free} GPUs are free on {len(told.free)} nodes, {told.stranded} of them (${usd:,}/h) "
+        f"can be taken by nothing that waits ({waits}; score {told.score:.2f})"
+    )

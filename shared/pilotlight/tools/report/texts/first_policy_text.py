@@ -1,0 +1,110 @@
+"""A first policy as the file that a person goes on with: what was found, and beside it what may be written."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.tools.install.first_policy import FirstPolicy, FoundPool
+
+CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
+
+
+def policy_text(found: FirstPolicy, source: str) -> str:
+    """The YAML of it. ``source`` says what was looked at."""
+    return "\n".join(_lines(found, source)) + "\n"
+
+
+def _lines(found: FirstPolicy, source: str) -> Iterator[str]:
+    yield f"# Pilotlight's policy, begun by `pilotlight init` from {_plain(source)}."
+    yield "# `pilotlight check FILE` says what is wrong with it; `pilotlight schema` prints its schema, for editors."
+    yield from (f"# Assumed: {_plain(line)}." for line in found.assumed)
+    yield "version: 1"
+    yield ""
+    yield "# What an hour of one job's waiting is worth in dollars; left out: nothing."
+    yield "# value_of_wait: 30"
+    yield ""
+    yield "# Node pools that may be lit. Labels and taints are what nodes are born with: a pool at zero shows none."
+    yield "# More may be said: zones, min, warm, idle_timeout, daemonsets; mode: observe | advise | scale-up | act."
+    yield "pools:" if found.pools else "pools: {}"
+    for pool in found.pools:
+        yield from _pool(pool)
+    yield ""
+    yield from _classes(found)
+    yield ""
+    yield from _money(found)
+
+
+def _pool(found: FoundPool) -> Iterator[str]:
+    pool = found.pool
+    price = f"${found.usd_per_hour}/h {pool.capacity_type}" if found.usd_per_hour is not None else "no price is known"
+    yield f"  {_flow(found.name)}:  # {_plain(found.seen)}; {price}"
+    named: list[tuple[str, Any, Any]] = [
+        ("cloud", pool.cloud, "world"),
+        ("cluster_pool", pool.cluster_pool, ""),
+        ("instance_type", pool.instance_type, None),
+        ("capacity_type", pool.capacity_type, "on-demand"),
+        ("labels", pool.labels, {}),
+        ("taints", [_taint(taint) for taint in pool.taints], []),
+        ("max", pool.max, None),
+    ]
+    yield from (f"    {key}: {_flow(value)}" for key, value, usual in named if value != usual)
+
+
+def _taint(taint: Any) -> dict[str, str]:
+    return {key: value for key, value in msgspec.structs.asdict(taint).items() if value}
+
+
+def _classes(found: FirstPolicy) -> Iterator[str]:
+    yield "# Rules by class of work. gpu_models: any is the cheapest that fits, for pods that name no GPU; or a list."
+    yield "classes:"
+    for name in CLASSES:
+        kinds = [kind for kind in found.capacity_types if kind != "spot" or name == "batch"]
+        allowed = f", capacity_types: {_flow(kinds)}" if kinds not in ([], ["on-demand"]) else ""
+        yield f"  {name}: {{gpu_models: any{allowed}}}"
+
+
+def _money(found: FirstPolicy) -> Iterator[str]:
+    usd = found.most_usd_per_hour
+    yield "# What may be lit at once, over all pools. No plan goes over it."
+    yield f"caps: {{nodes: {found.most_nodes}{f', usd_per_hour: {usd}' if usd else ''}}}"
+    yield ""
+    yield "# What may be spent: held before a node is bought (docs/guides/budgets.md). As:"
+    yield "#   - {name: month, usd: 2000, period: month, hard: false}"
+    yield "budgets: []"
+    yield ""
+    yield "# Where alerts go (docs/guides/alerts.md). As: {ops: {kind: slack, url_env: SLACK_URL}}"
+    yield "alerts:"
+    yield "  channels: {console: {kind: console}}"
+    yield ""
+    yield "# Prices are those of the built-in catalogue, which are lists' and have dates. Yours go before them:"
+    yield "prices:"
+    yield "  max_age_days: 180"
+    kinds = list(
+        dict.fromkeys((one.pool.instance_type, one.pool.capacity_type, one.usd_per_hour) for one in found.pools)
+    )
+    yield "  # overrides:" if kinds else "  # overrides: {g4dn.xlarge/on-demand: 0.60}"
+    yield from (f"  #   {_plain(name)}/{kind}: {usd or 'WRITE IT'}" for name, kind, usd in kinds)
+
+
+def _plain(text: str) -> str:
+    """A text that ends no comment: names in files may hold anything."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _flow(value: object) -> str:
+    """A value on one line."""
+    text = _dumped(value)
+    return _dumped(value, '"') if "\n" in text else text
+
+
+def _dumped(value: object, style: str | None = None) -> str:
+    text: str = yaml.safe_dump(value, default_style=style, default_flow_style=True, width=10_000, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def assumed_lines(assumed: Sequence[str]) -> list[str]:
+    """For the terminal."""
+    return ["assumed:", *(f"  {line}" for line in assumed)] if assumed else []

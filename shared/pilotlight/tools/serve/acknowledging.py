@@ -1,0 +1,92 @@
+"""Acknowledging over HTTP: ``/ack``, the page that an alert's link opens, and ``/alert``, which shows one alert and
+takes the POST that acknowledges it.
+
+Chats fetch the links they show, so a GET changes nothing. ``alert=<cluster>/<digest>`` names the alert, as in its link.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pilotlight.codec.alerts import clean, links, words
+from pilotlight.doorway import web
+from pilotlight.facts.telling import Telling
+from pilotlight.tools.serve import live_page, request_gate
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from pilotlight.wiring import App
+
+MOST_BODY, MOST_NAME = 10_000, 80
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What is posted: who sees to it."""
+
+    by: str = ""
+
+
+def pages(app: "App") -> "dict[str, WSGIApplication]":
+    """Both by their paths."""
+    return {"/ack": _page, "/alert": lambda environ, start: _alert(app, environ, start)}
+
+
+def _page(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    body, headers = live_page.page("acknowledge.html")
+    start("200 OK", [*headers, ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def _alert(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    tellings = _tellings(app, request_gate.alert_of(environ))
+    if not tellings:
+        return request_gate.answer(start, 404, {"error": "no such alert is told or waits; see pilotlight alerts list"})
+    if environ["REQUEST_METHOD"] == "POST":
+        return _acknowledge(app, tellings[0], environ, start)
+    private = (("Cache-Control", "no-store"), *live_page.PRIVATE)
+    return request_gate.answer(start, 200, _shown(app, tellings), *private)
+
+
+def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    from pilotlight.flow.delivery.desk import acknowledged
+    from pilotlight.flow.delivery.escalation import acknowledge
+
+    try:
+        said = msgspec.json.decode(web.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return request_gate.answer(start, 400, {"error": f'{error}; send {{"by": "your name"}}'})
+    if telling.alert.resolved:
+        return request_gate.answer(start, 409, {"error": "it is over: there is nothing to see to"})
+    who = clean(said.by)[:MOST_NAME] or "somebody"
+    new = acknowledge(app.alerts, telling.alert, who)
+    return request_gate.answer(start, 200, {"new": new, "by": who if new else acknowledged(app.alerts, telling.alert)})
+
+
+def _tellings(app: "App", asked: str) -> list[Telling]:
+    """What the channels know of an alert: what goes on before what is over, the newest first."""
+    from pilotlight.state_schema.alerts import PROOF, WAITING
+
+    cluster, _, digest = asked.rpartition("/")
+    if not cluster or not digest:
+        return []
+    names = [f"{cluster}/{channel}/{digest}" for channel in app.policy.alerts.channels]
+    found = [entry.value for name in names for table in (PROOF, WAITING) if (entry := table.get(app.alerts, name))]
+    return sorted(found, key=lambda telling: (not telling.alert.resolved, telling.at), reverse=True)
+
+
+def _shown(app: "App", tellings: list[Telling]) -> dict[str, Any]:
+    from pilotlight.flow.delivery.desk import acknowledged
+
+    alert = tellings[0].alert
+    return {
+        **words(alert)._asdict(),
+        "severity": alert.severity,
+        "resolved": alert.resolved,
+        "at": alert.at.isoformat() if alert.at else "",
+        "fingerprint": alert.fingerprint,
+        "by": clean(acknowledged(app.alerts, alert)),
+        "told": [f"{each.channel}: {each.status}, {each.at:%Y-%m-%d %H:%M} UTC" for each in tellings],
+        "links": dict(links(alert)),
+    }

@@ -1,0 +1,83 @@
+"""What ``serve`` tells of itself: ``/healthz``, ``/readyz``, ``/metrics``, and the live page."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pilotlight.errors import PilotlightError
+from pilotlight.tools.serve import acknowledging, live_stream, request_gate
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from pilotlight.facts.figures import Sample
+    from pilotlight.wiring import App
+
+Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
+
+
+def pages(app: "App") -> "dict[str, WSGIApplication]":
+    """The pages by their paths."""
+    found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
+    found |= {path: _told(page) for path, page in acknowledging.pages(app).items()}
+    if any(app.at(cluster).policy.queues for cluster in app.clusters):
+        from pilotlight.tools.cli.watch import queue_commands
+
+        found |= {path: _told(page) for path, page in queue_commands.pages(app).items()}
+    return found
+
+
+def _page(app: "App", tell: Tell) -> "WSGIApplication":
+    return _told(lambda environ, start: tell(app, environ, start))
+
+
+def _told(page: "WSGIApplication") -> "WSGIApplication":
+    """A page, and 503 with the reason where it cannot be told."""
+
+    def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        try:
+            return page(environ, start)
+        except PilotlightError as error:
+            return request_gate.answer(start, 503, {"error": str(error)})
+
+    return answer
+
+
+def _healthy(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    """This process answers; nothing is asked of anybody else, so that their faults restart nothing."""
+    return request_gate.answer(start, 200, {"ok": True})
+
+
+def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    """Policy and settings are read, and the state answers: a record of each cluster is read of it."""
+    from pilotlight.state_schema.cluster import FENCE
+
+    for cluster in app.clusters:
+        deps = app.at(cluster).deps
+        deps.now()
+        FENCE.get(deps.state, deps.name)
+    return request_gate.answer(start, 200, {"ok": True, "clusters": list(app.clusters)})
+
+
+def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+    from werkzeug.wrappers import Request
+
+    try:
+        from pilotlight.tools.serve.openmetrics import page
+
+        body, kind = page(_samples(app), Request(environ).headers.get("Accept", ""))
+    except ImportError:
+        return request_gate.answer(start, 503, {"error": "needs prometheus-client; run pip install 'pilotlight[cli]'"})
+    start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def _samples(app: "App") -> "Iterator[Sample]":
+    from pilotlight.flow import figures
+
+    for cluster in app.clusters:
+        yield from figures.of_cluster(app.at(cluster).deps)
+    yield from figures.of_alerts(app.alerts)
+    yield from figures.of_letters(app.outbox)
+
+
+_PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready, "/metrics": _metrics}
