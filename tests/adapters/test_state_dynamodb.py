@@ -123,16 +123,3 @@ def test_a_scan_over_partitions_comes_in_order_and_pages(dynamodb_server: str, t
                 if not after:
                     break
             assert found == within
-
-
-def test_a_table_of_before_goes_on_as_it_was_begun(dynamodb_server: str, table: str, clock: VirtualClock) -> None:
-    """Where records lie in the one partition of earlier versions they are read, and new ones go there too."""
-    old = {"room": {"S": "state"}, "key": {"S": "lease/c"}, "value": {"B": b"1"}, "version": {"N": "7"}}
-    DynamoDBState(table, clock, endpoint=dynamodb_server).client.put_item(TableName=table, Item=old)
-    state = DynamoDBState(table, clock, endpoint=dynamodb_server)
-    assert state.get("lease/c") == (b"1", 7)
-    state.put("lease/c", b"2", if_version=7)
-    state.put("fence/c", b"3")
-    assert [key for key, _ in state.scan("").items] == ["fence/c", "lease/c"]
-    items = state.client.scan(TableName=table)["Items"]
-    assert {item["room"]["S"] for item in items} == {"state"}

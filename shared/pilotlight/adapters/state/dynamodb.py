@@ -15,7 +15,7 @@ from typing import Any
 from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, of_store, tried
 from pilotlight.adapters.state.dynamodb_calls import Calls
-from pilotlight.adapters.state.dynamodb_rooms import INDEX, LAYOUT, ONE, Items, Rooms, merged
+from pilotlight.adapters.state.dynamodb_rooms import INDEX, Items, Rooms, merged, room_of
 from pilotlight.adapters.state.store_time import StoreTime
 from pilotlight.errors import Conflict, StoreFault, Unavailable, Unsure
 from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
@@ -44,7 +44,7 @@ class DynamoDBState:
         self._endpoint = endpoint
         self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
         self._calls = Calls(table, endpoint, environ or {}, self._time.told)
-        self._rooms = Rooms(Items(self._has, self._names, self._add))
+        self._rooms = Rooms(Items(self._names, self._add))
 
     @cached_property
     def client(self) -> Any:
@@ -59,7 +59,7 @@ class DynamoDBState:
 
     @of_store(StoreFault)
     def get(self, key: str) -> Stored | None:
-        found = self._read(key, "GetItem", Key=_id(self._rooms.of(key), key), ConsistentRead=True)
+        found = self._read(key, "GetItem", Key=_id(room_of(key), key), ConsistentRead=True)
         item = found.get("Item")
         return _stored(item) if item and self._live(item) else None
 
@@ -86,7 +86,7 @@ class DynamoDBState:
     @of_store(Unsure)
     def delete(self, key: str, *, if_version: int | None = None) -> None:
         try:
-            self._change(key, "DeleteItem", Key=_id(self._rooms.of(key), key), **self._condition(if_version))
+            self._change(key, "DeleteItem", Key=_id(room_of(key), key), **self._condition(if_version))
         except MetAgain:
             if self.get(key) is not None:
                 raise Unsure(f"state {key}: an answer was lost, and another version is there now") from None
@@ -149,25 +149,22 @@ class DynamoDBState:
 
     def _ask_time(self) -> None:
         """Any answer tells the time: of the cheapest read."""
-        self._read("its time", "GetItem", Key=_id(INDEX, LAYOUT))
+        self._read("its time", "GetItem", Key=_id(INDEX, INDEX))
 
-    def _has(self, asked: str, room: str, key: str) -> bool:
-        return "Item" in self._read(asked, "GetItem", Key=_id(room, key), ConsistentRead=True)
-
-    def _names(self, asked: str, room: str, most: int) -> list[str]:
-        """The keys of a room, whatever they hold; at most so many, or all with 0."""
+    def _names(self, asked: str, room: str) -> list[str]:
+        """The keys of a room, whatever they hold."""
         query: dict[str, Any] = {
             "ConsistentRead": True,
             "KeyConditionExpression": "#room = :room",
             "ExpressionAttributeNames": {"#room": "room", "#key": "key"},
             "ExpressionAttributeValues": {":room": {"S": room}},
             "ProjectionExpression": "#key",
-        } | ({"Limit": most} if most else {})
+        }
         found: list[str] = []
         while True:
             page = self._read(asked, "Query", **query)
             found += [item["key"]["S"] for item in page["Items"]]
-            if most or "LastEvaluatedKey" not in page:
+            if "LastEvaluatedKey" not in page:
                 return found
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
@@ -187,7 +184,7 @@ def _id(room: str, key: str) -> dict[str, dict[str, Any]]:
 
 def _reaches(room: str, after: str) -> bool:
     """Whether a room may hold keys that are greater: it holds its own name, and what begins with that and a slash."""
-    return room == ONE or after < f"{room}/" or after.startswith(f"{room}/")
+    return after < f"{room}/" or after.startswith(f"{room}/")
 
 
 def _number(value: int) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 The partition key ``room`` of ``decision/c/17`` is ``decision/c``: the first two parts of a key. So no partition takes
 the writes of all, and a scan of ``decision/c/`` is one Query. A scan that reaches further asks each room that the index
 knows: the items of the room ``//rooms``, whose ``key`` is a room's name.
-
-A table of before lies in the one room ``state``, and stays as it is: what was begun so goes on so. An item of the index
-named ``//layout`` says that a table is spread over rooms; it is made in a table that holds nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,20 +10,18 @@ from heapq import heapify, heappop, heappush
 from threading import RLock
 from typing import NamedTuple, TypeVar
 
-ONE = "state"
-INDEX, LAYOUT = "//rooms", "//layout"
+INDEX = "//rooms"
 
 T = TypeVar("T")
 
 
 class Items(NamedTuple):
-    """What of a table this needs: is an item there, the keys of a room (at most so many; 0: all), and a new item.
+    """What of a table this needs: the keys of a room, and a new item.
 
     The first argument of each is the key for which it is asked: an error names it.
     """
 
-    has: Callable[[str, str, str], bool]
-    keys: Callable[[str, str, int], Sequence[str]]
+    keys: Callable[[str, str], Sequence[str]]
     add: Callable[[str, str, str], None]
 
 
@@ -36,54 +31,34 @@ class Rooms:
     def __init__(self, items: Items) -> None:
         self._items = items
         self._lock = RLock()
-        self._spread: bool | None = None
         self._known: set[str] | None = None
-
-    def of(self, key: str) -> str:
-        """The room of a key."""
-        return _room(key) if self._is_spread(key) else ONE
 
     def enter(self, key: str) -> str:
         """The room of a key that is about to be written: the index knows it from then on."""
-        room = self.of(key)
-        if room != ONE:
-            with self._lock:
-                known = self._index(key)
-                if room not in known:
-                    self._items.add(key, INDEX, room)
-                    known.add(room)
+        room = room_of(key)
+        with self._lock:
+            known = self._index(key)
+            if room not in known:
+                self._items.add(key, INDEX, room)
+                known.add(room)
         return room
 
     def under(self, prefix: str) -> Sequence[str]:
         """The rooms that may hold keys which begin so."""
-        if not self._is_spread(prefix):
-            return [ONE]
         if prefix.count("/") > 1:
-            return [_room(prefix)]
+            return [room_of(prefix)]
         with self._lock:
             self._known = None  # Another worker may have made one since.
             return sorted(room for room in self._index(prefix) if room.startswith(prefix))
 
-    def _is_spread(self, key: str) -> bool:
-        with self._lock:
-            if self._spread is None:
-                self._spread = self._items.has(key, INDEX, LAYOUT) or self._begun(key)
-            return self._spread
-
-    def _begun(self, key: str) -> bool:
-        """Make a table that holds nothing one that is spread."""
-        if self._items.keys(key, ONE, 1):
-            return False
-        self._items.add(key, INDEX, LAYOUT)
-        return True
-
     def _index(self, key: str) -> set[str]:
         if self._known is None:
-            self._known = {room for room in self._items.keys(key, INDEX, 0) if room != LAYOUT}
+            self._known = set(self._items.keys(key, INDEX))
         return self._known
 
 
-def _room(key: str) -> str:
+def room_of(key: str) -> str:
+    """The room that a key lies in."""
     return "/".join(key.split("/", 2)[:2])
 
 
